@@ -1,0 +1,41 @@
+# instaid: Instagram-style IDs for PostgreSQL
+#
+#   make && make install     build and install, for the server of PG_CONFIG
+#   make demo                see it work on a private, throw-away server
+#   make test                every test, likewise
+#
+# Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
+
+PG_CONFIG ?= pg_config
+
+EXTENSION = instaid
+MODULE_big = instaid
+OBJS = src/instaid.o src/functions.o src/generator.o src/shards.o
+DATA = instaid--1.0.sql
+PGFILEDESC = "instaid - Instagram-style IDs"
+
+# the version is written in the control file only
+srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
+PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
+# the server's headers are not ours to warn about
+PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
+
+REGRESS = setup fields generate refuse lifecycle roles shards explain sanity
+ISOLATION = order create_shard alter
+ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
+
+EXTRA_CLEAN = test/results test/output_iso
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+src/instaid.o: src/generator.h
+src/functions.o: src/generator.h src/layout.h
+src/generator.o: src/compat.h src/generator.h src/layout.h
+src/instaid.o: instaid.control
+
+# a build outside the source tree starts with an empty directory
+$(OBJS): | src
+src:
+	mkdir -p $@

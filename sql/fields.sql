@@ -1,0 +1,66 @@
+-- The fields of an ID: packing, unpacking, and the limits of each.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+
+-- IDs that Instagram made, with what is known of them
+SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS v (id),
+    instaid.decode(id) AS d;
+
+-- one set bit in each field
+SELECT i AS bit, extract(epoch FROM instaid.extract_timestamp(1::bigint << i, '1970-01-01 UTC')) * 1000 AS ms,
+    instaid.extract_shard_id(1::bigint << i) AS shard_id,
+    instaid.extract_sequence(1::bigint << i) AS sequence
+FROM generate_series(0, 63) AS i;
+
+-- the ends of all bigints
+SELECT id, d.* FROM (VALUES (0), (9223372036854775807), (-9223372036854775808), (-1)) AS v (id),
+    instaid.decode(id) AS d;
+
+-- every value of the small fields, and the ends of the time, go in and come out
+SELECT count(*) FROM generate_series(0, 8191) AS shard_id
+WHERE instaid.extract_shard_id(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = shard_id
+  AND instaid.extract_sequence(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = shard_id % 1024
+  AND instaid.extract_timestamp(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = '2024-02-29 23:59:59.999 UTC';
+SELECT ms, instaid.make_id(instaid.default_epoch() + ms * interval '1 ms', 8191, 1023) AS id,
+    instaid.extract_timestamp(instaid.make_id(instaid.default_epoch() + ms * interval '1 ms', 8191, 1023))
+        = instaid.default_epoch() + ms * interval '1 ms' AS same
+FROM (VALUES (0), (1), (1::bigint << 40), ((1::bigint << 40) - 1), ((1::bigint << 41) - 1)) AS v (ms);
+
+-- IDs of a million and a half milliseconds, all fields in order
+SELECT count(*), count(DISTINCT id), bool_and(id > before) AS increasing
+FROM (SELECT id, lag(id) OVER (ORDER BY ms) AS before
+      FROM (SELECT ms, instaid.make_id('2026-01-01 UTC'::timestamptz + ms * interval '1 ms', 8191 - ms % 8192, -ms) AS id
+            FROM generate_series(0, 1500000, 10) AS ms) AS a) AS b WHERE before IS NOT NULL;
+
+-- the time is rounded down, the sequence taken modulo 1024
+SELECT instaid.extract_timestamp(instaid.make_id('2026-10-05 21:56:50.506999 UTC', 0, 0));
+SELECT instaid.extract_timestamp(instaid.make_id('2011-08-24 21:07:01.721999 UTC', 0, 0)) = instaid.default_epoch() AS first_ms;
+SELECT n, instaid.extract_sequence(instaid.make_id('2026-01-01', 5, n))
+FROM (VALUES (1023), (1024), (5001), (-1), (9223372036854775807), (-9223372036854775808)) AS v (n);
+
+-- the published example: the sequence's 5001, shard 1341
+SELECT d.* FROM instaid.decode(instaid.make_id('2011-09-09 22:16:03.721 UTC', 1341, 5001)) AS d;
+
+-- another epoch
+SELECT instaid.make_id('2020-01-01 00:00:00.001 UTC', 1, 1, '2020-01-01 UTC') AS id,
+    instaid.extract_timestamp((1 << 23) | (1 << 10) | 1, '2020-01-01 UTC');
+SELECT d.* FROM instaid.decode(8389633, '2020-01-01 UTC') AS d;
+
+-- a null gives a null
+SELECT instaid.make_id(NULL, 1, 1), instaid.make_id('2020-01-01', NULL, 1),
+    instaid.make_id('2020-01-01', 1, NULL), instaid.make_id('2020-01-01', 1, 1, NULL),
+    instaid.extract_timestamp(NULL), instaid.extract_timestamp(1, NULL),
+    instaid.extract_shard_id(NULL), instaid.extract_sequence(NULL),
+    instaid.decode(NULL), instaid.decode(1, NULL);
+
+-- what does not fit is refused
+SELECT try($$SELECT instaid.make_id('2026-01-01', 8192, 1)$$);
+SELECT try($$SELECT instaid.make_id('2026-01-01', -1, 1)$$);
+SELECT try($$SELECT instaid.make_id('2011-08-24 21:07:01.720999 UTC', 1, 1)$$);
+SELECT try($$SELECT instaid.make_id(instaid.default_epoch() + (1::bigint << 41) * interval '1 ms', 1, 1)$$);
+SELECT try($$SELECT instaid.make_id('infinity', 1, 1)$$);
+SELECT try($$SELECT instaid.make_id('-infinity', 1, 1)$$);
+SELECT try($$SELECT instaid.make_id('294276-12-31 23:59:59 UTC', 1, 1, '4713-01-01 00:00:00 BC UTC')$$);
+SELECT try($$SELECT instaid.make_id('2026-01-01', 1, 1, 'infinity')$$);
+SELECT try($$SELECT instaid.extract_timestamp(-1, '294276-12-31 23:59:59 UTC')$$);
+SELECT try($$SELECT instaid.decode(1, '-infinity')$$);

@@ -1,0 +1,130 @@
+-- What happens to a sequence and its session between two calls: no ID comes
+-- twice, IDs go on increasing, and nothing stays locked.
+SELECT instaid.create_shard('regress_l', 7);
+-- the last of so many IDs
+CREATE FUNCTION take(count integer DEFAULT 1) RETURNS bigint LANGUAGE sql
+    BEGIN ATOMIC SELECT max(id) FROM regress_l.next_ids(count) AS id; END;
+
+-- rollback gives nothing back
+BEGIN;
+SELECT take(5000) AS a \gset
+ROLLBACK;
+SELECT take() AS b \gset
+SELECT :b > :a AS increasing;
+
+-- nor does a savepoint's; the lock is the transaction's
+BEGIN;
+SAVEPOINT s;
+SELECT take() AS a \gset
+SELECT mode, granted FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
+ROLLBACK TO s;
+SELECT mode, granted FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
+SELECT take() AS b \gset
+COMMIT;
+SELECT :b > :a AS increasing;
+SELECT count(*) AS locks FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
+
+-- an error in a statement that took IDs
+SELECT take() / 0;
+SELECT take() AS a \gset
+SELECT :a > :b AS increasing;
+
+DISCARD ALL;
+SELECT take() AS b \gset
+SELECT :b > :a AS increasing;
+
+-- set back by setval, also within the transaction and the millisecond
+SELECT setval('regress_l.table_id_seq', 5000) \g /dev/null
+SELECT take() AS a \gset
+SELECT :a > :b AS increasing;
+SELECT count(*), count(DISTINCT id)
+FROM (SELECT setval('regress_l.table_id_seq', 5000), take() AS id FROM generate_series(1, 100)) AS v;
+-- also when it ran ahead of the clock
+SELECT take(300000) AS a \gset
+SELECT setval('regress_l.table_id_seq', 1) \g /dev/null
+SELECT take() AS b \gset
+SELECT :b > :a AS increasing;
+SELECT setval('regress_l.table_id_seq', 1, false) \g /dev/null
+SELECT take() AS a \gset
+SELECT :a > :b AS increasing;
+
+-- ALTER SEQUENCE, before and in the transaction, rolled back and not
+SELECT take() AS a \gset
+ALTER SEQUENCE regress_l.table_id_seq RESTART;
+SELECT take(300000) AS b \gset
+SELECT :b > :a AS increasing;
+BEGIN;
+ALTER SEQUENCE regress_l.table_id_seq RESTART CACHE 20;
+SELECT take() AS a \gset
+SELECT :a > :b AS increasing;
+ROLLBACK;
+SELECT take() AS b \gset
+SELECT :b > :a AS increasing;
+BEGIN;
+SELECT take() AS a \gset
+ALTER SEQUENCE regress_l.table_id_seq RESTART CACHE 20;
+SAVEPOINT s;
+ALTER SEQUENCE regress_l.table_id_seq CACHE 30;
+SELECT take() AS b \gset
+SELECT :b > :a AS increasing;
+ROLLBACK TO s;
+SELECT take() AS a \gset
+SELECT :a > :b AS increasing;
+COMMIT;
+SELECT take() AS b \gset
+SELECT :b > :a AS increasing;
+-- an option that forbids service is seen at once
+BEGIN;
+SELECT take() > 0 AS served;
+ALTER SEQUENCE regress_l.table_id_seq INCREMENT 2;
+\set VERBOSITY sqlstate
+SELECT take();
+ROLLBACK;
+\set VERBOSITY default
+
+-- TRUNCATE ... RESTART IDENTITY of a table with a sequence of its own
+CREATE TABLE regress_l.stars (id bigint PRIMARY KEY);
+CREATE SEQUENCE regress_l.stars_id_seq OWNED BY regress_l.stars.id;
+ALTER TABLE regress_l.stars ALTER id SET DEFAULT regress_l.next_id('regress_l.stars_id_seq');
+CREATE TABLE seen (id bigint UNIQUE);
+WITH i AS (INSERT INTO regress_l.stars SELECT FROM generate_series(1, 50000) RETURNING id) INSERT INTO seen TABLE i;
+TRUNCATE regress_l.stars RESTART IDENTITY;
+WITH i AS (INSERT INTO regress_l.stars SELECT FROM generate_series(1, 50000) RETURNING id) INSERT INTO seen TABLE i;
+BEGIN;
+TRUNCATE regress_l.stars RESTART IDENTITY;
+INSERT INTO regress_l.stars SELECT FROM generate_series(1, 50000);
+SELECT max(id) AS a FROM regress_l.stars \gset
+ROLLBACK;
+WITH i AS (INSERT INTO regress_l.stars SELECT FROM generate_series(1, 50000) RETURNING id) INSERT INTO seen TABLE i;
+SELECT count(*), min(id) FILTER (WHERE n > 100000) > :a AS past_rolled_back
+FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM seen) AS v;
+
+-- the sequence and the session's wait for the clock: it can be interrupted
+SELECT setval('regress_l.table_id_seq',
+              ((extract(epoch FROM now() - instaid.default_epoch()) * 1000)::bigint + 3600000 << 10) + 1023) \g /dev/null
+SET client_min_messages = error;
+SET statement_timeout = '10ms';
+SELECT regress_l.next_id();
+SELECT count(*) AS locks FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
+RESET statement_timeout;
+-- and it ends by itself
+SELECT instaid.extract_sequence(regress_l.next_id());
+RESET client_min_messages;
+
+-- a sequence that is gone
+SELECT 'regress_l.stars_id_seq'::regclass::oid AS oid \gset
+SELECT regress_l.next_id(:oid) > 0 AS made;
+DROP TABLE regress_l.stars;
+SELECT replace(try, :'oid', '...') FROM try('SELECT regress_l.next_id(' || :oid || ')');
+DROP SEQUENCE regress_l.table_id_seq;
+BEGIN;
+SET LOCAL client_min_messages = warning;
+DROP SEQUENCE regress_l.table_id_seq CASCADE;
+SELECT regress_l.next_id();
+ROLLBACK;
+SELECT take() > 0 AS still_there;
+
+SET client_min_messages = warning;
+DROP TABLE seen;
+DROP FUNCTION take;
+DROP SCHEMA regress_l CASCADE;

@@ -1,0 +1,129 @@
+-- Who may make IDs, and from where.
+SELECT instaid.create_shard('regress_s', 9);
+CREATE TABLE regress_s.photos (id bigint PRIMARY KEY DEFAULT regress_s.next_id(), caption text);
+CREATE ROLE regress_instaid_app;
+CREATE ROLE regress_instaid_team;
+CREATE ROLE regress_instaid_other;
+GRANT CREATE ON SCHEMA public TO regress_instaid_app;
+
+-- INSERT needs USAGE on the schema and the sequence and INSERT on the table
+GRANT USAGE ON SCHEMA regress_s TO regress_instaid_app, regress_instaid_other;
+GRANT INSERT ON regress_s.photos TO regress_instaid_app;
+SET ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+RESET ROLE;
+GRANT USAGE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
+SET ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+SELECT regress_s.next_id() > 0 AS made, count(*) FROM regress_s.next_ids(10);
+-- UPDATE on the sequence does as well
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE regress_s.table_id_seq FROM regress_instaid_app;
+GRANT UPDATE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
+SET ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+RESET ROLE;
+-- SELECT does not
+REVOKE UPDATE ON SEQUENCE regress_s.table_id_seq FROM regress_instaid_app;
+GRANT SELECT ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
+SET ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+RESET ROLE;
+
+-- a privilege that goes in mid-transaction is gone, a membership likewise
+BEGIN;
+GRANT USAGE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
+SET LOCAL ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE regress_s.table_id_seq FROM regress_instaid_app;
+SET LOCAL ROLE regress_instaid_app;
+SAVEPOINT s;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+ROLLBACK TO s;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+ROLLBACK;
+GRANT USAGE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_team;
+GRANT regress_instaid_team TO regress_instaid_app;
+BEGIN;
+SET LOCAL ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+RESET ROLE;
+REVOKE regress_instaid_team FROM regress_instaid_app;
+SET LOCAL ROLE regress_instaid_app;
+INSERT INTO regress_s.photos (caption) VALUES ('x');
+ROLLBACK;
+
+-- the verdict is the role's: what one may, another may not
+BEGIN;
+SELECT regress_s.next_id() > 0 AS made;
+SET LOCAL ROLE regress_instaid_app;
+SELECT regress_s.next_id() > 0 AS made;
+SET LOCAL ROLE regress_instaid_other;
+SELECT regress_s.next_id();
+ROLLBACK;
+-- a function with its owner's rights lends them
+CREATE FUNCTION regress_s.lent() RETURNS bigint LANGUAGE sql SECURITY DEFINER RETURN regress_s.next_id();
+SET ROLE regress_instaid_other;
+SELECT regress_s.lent() > 0 AS made;
+SELECT regress_s.lent() > 0 AS made, regress_s.next_id();
+RESET ROLE;
+
+-- a hostile search_path changes nothing
+CREATE SCHEMA regress_evil;
+CREATE FUNCTION regress_evil.clock_timestamp() RETURNS timestamptz LANGUAGE sql RETURN '1999-01-01'::timestamptz;
+CREATE FUNCTION regress_evil.next_id(regclass, integer, timestamptz) RETURNS bigint LANGUAGE sql RETURN 666;
+CREATE FUNCTION regress_evil.evil_or(bigint, bigint) RETURNS bigint LANGUAGE sql RETURN 666;
+CREATE OPERATOR regress_evil.| (FUNCTION = regress_evil.evil_or, LEFTARG = bigint, RIGHTARG = bigint);
+CREATE SEQUENCE regress_evil.table_id_seq;
+SET search_path = regress_evil, pg_catalog, regress_s;
+SELECT instaid.extract_timestamp(regress_s.next_id()) > now() - interval '1 minute' AS of_now;
+INSERT INTO photos (caption) VALUES ('x') RETURNING instaid.extract_shard_id(id);
+SELECT shard_id, last_id <> 666 AS real, last_issued_at > now() - interval '1 minute' AS of_now
+FROM instaid.shards WHERE schema_name = 'regress_s';
+SELECT instaid.create_shard('regress_t', 10);
+SELECT instaid.extract_shard_id(regress_t.next_id());
+SELECT is_called FROM regress_evil.table_id_seq;
+RESET search_path;
+SELECT set_config('search_path', '', false);
+INSERT INTO regress_s.photos (caption) VALUES ('x') RETURNING instaid.extract_shard_id(id);
+RESET search_path;
+
+-- read-only transactions and parallel workers, as nextval(); decoding works
+\set VERBOSITY sqlstate
+BEGIN READ ONLY;
+SAVEPOINT s;
+SELECT nextval('regress_s.table_id_seq');
+ROLLBACK TO s;
+SELECT regress_s.next_id();
+ROLLBACK TO s;
+SELECT * FROM regress_s.next_ids(2);
+ROLLBACK TO s;
+SELECT shard_id, sequence FROM instaid.decode(4001511883701836730);
+SELECT shard_id FROM instaid.shards WHERE schema_name = 'regress_s';
+COMMIT;
+-- a transaction may become read-only when it has made IDs
+BEGIN;
+SELECT regress_s.next_id() > 0 AS made;
+SET TRANSACTION READ ONLY;
+SELECT regress_s.next_id();
+ROLLBACK;
+\set VERBOSITY default
+-- a mark that lies does not get an ID out of a worker
+CREATE FUNCTION regress_s.lie() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
+    AS 'BEGIN RETURN regress_s.next_id(); END';
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off;
+CREATE TABLE regress_s.big AS SELECT generate_series(1, 10000) AS n;
+ANALYZE regress_s.big;
+\set SHOW_CONTEXT never
+SELECT count(regress_s.lie()) FROM regress_s.big;
+SELECT count(DISTINCT instaid.extract_shard_id(n)) FROM regress_s.big;
+EXPLAIN (COSTS OFF) SELECT count(instaid.extract_shard_id(n)) FROM regress_s.big;
+EXPLAIN (COSTS OFF) SELECT count(regress_s.next_id()) FROM regress_s.big;
+RESET ALL;
+
+SET client_min_messages = warning;
+DROP SCHEMA regress_s, regress_t, regress_evil CASCADE;
+REVOKE CREATE ON SCHEMA public FROM regress_instaid_app;
+DROP ROLE regress_instaid_app, regress_instaid_team, regress_instaid_other;

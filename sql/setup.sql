@@ -1,0 +1,19 @@
+-- What the other tests use.
+CREATE EXTENSION instaid;
+
+-- What an error says, without the source's line; the clock is left out.
+CREATE FUNCTION try(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE detail text; hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN NEXT 'no error';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN NEXT SQLSTATE || ': ' || SQLERRM;
+    IF detail <> '' THEN
+        RETURN NEXT 'DETAIL: ' || regexp_replace(detail, 'clock reads [-0-9:.+ ]*\d', 'clock reads ...');
+    END IF;
+    IF hint <> '' THEN
+        RETURN NEXT 'HINT: ' || hint;
+    END IF;
+END $$;

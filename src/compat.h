@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  The newest PostgreSQL's names for what older servers call otherwise.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_COMPAT_H
+#define INSTAID_COMPAT_H
+
+#include "commands/sequence.h"
+#include "storage/proc.h"
+#include "utils/rel.h"
+
+/* PostgreSQL 16 renamed the relfilenode to relfilelocator. */
+#if PG_VERSION_NUM < 160000
+#define RelFileLocator RelFileNode
+#define RelFileLocatorEquals(a, b) RelFileNodeEquals(a, b)
+#define rd_locator rd_node
+#define XLogSequenceLocator(xlrec) ((xlrec).node)
+#else
+#define XLogSequenceLocator(xlrec) ((xlrec).locator)
+#endif
+
+/* PostgreSQL 17 gathered a backend's virtual transaction ID in one struct. */
+#if PG_VERSION_NUM < 170000
+#define MyLocalTransactionId (MyProc->lxid)
+#else
+#define MyLocalTransactionId (MyProc->vxid.lxid)
+#endif
+
+/*
+ * PostgreSQL 19 published the format of a sequence's page; until then it is
+ * private to sequence.c, where it has been the same since 6.5.  It also gave
+ * the system caches an enum.
+ */
+#if PG_VERSION_NUM < 190000
+#define SEQ_MAGIC 0x1717
+typedef struct sequence_magic
+{
+	uint32		magic;
+} sequence_magic;
+typedef int SysCacheIdentifier;
+#else
+#include "commands/sequence_xlog.h"
+#endif
+
+#endif							/* INSTAID_COMPAT_H */

@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * functions.c
+ *	  The SQL-callable functions that make and read IDs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/timestamp.h"
+
+#include "generator.h"
+#include "layout.h"
+
+/* IDs that one call of next_ids() gives at most */
+#define MAX_COUNT	1000000
+
+PG_FUNCTION_INFO_V1(instaid_next_id);
+PG_FUNCTION_INFO_V1(instaid_next_ids);
+PG_FUNCTION_INFO_V1(instaid_make_id);
+PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
+PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
+PG_FUNCTION_INFO_V1(instaid_extract_sequence);
+PG_FUNCTION_INFO_V1(instaid_decode);
+
+static void
+check_shard_id(int32 shard_id)
+{
+	if (shard_id < 0 || shard_id > MAX_SHARD_ID)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("shard ID %d is out of range", shard_id),
+				 errdetail("A shard ID is between 0 and %d.", MAX_SHARD_ID)));
+}
+
+static void
+check_count(int32 count)
+{
+	if (count < 1 || count > MAX_COUNT)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("count %d is out of range", count),
+				 errdetail("One call gives between 1 and %d IDs.", MAX_COUNT)));
+}
+
+static void
+check_epoch(TimestampTz epoch)
+{
+	if (TIMESTAMP_NOT_FINITE(epoch))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("epoch %s is not a point in time",
+						timestamptz_to_str(epoch)),
+				 errdetail("An epoch must be finite.")));
+}
+
+static int64
+tick_to_id(int64 tick, int32 shard_id)
+{
+	return pack_id(tick_ms(tick), shard_id, tick_sequence(tick));
+}
+
+/*
+ * The time of an ID, to the millisecond.  All 41 bits count, so the time of a
+ * negative ID is more than 34.8 years after the epoch.
+ */
+static TimestampTz
+id_timestamp(int64 id, TimestampTz epoch)
+{
+	TimestampTz result;
+
+	check_epoch(epoch);
+	/* 41 bits of milliseconds cannot overflow 64 bits of microseconds */
+	result = epoch + id_ms(id) * 1000;
+	if (!IS_VALID_TIMESTAMP(result))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range"),
+				 errdetail("ID %lld is %lld ms after epoch %s.",
+						   (long long) id, (long long) id_ms(id),
+						   timestamptz_to_str(epoch))));
+	return result;
+}
+
+/*
+ * next_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
+ *
+ * The next ID of a sequence: greater than any that it gave before.
+ */
+Datum
+instaid_next_id(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	int32		shard_id = PG_GETARG_INT32(1);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
+	int64		tick;
+
+	check_shard_id(shard_id);
+	check_epoch(epoch);
+
+	take_ticks(sequence, epoch, 1, &tick);
+	PG_RETURN_INT64(tick_to_id(tick, shard_id));
+}
+
+/*
+ * next_ids(sequence regclass, shard_id integer, count integer,
+ *			epoch timestamptz) -> setof bigint
+ *
+ * The next IDs, in increasing order.  Each lock of the sequence takes as many
+ * as are left of a millisecond, so other sessions' IDs may lie in between.
+ */
+Datum
+instaid_next_ids(PG_FUNCTION_ARGS)
+{
+	typedef struct
+	{
+		int64		next;		/* ticks taken and not returned: next .. */
+		int64		end;		/* .. up to but not including end */
+	} TakenTicks;
+
+	int32		shard_id = PG_GETARG_INT32(1);
+	FuncCallContext *funcctx;
+	TakenTicks *taken;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		int32		count = PG_GETARG_INT32(2);
+
+		check_shard_id(shard_id);
+		check_count(count);
+		check_epoch(PG_GETARG_TIMESTAMPTZ(3));
+
+		funcctx = SRF_FIRSTCALL_INIT();
+		funcctx->max_calls = count;
+		funcctx->user_fctx = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
+													sizeof(TakenTicks));
+	}
+
+	funcctx = SRF_PERCALL_SETUP();
+	taken = funcctx->user_fctx;
+
+	if (funcctx->call_cntr >= funcctx->max_calls)
+		SRF_RETURN_DONE(funcctx);
+
+	if (taken->next == taken->end)
+	{
+		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
+		int			count;
+
+		count = take_ticks(PG_GETARG_OID(0), PG_GETARG_TIMESTAMPTZ(3),
+						   Min(wanted, TICKS_PER_MS), &taken->next);
+		taken->end = taken->next + count;
+	}
+	SRF_RETURN_NEXT(funcctx,
+					Int64GetDatum(tick_to_id(taken->next++, shard_id)));
+}
+
+/*
+ * make_id(created_at timestamptz, shard_id integer, sequence bigint,
+ *		   epoch timestamptz) -> bigint
+ *
+ * Pack an ID from its fields.  As in the published function the sequence is
+ * taken modulo 1024; the time is rounded down to the millisecond.
+ */
+Datum
+instaid_make_id(PG_FUNCTION_ARGS)
+{
+	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(0);
+	int32		shard_id = PG_GETARG_INT32(1);
+	int64		sequence = PG_GETARG_INT64(2);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
+	int64		ms;
+
+	check_shard_id(shard_id);
+	check_epoch(epoch);
+
+	if (TIMESTAMP_NOT_FINITE(created_at) ||
+		!ms_since_epoch(created_at, epoch, &ms) || ms < 0 || ms > MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("time %s is out of range for an ID",
+						timestamptz_to_str(created_at)),
+				 errdetail("An ID holds times from its epoch, %s, to %lld ms after it.",
+						   pstrdup(timestamptz_to_str(epoch)),
+						   (long long) MAX_MS)));
+
+	PG_RETURN_INT64(pack_id(ms, shard_id, tick_sequence(sequence)));
+}
+
+Datum
+instaid_extract_timestamp(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+
+	PG_RETURN_TIMESTAMPTZ(id_timestamp(id, epoch));
+}
+
+Datum
+instaid_extract_shard_id(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(id_shard_id(PG_GETARG_INT64(0)));
+}
+
+Datum
+instaid_extract_sequence(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(id_sequence(PG_GETARG_INT64(0)));
+}
+
+/*
+ * decode(id bigint, epoch timestamptz)
+ *	-> (created_at timestamptz, shard_id integer, sequence integer)
+ *
+ * All three fields at once.
+ */
+Datum
+instaid_decode(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	values[0] = TimestampTzGetDatum(id_timestamp(id, epoch));
+	values[1] = Int32GetDatum(id_shard_id(id));
+	values[2] = Int32GetDatum(id_sequence(id));
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}

@@ -1,0 +1,623 @@
+/*-------------------------------------------------------------------------
+ *
+ * generator.c
+ *	  The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
+ *
+ * The value of a shard's sequence is a tick, ms << 10 | sequence.  The next
+ * tick is what nextval() would give, moved up to the clock's millisecond when
+ * the sequence is behind it; its low ten bits run on.  Time and sequence are
+ * advanced together, under the exclusive lock of the sequence's only page, so
+ * no two calls can pair the same sequence number with the same millisecond.
+ *
+ * Everything that must survive the session is in the sequence itself, written
+ * by the rules of nextval_internal() in src/backend/commands/sequence.c, so
+ * that core's functions, crash recovery and standbys understand it.
+ *
+ * The invariant: a tick is handed out only when the clock, or WAL that is
+ * flushed, guarantees already that it will not be handed out again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_sequence.h"
+#include "catalog/pg_type.h"
+#include "common/int.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "storage/bufmgr.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "compat.h"
+#include "generator.h"
+#include "layout.h"
+
+/*
+ * Core logs 32 values ahead.  A busy tick moves by 1,024 a millisecond, so it
+ * is logged one second ahead: a WAL record a second, and after a crash the
+ * sequence resumes at most a second ahead of where it was.
+ */
+#define LOG_AHEAD		(1000 * TICKS_PER_MS)
+
+/* the longest that one call waits for the clock, in ms */
+#define MAX_WAIT		64
+
+/* how often a session speaks of drift, in microseconds */
+#define WARNING_INTERVAL	(60 * USECS_PER_SEC)
+
+/* What this session knows of one sequence. */
+typedef struct ClockedSequence
+{
+	Oid			relid;			/* hash key */
+
+	/*
+	 * What load_sequence() found out, for the transaction and the role that
+	 * it found it out for.  It is not kept for longer: whether a sequence
+	 * needs WAL, for one, can change with the commit of the transaction that
+	 * created it, and nothing tells.
+	 */
+	LocalTransactionId lxid;	/* transaction in which we hold the lock */
+	Oid			role;
+	uint64		generation;		/* value of "generation" then, or 0 */
+	RelFileLocator locator;
+	int64		cache;			/* CACHE n of the sequence */
+	bool		is_temp;
+	bool		needs_wal;
+	bool		skips_wal;		/* permanent, but new under wal_level=minimal */
+
+	Buffer		buffer;			/* where its page was last seen, just a hint */
+
+	/*
+	 * Ticks from next up to but not including end are reserved for this
+	 * session.  end stays when they are used up: whatever happens to the
+	 * sequence, the session does not go back behind it.
+	 */
+	int64		next;
+	int64		end;
+	int64		reserved_at;	/* the clock's millisecond then */
+
+	TimestampTz warned_at;
+} ClockedSequence;
+
+/* instaid.max_drift */
+int			max_drift = 1000;
+
+static HTAB *sequences = NULL;
+
+/* Counts the invalidations that may concern what we know of a sequence. */
+static uint64 generation = 1;
+
+/*
+ * Milliseconds from the epoch to a time, rounded down.  False if they are
+ * beyond all timestamps.
+ */
+bool
+ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *ms)
+{
+	int64		elapsed;
+
+	if (pg_sub_s64_overflow(time, epoch, &elapsed))
+		return false;
+	*ms = elapsed / 1000 - (elapsed % 1000 < 0);
+	return true;
+}
+
+/*
+ * The clock in milliseconds since the epoch, within what an ID can hold.
+ *
+ * This is the wall clock, which may be set back; nothing here relies on it to
+ * be monotonic.
+ */
+static int64
+clock_ms(TimestampTz epoch)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int64		ms;
+
+	if (!ms_since_epoch(now, epoch, &ms) || ms < 0 || ms > LAST_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 epoch > now ?
+				 errmsg("epoch %s is in the future", timestamptz_to_str(epoch)) :
+				 errmsg("the IDs of epoch %s are used up", timestamptz_to_str(epoch)),
+				 errdetail("The clock reads %s; an epoch can be up to %.1f years before it.",
+						   pstrdup(timestamptz_to_str(now)),
+						   LAST_MS / (365.25 * SECS_PER_DAY * 1000)),
+				 errhint("Use another epoch, or set the clock of the server right.")));
+	return ms;
+}
+
+static void
+relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
+{
+	if (!OidIsValid(relid) ||
+		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
+		generation++;
+}
+
+static void
+role_callback(Datum arg pg_attribute_unused(),
+			  SysCacheIdentifier cacheid pg_attribute_unused(),
+			  uint32 hashvalue pg_attribute_unused())
+{
+	generation++;
+}
+
+void
+generator_init(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(ClockedSequence);
+	sequences = hash_create("instaid sequences", 16, &ctl,
+							HASH_ELEM | HASH_BLOBS);
+
+	/* a new file, new options or a GRANT, and whatever changes a role */
+	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
+}
+
+/* schema.sequence, quoted for use in a statement */
+static char *
+qualified_name(Relation rel)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+									  RelationGetRelationName(rel));
+}
+
+static void
+check_is_sequence(Relation rel)
+{
+	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence",
+						RelationGetRelationName(rel)),
+				 errhint("Pass a sequence; CREATE SEQUENCE makes one that can serve.")));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary sequence \"%s\" of another session",
+						RelationGetRelationName(rel)),
+				 errhint("Create the sequence without TEMPORARY.")));
+}
+
+static void
+check_permission(Relation rel)
+{
+	if (pg_class_aclcheck(RelationGetRelid(rel), GetUserId(),
+						  ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for sequence %s",
+						RelationGetRelationName(rel)),
+				 errhint("Its owner can permit it: GRANT USAGE ON SEQUENCE %s TO %s;",
+						 qualified_name(rel),
+						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
+
+/*
+ * Ticks must be free to grow by one as far as the format goes.  Whatever is
+ * wrong, one ALTER mends it.
+ */
+static void
+check_options(Relation rel, Form_pg_sequence options)
+{
+	const char *complaint = NULL;
+
+	if (options->seqtypid != INT8OID)
+		complaint = psprintf("Its type is %s; it must be bigint.",
+							 format_type_be(options->seqtypid));
+	else if (options->seqincrement != 1)
+		complaint = psprintf("Its INCREMENT is %lld; it must be 1.",
+							 (long long) options->seqincrement);
+	else if (options->seqmax < LAST_TICK)
+		complaint = psprintf("Its MAXVALUE is %lld; it must be at least %lld.",
+							 (long long) options->seqmax,
+							 (long long) LAST_TICK);
+	else if (options->seqcycle)
+		complaint = "It is defined with CYCLE; it must not come round.";
+
+	if (complaint)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
+						RelationGetRelationName(rel)),
+				 errdetail_internal("%s", complaint),
+				 errhint("ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE;",
+						 qualified_name(rel))));
+}
+
+/*
+ * Lock the sequence for this transaction, check that it can serve the current
+ * role, and note what reserve_ticks() needs.
+ */
+static void
+load_sequence(ClockedSequence *seq)
+{
+	uint64		generation_before = generation;
+	Relation	rel;
+	HeapTuple	tuple;
+	Form_pg_sequence options;
+
+	seq->generation = 0;		/* for as long as an error may get us out */
+
+	/*
+	 * As nextval() does, take the lock once in a transaction and leave it to
+	 * the top transaction.  It keeps ALTER SEQUENCE away.
+	 */
+	if (seq->lxid != MyLocalTransactionId)
+	{
+		ResourceOwner saved = CurrentResourceOwner;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		LockRelationOid(seq->relid, RowExclusiveLock);
+		CurrentResourceOwner = saved;
+		seq->lxid = MyLocalTransactionId;
+	}
+
+	rel = try_relation_open(seq->relid, NoLock);
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", seq->relid)));
+
+	check_is_sequence(rel);
+	check_permission(rel);
+
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(seq->relid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
+	options = (Form_pg_sequence) GETSTRUCT(tuple);
+	check_options(rel, options);
+	seq->cache = options->seqcache;
+	ReleaseSysCache(tuple);
+
+	/* In a new file the session's reserve counts for nothing. */
+	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
+	{
+		seq->locator = rel->rd_locator;
+		seq->next = seq->end;
+	}
+	seq->is_temp = rel->rd_islocaltemp;
+	seq->needs_wal = RelationNeedsWAL(rel);
+	seq->skips_wal = RelationIsPermanent(rel) && !seq->needs_wal;
+
+	relation_close(rel, NoLock);
+
+	seq->role = GetUserId();
+	seq->generation = generation_before;
+}
+
+/* Find a sequence that this role may use in this transaction. */
+static ClockedSequence *
+open_sequence(Oid relid)
+{
+	static ClockedSequence *latest = NULL;
+	ClockedSequence *seq = latest;
+
+	if (seq == NULL || seq->relid != relid)
+	{
+		bool		found;
+
+		seq = hash_search(sequences, &relid, HASH_ENTER, &found);
+		if (!found)
+			memset((char *) seq + sizeof(Oid), 0,
+				   sizeof(ClockedSequence) - sizeof(Oid));
+		latest = seq;
+	}
+
+	/*
+	 * Opening a relation and checking its ACL are most of what nextval()
+	 * costs, and one statement may need a million IDs.
+	 */
+	if (seq->generation != generation ||
+		seq->lxid != MyLocalTransactionId ||
+		seq->role != GetUserId())
+		load_sequence(seq);
+
+	/* the same rules as nextval()'s, for the same reasons */
+	if (!seq->is_temp)
+		PreventCommandIfReadOnly("instaid.next_id()");
+	PreventCommandIfParallelMode("instaid.next_id()");
+
+	return seq;
+}
+
+/*
+ * Pin and lock the sequence's page, and find its tuple.
+ *
+ * ReadRecentBuffer() finds the page where it was without a look-up in the
+ * buffer table and without the relation.
+ */
+static Form_pg_sequence_data
+lock_page(ClockedSequence *seq, HeapTupleData *tuple)
+{
+	Page		page;
+	ItemId		lp;
+	sequence_magic *sm;
+
+	if (!BufferIsValid(seq->buffer) ||
+		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))
+	{
+		Relation	rel = relation_open(seq->relid, NoLock);
+
+		seq->buffer = ReadBuffer(rel, 0);
+		relation_close(rel, NoLock);
+	}
+	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
+
+	page = BufferGetPage(seq->buffer);
+	sm = (sequence_magic *) PageGetSpecialPointer(page);
+	if (sm->magic != SEQ_MAGIC)
+		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
+			 seq->relid, sm->magic);
+
+	lp = PageGetItemId(page, FirstOffsetNumber);
+	Assert(ItemIdIsNormal(lp));
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
+	tuple->t_len = ItemIdGetLength(lp);
+
+	return (Form_pg_sequence_data) GETSTRUCT(tuple);
+}
+
+/* Pick the next tick from the state of the locked page and from the clock. */
+static int64
+next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
+		  TimestampTz epoch, int64 *now)
+{
+	int64		next = LAST_TICK + 1;
+
+	*now = clock_ms(epoch);
+
+	if (data->last_value <= LAST_TICK)
+	{
+		next = data->last_value + (data->is_called ? 1 : 0);
+
+		/*
+		 * log_cnt is 0 after setval(), RESTART or a restore, and we never
+		 * leave it so.  Where the sequence stood before is lost; it may have
+		 * been anywhere in the running millisecond.  Let that pass.
+		 */
+		if (data->log_cnt == 0 && !seq->skips_wal && tick_ms(next) <= *now)
+		{
+			pg_usleep(1000);
+			*now = Max(clock_ms(epoch), *now + 1);
+		}
+
+		/*
+		 * The same by this session's own memory, which also knows the ticks
+		 * that were ahead of the clock.  Only if they were ahead by more than
+		 * load can explain, the sequence was set back for a reason.
+		 */
+		if (next < seq->end && tick_ms(seq->end) - *now <= (int64) max_drift + MAX_WAIT)
+			next = seq->end;
+
+		if (tick_ms(next) < *now)
+			next = pack_tick(*now, tick_sequence(next));
+	}
+
+	if (next > LAST_TICK)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("sequence \"%s\" has reached the last tick of the ID format",
+						get_rel_name(seq->relid)),
+				 errdetail("It stands at %lld; the last tick is %lld.",
+						   (long long) data->last_value, (long long) LAST_TICK),
+				 errhint("If it was set too far by mistake, set it back with setval().")));
+	return next;
+}
+
+/*
+ * Store the last tick taken in the locked page, by the rules of
+ * nextval_internal().  Returns the LSN up to which WAL must be flushed for
+ * the page to be where it is after a crash.
+ */
+static XLogRecPtr
+store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
+{
+	Form_pg_sequence_data data = (Form_pg_sequence_data) GETSTRUCT(tuple);
+	Page		page = BufferGetPage(seq->buffer);
+	int64		logged = data->last_value + data->log_cnt;
+	bool		log_it;
+
+	/*
+	 * A record is due when the last one is used up, and, as in core, after a
+	 * checkpoint: replay would start behind it.
+	 */
+	log_it = !data->is_called || last >= logged ||
+		PageGetLSN(page) <= GetRedoRecPtr();
+	if (log_it)
+		logged = Min(last + LOG_AHEAD, LAST_TICK);
+
+	/* With an XID, the commit flushes the record and waits for standbys. */
+	if (log_it && seq->needs_wal)
+		GetTopTransactionId();
+
+	START_CRIT_SECTION();
+
+	/* Before XLogInsert(): see SyncOneBuffer(). */
+	MarkBufferDirty(seq->buffer);
+
+	if (log_it && seq->needs_wal)
+	{
+		xl_seq_rec	xlrec;
+		XLogRecPtr	recptr;
+
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, seq->buffer, REGBUF_WILL_INIT);
+
+		data->last_value = logged;
+		data->is_called = true;
+		data->log_cnt = 0;
+
+		XLogSequenceLocator(xlrec) = seq->locator;
+		XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
+		XLogRegisterData((char *) tuple->t_data, tuple->t_len);
+
+		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
+		PageSetLSN(page, recptr);
+	}
+
+	/*
+	 * Where WAL is skipped until the commit, no record covers anything that
+	 * comes after it.
+	 */
+	data->last_value = last;
+	data->is_called = true;
+	data->log_cnt = seq->skips_wal ? 0 : logged - last;
+
+	END_CRIT_SECTION();
+
+	return seq->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
+}
+
+/* Sleep, ready to be interrupted. */
+static void
+wait_for_clock(long timeout)
+{
+	long		left = timeout;
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
+
+	while (left > 0)
+	{
+		instr_time	elapsed;
+
+		CHECK_FOR_INTERRUPTS();
+		if (WaitLatch(MyLatch,
+					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  left, PG_WAIT_EXTENSION) & WL_TIMEOUT)
+			break;
+		ResetLatch(MyLatch);
+
+		INSTR_TIME_SET_CURRENT(elapsed);
+		INSTR_TIME_SUBTRACT(elapsed, start);
+		left = Min(left, timeout - (long) INSTR_TIME_GET_MILLISEC(elapsed));
+	}
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Tell of a sequence that is further ahead of the clock than it should be,
+ * once a minute; also at once when the clock was set back since.
+ */
+static void
+warn_of_drift(ClockedSequence *seq, int64 drift)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (now >= seq->warned_at && now - seq->warned_at < WARNING_INTERVAL)
+		return;
+	seq->warned_at = now;
+
+	ereport(WARNING,
+			(errmsg("IDs of sequence \"%s\" are %lld ms ahead of the clock",
+					get_rel_name(seq->relid), (long long) drift),
+			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
+					   max_drift),
+			 errhint("Either more than %d IDs/ms are asked of the sequence, or the server's clock was set back.",
+					 TICKS_PER_MS)));
+}
+
+/*
+ * Reserve up to wanted ticks for this session, at least one, all of one
+ * millisecond.
+ */
+static void
+reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
+{
+	HeapTupleData tuple;
+	Form_pg_sequence_data data;
+	XLogRecPtr	lsn;
+	int64		now;
+	int64		next;
+	int64		drift;
+	int64		count;
+	bool		waited = false;
+
+	for (;;)
+	{
+		data = lock_page(seq, &tuple);
+		next = next_tick(seq, data, epoch, &now);
+		drift = tick_ms(next) - now;
+
+		/*
+		 * Too far ahead, do not open another millisecond at once.  One wait is
+		 * enough: it bounds the pace of each session, and never stops it.
+		 */
+		if (drift <= max_drift || waited ||
+			tick_ms(next) <= tick_ms(data->last_value))
+			break;
+
+		UnlockReleaseBuffer(seq->buffer);
+		wait_for_clock(Min(drift - max_drift, MAX_WAIT));
+		waited = true;
+	}
+
+	count = Min(Max(wanted, seq->cache), TICKS_PER_MS - tick_sequence(next));
+	lsn = store_tick(seq, &tuple, next + count - 1);
+	UnlockReleaseBuffer(seq->buffer);
+
+	seq->next = next;
+	seq->end = next + count;
+	seq->reserved_at = now;
+
+	/*
+	 * The invariant.  What is not ahead of the clock cannot come again, since
+	 * a restarted sequence catches up with the clock first; what is ahead
+	 * needs the record that takes it past.
+	 */
+	if (drift > 0)
+		XLogFlush(lsn);
+
+	if (drift > max_drift)
+		warn_of_drift(seq, drift);
+}
+
+/*
+ * Take up to wanted ticks of a sequence for the calling session: consecutive
+ * ones from *first on, all in one millisecond.  Returns how many, at least 1.
+ *
+ * wanted is 1 to TICKS_PER_MS.  Errors are those of nextval(), and besides:
+ * a sequence that cannot count ticks (55000), an epoch that is in the future or
+ * more than 2^40 ms ago (22023), the last tick passed (2200H).
+ */
+int
+take_ticks(Oid sequence, TimestampTz epoch, int wanted, int64 *first)
+{
+	ClockedSequence *seq = open_sequence(sequence);
+	int			count;
+
+	/*
+	 * What CACHE left over is good while the clock reads the millisecond in
+	 * which it was reserved, lest it be older than another session's.
+	 */
+	if (seq->next >= seq->end || clock_ms(epoch) != seq->reserved_at)
+		reserve_ticks(seq, epoch, wanted);
+
+	count = Min(wanted, seq->end - seq->next);
+	*first = seq->next;
+	seq->next += count;
+	return count;
+}

@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * instaid.c
+ *	  The module's face: magic block, settings, start.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "fmgr.h"
+#include "utils/guc.h"
+
+#include "generator.h"
+
+#ifdef PG_MODULE_MAGIC_EXT
+PG_MODULE_MAGIC_EXT(.name = "instaid", .version = INSTAID_VERSION);
+#else
+PG_MODULE_MAGIC;
+#endif
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	/*
+	 * A superuser's setting, because it weakens what other users of the same
+	 * sequence see of the clock.
+	 */
+	DefineCustomIntVariable("instaid.max_drift",
+							"Sets how far IDs may run ahead of the clock under overload.",
+							"A call that would go further first waits, 64 ms at most.",
+							&max_drift,
+							1000, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	MarkGUCPrefixReserved("instaid");
+
+	generator_init();
+}
