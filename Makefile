@@ -25,10 +25,15 @@ REGRESS = setup fields generate refuse lifecycle roles shards explain sanity
 ISOLATION = order create_shard alter
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
-EXTRA_CLEAN = test/results test/output_iso
+EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
 
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifneq ($(PGXS),)
 include $(PGXS)
+else
+all install installcheck:
+	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
+endif
 
 src/instaid.o: src/generator.h
 src/functions.o: src/generator.h src/layout.h
@@ -39,3 +44,10 @@ src/instaid.o: instaid.control
 $(OBJS): | src
 src:
 	mkdir -p $@
+
+# These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
+demo:
+	@$(srcdir_of_makefile)test/lib/run test/demo.sh
+test:
+	@$(srcdir_of_makefile)test/lib/run test/suites.sh
+.PHONY: demo test

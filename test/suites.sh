@@ -1,0 +1,60 @@
+# Every test of the project, one progress line a suite, the sum at the end.
+# Started by test/lib/run.
+
+set -eu
+. test/lib/private.sh
+
+passed=0
+failed=0
+
+# suite NAME COMMAND: run it, and count what its output says of single tests,
+# in TAP or as pg_regress before PostgreSQL 16 puts it.  A command that fails
+# without naming a failed test, or that runs none, counts as one failure.
+suite()
+{
+	name=$1
+	shift
+	log=$SCRATCH/log/$name.log
+	started=$(date +%s)
+	status=0
+	"$@" >"$log" 2>&1 </dev/null || status=$?
+	ok=$(grep -cE '^(ok [0-9]|test .* \.\.\. ok)' "$log" || :)
+	bad=$(grep -cE '^(not ok [0-9]|test .* \.\.\. FAILED)' "$log" || :)
+	if [ "$bad" -eq 0 ] && { [ $status -ne 0 ] || [ "$ok" -eq 0 ]; }; then
+		bad=1
+	fi
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+	echo "$name: $ok passed, $bad failed ($(($(date +%s) - started)) s)"
+	[ "$bad" -eq 0 ] || tail -n 60 "$log"
+}
+
+mkdir "$SCRATCH/log"
+install_private
+
+suite build sh test/build.sh
+
+start_server
+suite regress make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION=
+cp regression.diffs "$SCRATCH/log/" 2>/dev/null && cat regression.diffs
+suite isolation make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS=
+cp test/output_iso/regression.diffs "$SCRATCH/log/isolation.diffs" 2>/dev/null &&
+	cat test/output_iso/regression.diffs
+createdb pgtap
+suite pgtap pg_prove -d pgtap --verbose test/pgtap/*.sql
+stop_server
+
+# what PostgreSQL::Test::Cluster wants to know
+pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+PG_REGRESS=$pgxs/test/regress/pg_regress
+TESTDATADIR=$SCRATCH/tap/data
+TESTLOGDIR=$SCRATCH/log/tap
+export PG_REGRESS TESTDATADIR TESTLOGDIR
+mkdir -p "$TESTLOGDIR"
+for test in test/t/*.pl; do
+	suite "$(basename "$test" .pl)" prove --verbose -I "$pgxs/test/perl" "$test"
+	cp -R test/tmp_check/log/. "$TESTLOGDIR/" 2>/dev/null || :
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
