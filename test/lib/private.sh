@@ -14,6 +14,9 @@ install_private()
 		mkdir -p "$SCRATCH/pg$(dirname "$dir")"
 		cp -Rs "$dir" "$SCRATCH/pg$(dirname "$dir")/" 2>/dev/null || :
 	done
+	# lest an instaid that is installed already be written to, through a link
+	find "$SCRATCH/pg" -depth -name 'instaid*' -exec rm -rf {} +
+
 	bindir=$("$PG_CONFIG" --bindir)
 	rm -rf "$SCRATCH/pg$bindir"
 	mkdir -p "$SCRATCH/pg$bindir"

@@ -1,0 +1,134 @@
+# Many sessions take IDs of one sequence at once, and note every ID that they
+# receive.  pg_regress has one session; a duplicate needs two that are
+# descheduled at the wrong moment, so it takes millions of IDs and more
+# sessions than processors.
+#
+# INSTAID_TEST_IDS sets how many IDs the large runs make.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use POSIX qw(ceil);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $ids      = $ENV{INSTAID_TEST_IDS} || 20_000_000;
+my $sessions = 16;
+my $rows     = 2000;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', "client_min_messages = error\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE SEQUENCE control_seq;
+	-- the ID of a tick that core's nextval gave
+	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+		RETURN (tick >> 10 << 23) | (5 << 10) | (tick & 1023);
+});
+
+# One statement of a session; ROWS stands for the rows that it makes.
+my $next_id = 'SELECT insta5.next_id() FROM generate_series(1, ROWS)';
+my $next_ids = 'SELECT insta5.next_ids(ROWS)';
+my $nextval =
+  q{SELECT CASE WHEN n % 2 = 0 THEN insta5.next_id() ELSE id_of(nextval('insta5.table_id_seq')) END
+    FROM generate_series(1, ROWS) AS n};
+my $control = q{
+	SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
+		| (5 << 10) | (nextval('control_seq') % 1024)
+	FROM generate_series(1, ROWS)};
+
+my @runs = (
+	# name, IDs, rows a statement, CACHE, statements that take turns
+	[ 'rows of a statement', $ids, $rows, 1, $next_id ],
+	[ 'CACHE 50', $ids, $rows, 50, $next_id ],
+	[ 'next_ids and next_id', $ids, $rows, 1, $next_ids, $next_id ],
+	[ 'nextval and next_id', $ids / 4, $rows, 1, $nextval, $next_id ],
+	[ 'single rows', $ids / 40, 1, 1, $next_id ],
+	[ 'single rows, CACHE 50', $ids / 40, 1, 50, $next_id ],
+);
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+
+# Run the statements in all sessions; return the files of what they received.
+sub load
+{
+	my ($count, $rows, @statements) = @_;
+	my (@files, @psql);
+
+	s/ROWS/$rows/ for @statements;
+	open my $script, '>', "$dir/script" or die $!;
+	print $script "COPY ($statements[$_ % @statements]) TO STDOUT;\n" =~ s/\n(?=.)/ /gr
+	  for 1 .. ceil($count / $sessions / $rows);
+	close $script;
+
+	for my $session (1 .. $sessions)
+	{
+		push @files, "$dir/session$session";
+		push @psql,
+		  IPC::Run::start(
+			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$dir/script" ],
+			'>', $files[-1]);
+	}
+	$_->finish or die "psql: $?" for @psql;
+	return @files;
+}
+
+# How many IDs there are, how many are there twice, and the most in one ms.
+sub count_ids
+{
+	my (@sort_arguments) = @_;
+	my ($count, $duplicates, $last, $ms, $in_ms, $most) = (0, 0, -1, -1, 0, 0);
+
+	local $ENV{LC_ALL} = 'C';
+	open my $sorted, '-|', 'sort', @sort_arguments or die $!;
+	while (my $id = <$sorted>)
+	{
+		$count++;
+		$duplicates++ if $id == $last;
+		$last = $id;
+		if ($id >> 23 != $ms)
+		{
+			$ms    = $id >> 23;
+			$in_ms = 0;
+		}
+		$most = $in_ms if ++$in_ms > $most;
+	}
+	close $sorted or die "sort: $?";
+	return ($count, $duplicates, $most);
+}
+
+# All IDs have 19 digits until the end of the format, so text order will do.
+sub in_order
+{
+	my ($file) = @_;
+	local $ENV{LC_ALL} = 'C';
+	return system('sort', '-c', '-u', $file) == 0;
+}
+
+for my $run (@runs)
+{
+	my ($name, $wanted, $rows, $cache, @statements) = @$run;
+
+	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache");
+	my @files = load($wanted, $rows, @statements);
+
+	is(scalar(grep { !in_order($_) } @files), 0, "$name: the IDs of each session increase");
+	my ($count, $duplicates, $most) = count_ids('-m', @files);
+	cmp_ok($count, '>=', $wanted, "$name: $count IDs");
+	is($duplicates, 0, "$name: no ID came twice");
+	cmp_ok($most, '<=', 1024, "$name: $most IDs in the fullest ms");
+	unlink @files;
+}
+
+# The control: the same check fails the same arithmetic over core's nextval.
+my @files = load($ids / 10, $rows, $control);
+my ($count, $duplicates, $most) = count_ids(@files);
+cmp_ok($duplicates, '>', 0, "control: $duplicates of $count IDs over nextval came twice");
+
+$node->stop;
+done_testing();

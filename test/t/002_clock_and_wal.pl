@@ -1,0 +1,115 @@
+# How near IDs are to the clock, idle and overloaded, and what WAL is written
+# and flushed for them.  This needs settings of the server's, several sessions
+# at once, and a crash.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+# Nothing but what is tested here writes or flushes WAL.
+$node->append_conf('postgresql.conf', q{
+	autovacuum = off
+	checkpoint_timeout = '1d'
+	wal_writer_delay = '10s'
+	synchronous_commit = off
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE SEQUENCE core_seq;
+});
+
+# Idle: the ID's millisecond is one that the clock read during the call.
+is($node->safe_psql('postgres', q{
+	SELECT count(*) FROM (
+		SELECT clock_timestamp() AS before, insta5.next_id() AS id, clock_timestamp() AS after, pg_sleep(0.003)
+		FROM generate_series(1, 200) OFFSET 0) AS v
+	WHERE instaid.extract_timestamp(id) NOT BETWEEN before - interval '1 ms' AND after}),
+	0, 'idle, IDs have the time of the clock');
+
+# Overload: the IDs run ahead by max_drift, plus 64 ms at most.  The clock is
+# read after each thousand IDs.
+for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
+{
+	my ($max_drift, $sessions) = @$case;
+	my (@psql, @out);
+	for my $session (0 .. $sessions - 1)
+	{
+		$out[$session] = '';
+		push @psql, IPC::Run::start(
+			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
+			'<', \qq{
+				SET client_min_messages = error;
+				SET instaid.max_drift = $max_drift;
+				SELECT ceil(extract(epoch FROM max(drift)) * 1000)
+				FROM (SELECT instaid.extract_timestamp((SELECT max(id) FROM insta5.next_ids(1000 + 0 * n) AS id))
+							 - clock_timestamp() AS drift
+					  FROM generate_series(1, 5000 / $sessions) AS n OFFSET 0) AS v},
+			'>', \$out[$session]);
+	}
+	$_->finish or die "psql: $?" for @psql;
+	my ($most) = sort { $b <=> $a } map { $_ + 0 } @out;
+	cmp_ok($most, '<=', $max_drift + 64, "max_drift $max_drift, $sessions sessions: $most ms ahead at most");
+	cmp_ok($most, '>=', $max_drift, '... and there was overload');
+	# let the clock catch up
+	$node->poll_query_until('postgres', q{SELECT drift = '0' FROM instaid.shards}) or die;
+}
+
+# The warning: once a minute, not once a call.  The sequence is set ahead, as a
+# clock that is set back would leave it.
+my ($stdout, $stderr);
+$node->psql('postgres', q{
+	SELECT setval('insta5.table_id_seq', ((extract(epoch FROM now()) * 1000)::bigint - 1314220021721 + 5000) << 10);
+	SELECT count(insta5.next_id()) FROM generate_series(1, 10000);
+	SELECT count(*) FROM insta5.next_ids(10000);},
+	stdout => \$stdout, stderr => \$stderr);
+my @warnings = $stderr =~ /WARNING/g;
+is(scalar(@warnings), 1, 'a sequence that is too far ahead is told of once');
+like($stderr, qr/WARNING:  IDs of sequence "table_id_seq" are \d+ ms ahead of the clock\nDETAIL:.*max_drift.*\nHINT:.*clock/, '... with how far and why');
+
+$node->safe_psql('postgres', q{SELECT setval('insta5.table_id_seq', 1)});
+
+# WAL: a record for each second of ticks.
+my $written = q{
+	SELECT pg_current_wal_insert_lsn() AS before \gset
+	SELECT count(%s) FROM generate_series(1, 1000000);
+	SELECT pg_current_wal_insert_lsn() - :'before';};
+sub wal_of
+{
+	my ($call) = @_;
+	my $out = $node->safe_psql('postgres', 'SET client_min_messages = error;' . sprintf($written, $call));
+	return (split /\n/, $out)[-1];
+}
+my $ours = wal_of('insta5.next_id()');
+my $cores = wal_of("nextval('core_seq')");
+cmp_ok($ours, '<', 10_000, "a million IDs write $ours bytes of WAL");
+cmp_ok($cores, '>', 1_000_000, "... where nextval writes $cores");
+
+# The flush rule: IDs that are ahead of the clock are not given again after a
+# crash, though the transaction that has them did not commit.  With
+# max_drift = 1h they run ahead by seconds, more than the restart takes.
+for my $call ('insta5.next_id() AS id FROM generate_series(1, 5000000)',
+	'(SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n) AS id) AS id FROM generate_series(1, 10) AS n')
+{
+	my $last = $node->safe_psql('postgres', qq{
+		SET instaid.max_drift = '1h';
+		BEGIN;
+		SELECT max(id) FROM (SELECT $call OFFSET 0) AS v;});
+	$node->stop('immediate');
+	$node->start;
+	my $next = $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT insta5.next_id()');
+	cmp_ok($next, '>', $last, 'after a crash IDs go on above those of a lost transaction');
+	my $ahead = $node->safe_psql('postgres', qq{
+		SELECT (($next >> 23) - ($last >> 23))});
+	cmp_ok($ahead, '<=', 2000, "... by $ahead ms");
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,179 @@
+# What needs more than one session, or a server set up for it: prepared
+# transactions, cancelled statements, buffer pins, other sessions' temporary
+# sequences, wal_level = minimal, a standby, dump and restore.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', "max_prepared_transactions = 2\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	CREATE EXTENSION pg_buffercache;
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+});
+
+my $nothing_left = q{
+	SELECT (SELECT count(*) FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass AND pid <> pg_backend_pid()),
+		(SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache
+		 WHERE relfilenode = pg_relation_filenode('insta5.table_id_seq'))};
+
+sub next_id
+{
+	return $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT insta5.next_id()');
+}
+
+# A prepared transaction keeps its lock on the sequence, and is in nobody's way
+# but an ALTER's.
+my $prepared = $node->safe_psql('postgres', q{
+	BEGIN;
+	INSERT INTO insta5.photos (n) SELECT generate_series(1, 10);
+	SELECT max(id) FROM insta5.photos;
+	PREPARE TRANSACTION 'p';});
+cmp_ok(next_id(), '>', $prepared, 'IDs go on past a prepared transaction');
+is($node->safe_psql('postgres', q{SELECT mode FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass}),
+	'RowExclusiveLock', 'the prepared transaction holds the lock');
+$node->safe_psql('postgres', q{COMMIT PREPARED 'p'});
+is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it is committed');
+$node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.photos (n) VALUES (11); PREPARE TRANSACTION 'p'});
+$node->restart;
+my $after_restart = next_id();
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
+cmp_ok($after_restart, '>', $prepared, 'IDs go on past a prepared transaction and a restart');
+is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it is rolled back');
+
+# Statements that are cancelled: in the middle of making IDs, and during the
+# wait for the clock (an hour ahead, max_drift 0).
+for my $case ([ 'making IDs', '' ],
+	[ 'waiting for the clock', q{
+		SELECT setval('insta5.table_id_seq', ((extract(epoch FROM now()) * 1000)::bigint - 1314220021721 + 3600000) << 10);} ])
+{
+	my ($name, $before) = @$case;
+	my $err = '';
+	$node->safe_psql('postgres', $before) if $before;
+	my $psql = IPC::Run::start([ 'psql', '-Xq', '-d', $node->connstr('postgres') . q{ application_name=victim},
+			'-c', 'SET client_min_messages = error', '-c', 'SET instaid.max_drift = 0',
+			'-c', 'SELECT count(insta5.next_id()) FROM generate_series(1, 100000000)' ],
+		'<', \undef, '>', '/dev/null', '2>', \$err);
+	$node->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND query ~ 'next_id'}) or die;
+	$node->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND wait_event = 'Extension'}) or die
+	  if $before;
+	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'});
+	$psql->finish;
+	like($err, qr/canceling statement due to user request/, "a statement is cancelled $name");
+	is($node->safe_psql('postgres', $nothing_left), '0|0', '... and leaves neither lock nor pin');
+}
+# the way back for a sequence that is ahead by mistake
+$node->safe_psql('postgres', q{SELECT setval('insta5.table_id_seq', 1)});
+is($node->safe_psql('postgres', q{
+	SELECT instaid.extract_timestamp(insta5.next_id()) BETWEEN now() - interval '1 s' AND clock_timestamp()}),
+	't', 'setval sets the sequence back');
+
+# Another session's temporary sequence
+my $other = IPC::Run::start([ 'psql', '-XqAt', '-d', $node->connstr('postgres') ],
+	'<', \my $in, '>', \my $out);
+$in = "CREATE TEMPORARY SEQUENCE theirs; SELECT 'theirs'::regclass::oid;\n";
+$other->pump until $out && $out =~ /^(\d+)\n/;
+my ($oid) = $out =~ /^(\d+)\n/;
+my ($ret, $stdout, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT instaid.next_id($oid, 5)");
+like($stderr, qr/ERROR:  0A000: cannot access temporary sequence "theirs" of another session\nHINT:.* without TEMPORARY/, 'temporary sequences of other sessions are refused');
+$in = "\\q\n";
+$other->finish;
+
+# A standby refuses as nextval does; it decodes and shows the shards.
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+next_id();
+$node->wait_for_catchup($standby);
+for my $call ('insta5.next_id()', 'insta5.next_ids(10)', q{nextval('insta5.table_id_seq')})
+{
+	($ret, $stdout, $stderr) = $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT $call");
+	like($stderr, qr/ERROR:  25006: /, "a standby refuses $call");
+}
+is($standby->safe_psql('postgres', 'SELECT instaid.extract_shard_id(4001511883701836730), count(*) FROM instaid.decode(1)'),
+	'854|1', 'a standby decodes');
+is($standby->safe_psql('postgres', q{SELECT schema_name, shard_id, last_id > 0, drift < '2 s' FROM instaid.shards}),
+	'insta5|5|t|t', 'a standby shows the shards');
+$standby->stop;
+
+# One shard is dumped and restored into another database, where the extension
+# is; it is the same shard there, and goes on above what it brought.
+$node->safe_psql('postgres', q{ALTER SCHEMA insta5 RENAME TO "insta 5"});
+$node->safe_psql('postgres', q{INSERT INTO "insta 5".photos (n) VALUES (1)});
+my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
+$node->run_log([ 'pg_dump', '-n', '"insta 5"', '-f', $dump, '-d', $node->connstr('postgres') ]);
+$node->safe_psql('postgres', 'CREATE DATABASE copy');
+$node->safe_psql('copy', 'CREATE EXTENSION instaid');
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('copy') ],
+	'pg_dump -n of a shard restores');
+is($node->safe_psql('copy', 'SELECT schema_name, shard_id, epoch = instaid.default_epoch(), sequence FROM instaid.shards'),
+	'insta 5|5|t|"insta 5".table_id_seq', 'the restored schema is the same shard');
+is($node->safe_psql('copy', q{
+	WITH i AS (INSERT INTO "insta 5".photos (n) VALUES (2) RETURNING id)
+	SELECT i.id > (SELECT max(id) FROM "insta 5".photos), instaid.extract_shard_id(i.id) FROM i}),
+	't|5', 'its IDs go on');
+
+# The whole database, extension and all
+$node->run_log([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('copy') ]);
+$node->safe_psql('postgres', 'CREATE DATABASE whole');
+$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('whole'), $dump ], 'pg_dump of a database restores');
+is($node->safe_psql('whole', q{
+	SELECT (SELECT shard_id FROM instaid.shards), "insta 5".next_id() > max(id) FROM "insta 5".photos}),
+	'5|t', 'with its shard');
+# a role without rights on it may still decode there
+is($node->safe_psql('whole', q{
+	CREATE ROLE reader; SET ROLE reader; SELECT shard_id FROM instaid.decode(4001511883701836730)}),
+	'854', 'and the rights of everybody');
+$node->stop;
+
+# wal_level = minimal: what the transaction that made a sequence did with it is
+# not in the WAL, and what comes after its commit must be.
+my $minimal = PostgreSQL::Test::Cluster->new('minimal');
+$minimal->init;
+$minimal->append_conf('postgresql.conf', q{
+	wal_level = minimal
+	max_wal_senders = 0
+	wal_skip_threshold = '1GB'	# log new files at commit
+	checkpoint_timeout = '1d'
+});
+$minimal->start;
+$minimal->safe_psql('postgres', 'CREATE EXTENSION instaid');
+for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
+{
+	# seconds ahead of the clock when it commits, so that only WAL can tell
+	my $last = $minimal->safe_psql('postgres', qq{
+		SET instaid.max_drift = '1h';
+		BEGIN;
+		$way;
+		SELECT max((SELECT max(id) FROM instaid.next_ids('s', 5, 1000000 + 0 * n) AS id)) FROM generate_series(1, 8) AS n;
+		COMMIT;
+		SELECT max(id) FROM instaid.next_ids('s', 5, 1000) AS id;});
+	$last =~ s/.*\n//s;
+	$minimal->stop('immediate');
+	$minimal->start;
+	my $next = $minimal->safe_psql('postgres', q{
+		SET client_min_messages = error; SELECT instaid.next_id('s', 5)});
+	cmp_ok($next, '>', $last, "wal_level = minimal, $way: IDs go on after a crash");
+	$minimal->safe_psql('postgres', q{SELECT setval('s', 1)});
+}
+$minimal->stop;
+
+# Nothing of the above made the server complain of itself.
+for my $log ($node->logfile, $standby->logfile, $minimal->logfile)
+{
+	unlike(slurp_file($log), qr/\bleak\b|PANIC|TRAP:|XX000/, 'nothing leaked');
+}
+
+done_testing();
