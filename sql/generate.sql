@@ -58,6 +58,10 @@ FROM (SELECT id, lag(id) OVER (ORDER BY n, o) AS before
           LATERAL (SELECT id, o FROM regress_g.next_ids(n) WITH ORDINALITY AS s (id, o)
                    UNION ALL SELECT regress_g.next_id(), n + 1) AS v (id, o)) AS w;
 
+-- what a session remembers does not disturb the low bits
+SELECT setval('regress_g.table_id_seq', 5000);
+SELECT d.shard_id, d.sequence FROM instaid.decode(regress_g.next_id()) AS d;
+
 -- a table with a sequence of its own
 CREATE SEQUENCE regress_g.stars_id_seq;
 CREATE TABLE regress_g.stars (id bigint PRIMARY KEY DEFAULT regress_g.next_id('regress_g.stars_id_seq'));

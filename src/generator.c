@@ -385,35 +385,41 @@ static int64
 next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 		  TimestampTz epoch, int64 *now)
 {
-	int64		next = LAST_TICK + 1;
+	int64		next;
+	int64		floor;
 
 	*now = clock_ms(epoch);
 
-	if (data->last_value <= LAST_TICK)
+	/* setval() may have left anything, but past the last tick is past it */
+	next = Min(data->last_value, LAST_TICK + 1) + (data->is_called ? 1 : 0);
+
+	/*
+	 * log_cnt is 0 after setval(), RESTART or a restore, and we never leave
+	 * it so.  Where the sequence stood before is lost; it may have been
+	 * anywhere in the running millisecond.  Let that pass.
+	 */
+	if (data->log_cnt == 0 && !seq->skips_wal && tick_ms(next) <= *now)
 	{
-		next = data->last_value + (data->is_called ? 1 : 0);
+		pg_usleep(1000);
+		*now = Max(clock_ms(epoch), *now + 1);
+	}
 
-		/*
-		 * log_cnt is 0 after setval(), RESTART or a restore, and we never
-		 * leave it so.  Where the sequence stood before is lost; it may have
-		 * been anywhere in the running millisecond.  Let that pass.
-		 */
-		if (data->log_cnt == 0 && !seq->skips_wal && tick_ms(next) <= *now)
-		{
-			pg_usleep(1000);
-			*now = Max(clock_ms(epoch), *now + 1);
-		}
+	/*
+	 * This session also remembers ticks that were ahead of the clock.  If
+	 * they were ahead by more than load can explain, the sequence was set
+	 * back for a reason.
+	 */
+	floor = pack_tick(*now, 0);
+	if (seq->end > floor &&
+		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_WAIT)
+		floor = seq->end;
 
-		/*
-		 * The same by this session's own memory, which also knows the ticks
-		 * that were ahead of the clock.  Only if they were ahead by more than
-		 * load can explain, the sequence was set back for a reason.
-		 */
-		if (next < seq->end && tick_ms(seq->end) - *now <= (int64) max_drift + MAX_WAIT)
-			next = seq->end;
-
-		if (tick_ms(next) < *now)
-			next = pack_tick(*now, tick_sequence(next));
+	/* Move up to the first such tick; its low bits run on. */
+	if (next < floor)
+	{
+		next = pack_tick(tick_ms(floor), tick_sequence(next));
+		if (next < floor)
+			next += TICKS_PER_MS;
 	}
 
 	if (next > LAST_TICK)
@@ -421,7 +427,7 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("sequence \"%s\" has reached the last tick of the ID format",
 						get_rel_name(seq->relid)),
-				 errdetail("It stands at %lld; the last tick is %lld.",
+				 errdetail("The sequence stands at %lld; the last tick is %lld.",
 						   (long long) data->last_value, (long long) LAST_TICK),
 				 errhint("If it was set too far by mistake, set it back with setval().")));
 	return next;
