@@ -1,0 +1,93 @@
+# The main job, shown on a private server: two shards, filled by concurrent
+# clients, beside the published function under the same load.
+# Started by test/lib/run.  With KEEP set the server is left running.
+
+set -eu
+. test/lib/private.sh
+
+title()
+{
+	printf '\n== %s\n\n' "$*"
+}
+
+# show SQL: print a statement, then run it
+show()
+{
+	printf '%s\n' "$1"
+	psql -XqP footer=off -v ON_ERROR_STOP=1 -c "$1"
+}
+
+echo 'Building instaid and starting a private server ...'
+install_private
+start_server "max_connections = 40" "timezone = 'UTC'"
+
+title 'Two shards, and the published table in each'
+show 'CREATE EXTENSION instaid;'
+for n in 5 6; do
+	show "SELECT instaid.create_shard('insta$n', $n);" | grep -v '^ *$\|create_shard *$\|^-*$'
+	show "CREATE TABLE insta$n.our_table (
+    \"id\" bigint NOT NULL DEFAULT insta$n.next_id(),
+    user_id integer
+);"
+done
+
+# The published arithmetic, in the form that everybody copied: nextval first,
+# the clock afterwards.
+psql -Xq <<'SQL'
+CREATE SCHEMA published;
+CREATE SEQUENCE published.table_id_seq;
+CREATE FUNCTION published.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    seq_id bigint;
+    now_ms bigint;
+BEGIN
+    seq_id := nextval('published.table_id_seq') % 1024;
+    now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    result := ((now_ms - 1314220021721) << 23) | (5 << 10) | seq_id;
+END
+$$;
+CREATE TABLE published.our_table (
+    "id" bigint NOT NULL DEFAULT published.next_id(),
+    user_id integer
+);
+SQL
+
+title 'Each filled by 16 clients, 2,000 rows a statement, 640,000 rows'
+for schema in insta5 insta6 published; do
+	echo "INSERT INTO $schema.our_table (user_id) SELECT generate_series(1, 2000);" >"$SCRATCH/load.sql"
+	printf '%-10s' "$schema"
+	pgbench -n -c 16 -j 2 -t 20 -f "$SCRATCH/load.sql" 2>"$SCRATCH/log/pgbench.log" |
+		sed -n 's/^tps = \([0-9]*\).*/\1 statements a second/p'
+done
+
+title 'What came of it'
+psql -XqP footer=off <<'SQL'
+CREATE VIEW loaded AS
+    SELECT 'instaid, insta5' AS generator, id FROM insta5.our_table
+    UNION ALL SELECT 'instaid, insta6', id FROM insta6.our_table
+    UNION ALL SELECT 'published function', id FROM published.our_table;
+SELECT generator, sum(ids) AS rows, sum(ids) - sum(distinct_ids) AS duplicates,
+    round(avg(ids)) AS "IDs a ms", max(ids) AS "in the fullest ms"
+FROM (SELECT generator, count(*) AS ids, count(DISTINCT id) AS distinct_ids
+      FROM loaded GROUP BY generator, id >> 23) AS per_ms
+GROUP BY generator ORDER BY generator;
+SQL
+duplicates=$(psql -XAtc "SELECT count(*) - count(DISTINCT id) FROM loaded WHERE generator LIKE 'instaid%'")
+
+title 'IDs say when and where they were made'
+show "SELECT id, d.* FROM (SELECT max(id) AS id FROM insta5.our_table
+    UNION ALL SELECT max(id) FROM insta6.our_table) AS t, instaid.decode(id) AS d;"
+show "SELECT schema_name, shard_id, last_issued_at, drift, expires_at FROM instaid.shards ORDER BY shard_id;"
+
+title 'Two of Instagram'\''s own'
+show "SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS t (id), instaid.decode(id) AS d;"
+
+if [ -n "${KEEP:-}" ]; then
+	trap - EXIT
+	touch "$SCRATCH/keep"
+	title 'The server is left running'
+	echo "Connect:  psql -h $PGHOST -U $PGUSER $PGDATABASE"
+	echo "Remove:   kill \$(head -n 1 $SCRATCH/data/postmaster.pid); rm -r $SCRATCH"
+fi
+
+[ "$duplicates" -eq 0 ]
