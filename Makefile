@@ -41,8 +41,8 @@ src/generator.o: src/compat.h src/generator.h src/layout.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory
-$(OBJS): | src
-src:
+$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src
+$(CURDIR)/src:
 	mkdir -p $@
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.

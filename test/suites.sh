@@ -30,10 +30,9 @@ suite()
 }
 
 mkdir "$SCRATCH/log"
-install_private
-
 suite build sh test/build.sh
 
+install_private
 start_server
 suite regress make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION=
 cp regression.diffs "$SCRATCH/log/" 2>/dev/null && cat regression.diffs
