@@ -87,7 +87,7 @@ if [ -n "${KEEP:-}" ]; then
 	touch "$SCRATCH/keep"
 	title 'The server is left running'
 	echo "Connect:  psql -h $PGHOST -U $PGUSER $PGDATABASE"
-	echo "Remove:   kill \$(head -n 1 $SCRATCH/data/postmaster.pid); rm -r $SCRATCH"
+	echo "Remove:   kill \$(head -n 1 $SCRATCH/data/postmaster.pid) && sleep 1; rm -rf $SCRATCH"
 fi
 
 [ "$duplicates" -eq 0 ]
