@@ -79,24 +79,27 @@ CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED ROWS 10
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
-'the shards of this database, read from their next_id() functions; see the view instaid.shards';
+'what the next_id() functions of this database pass to instaid.next_id(), null for the default epoch; see the view instaid.shards';
 
+-- Operators are looked up in schema instaid, too, and that may be anybody's:
+-- so each has the very types that one in pg_catalog has.
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence,
+    SELECT s.schema_name, s.shard_id, e.epoch, s.sequence,
            i.last_id,
            t.last_issued_at,
            CASE WHEN t.last_issued_at IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0') END AS drift,
-           -- the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, e.epoch) AS expires_at
     FROM instaid.list_shards() AS s
+         CROSS JOIN LATERAL (SELECT COALESCE(s.epoch, instaid.default_epoch())) AS e (epoch)
          -- a tick is ms << 10 | sequence; what is past the format is no tick
          LEFT JOIN LATERAL (
-             SELECT (tick >> 10 << 23) | (s.shard_id << 10) | (tick & 1023)
-             FROM (SELECT CASE WHEN pg_catalog.has_sequence_privilege(s.sequence, 'USAGE, SELECT')
+             SELECT (tick >> 10 << 23) | (s.shard_id::bigint << 10) | (tick & 1023::bigint)
+             FROM (SELECT CASE WHEN pg_catalog.has_sequence_privilege(s.sequence::oid, 'USAGE, SELECT'::text)
                                THEN pg_catalog.pg_sequence_last_value(s.sequence) END) AS v (tick)
-             WHERE tick BETWEEN 0 AND (1::bigint << 50) - 1) AS i (last_id) ON true
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch)) AS t (last_issued_at);
+             WHERE tick >= 0::bigint AND tick < 1::bigint << 50) AS i (last_id) ON true
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, e.epoch)) AS t (last_issued_at);
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id and what follows from it need USAGE or SELECT on the sequence';
@@ -176,7 +179,8 @@ BEGIN
             DETAIL = format('With epoch %s its last ID is made at %s.', epoch, expires_at);
     END IF;
     SELECT count(*) AS shards, min(s.schema_name::text) AS schema_name INTO other
-        FROM instaid.list_shards() AS s WHERE s.epoch <> create_shard.epoch;
+        FROM instaid.list_shards() AS s
+        WHERE COALESCE(s.epoch, instaid.default_epoch()) <> create_shard.epoch;
     IF other.shards > 0 THEN
         RAISE NOTICE USING
             MESSAGE = format('epoch %s differs from that of other shards', epoch),

@@ -68,28 +68,38 @@ SELECT instaid.create_shard('regress_8', 8,
 ROLLBACK;
 RESET client_min_messages;
 
--- a wrapper written by hand is a shard if it has the form of one
+-- a wrapper written by hand is a shard if it calls the generator with constants
 CREATE SCHEMA regress_11;
 CREATE SEQUENCE regress_11.s;
 CREATE FUNCTION regress_11.next_id() RETURNS bigint LANGUAGE sql
-    BEGIN ATOMIC SELECT instaid.next_id('regress_11.s', 5 + 6); END;
+    BEGIN ATOMIC SELECT instaid.next_id('regress_11.s', 11); END;
 SELECT schema_name, shard_id, epoch, sequence FROM instaid.shards WHERE shard_id = 11;
 SELECT try($$SELECT instaid.create_shard('regress_8', 11)$$);
--- and none if it has not
+-- and none if it does anything else; nothing of it is run to find out
 CREATE SCHEMA regress_12;
-CREATE FUNCTION regress_12.next_id() RETURNS bigint LANGUAGE sql
-    RETURN instaid.next_id('regress_11.s', (random() * 5)::integer);
+CREATE TABLE regress_12.t (id bigint);
+CREATE FUNCTION regress_12.mine() RETURNS integer LANGUAGE plpgsql IMMUTABLE
+    AS $$ BEGIN RAISE EXCEPTION 'this runs with the rights of whoever looks'; END $$;
+SELECT format('CREATE SCHEMA regress_12_%s', n),
+    format('CREATE FUNCTION regress_12_%s.next_id() RETURNS bigint LANGUAGE sql %s', n, body)
+FROM (VALUES
+    (1, $$RETURN instaid.next_id('regress_11.s', (random() * 5)::integer)$$),
+    (2, $$RETURN regress_12.mine()$$),
+    (3, $$RETURN instaid.next_id('regress_11.s', regress_12.mine())$$),
+    (4, $$RETURN instaid.next_id('regress_12.t', 12)$$),
+    (5, $$RETURN instaid.next_id('regress_11.s', 9000)$$),
+    (6, $$RETURN instaid.next_id('regress_11.s', 12, 'infinity')$$),
+    (7, $$RETURN instaid.next_id('regress_11.s', 12, '294276-01-01 UTC')$$),
+    (8, $$RETURN instaid.next_id('regress_11.s', NULL)$$),
+    (9, $$RETURN instaid.next_id(4::oid, 12)$$),
+    (10, $$RETURN 12::bigint$$),
+    (11, $$RETURN regress_11.next_id()$$),
+    (12, $$BEGIN ATOMIC SELECT 1; SELECT instaid.next_id('regress_11.s', 12); END$$),
+    (13, $$BEGIN ATOMIC INSERT INTO regress_12.t SELECT 1 RETURNING instaid.next_id('regress_11.s', 12); END$$),
+    (14, $$BEGIN ATOMIC SELECT instaid.next_id('regress_11.s', 12) FROM regress_12.t LIMIT 1; END$$),
+    (15, $$AS 'SELECT instaid.next_id(''regress_11.s'', 12)'$$)) AS v (n, body) \gexec
 CREATE FUNCTION regress_12.next_id(integer) RETURNS bigint LANGUAGE sql
     RETURN instaid.next_id('regress_11.s', 12);
-CREATE SCHEMA regress_13;
-CREATE FUNCTION regress_13.next_id() RETURNS bigint LANGUAGE sql
-    BEGIN ATOMIC SELECT 1; SELECT instaid.next_id('regress_11.s', 13); END;
-CREATE SCHEMA regress_14;
-CREATE FUNCTION regress_14.next_id() RETURNS bigint LANGUAGE sql RETURN NULL::bigint;
-CREATE SCHEMA regress_15;
-CREATE TABLE regress_15.t (id bigint);
-CREATE FUNCTION regress_15.next_id() RETURNS bigint LANGUAGE sql
-    BEGIN ATOMIC INSERT INTO regress_15.t SELECT 1 RETURNING instaid.next_id('regress_11.s', 15); END;
 SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
 
 -- an ordinary role with CREATE on the database
@@ -108,8 +118,7 @@ RESET ROLE;
 
 -- a dropped schema is no shard, and its ID free again
 SET client_min_messages = warning;
-DROP SCHEMA regress_5, regress_6, regress_7, regress_8, regress_9, regress_10,
-    regress_11, regress_12, regress_13, regress_14, regress_15 CASCADE;
+SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE nspname LIKE 'regress\_%' ORDER BY oid DESC \gexec
 SELECT * FROM instaid.shards;
 REVOKE CREATE ON DATABASE :db FROM regress_instaid_dev;
 DROP ROLE regress_instaid_dev;

@@ -12,19 +12,22 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "nodes/parsenodes.h"
 #include "nodes/readfuncs.h"
-#include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
+
+#include "layout.h"
 
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 
@@ -53,41 +56,73 @@ body_expression(HeapTuple proc)
 		node = linitial(queries);
 	}
 	query = castNode(Query, node);
-	if (query->commandType != CMD_SELECT || list_length(query->targetList) != 1)
+	if (query->commandType != CMD_SELECT || query->jointree->fromlist != NIL ||
+		list_length(query->targetList) != 1)
 		return NULL;
 	return (Node *) linitial_node(TargetEntry, query->targetList)->expr;
 }
 
-/*
- * The arguments of a call of next_id(regclass, integer, timestamptz) in the
- * given schema, as three Consts; NIL if the expression is anything else.
- */
-static List *
-generator_arguments(Node *expression, Oid schema)
+/* What a shard's next_id() passes to instaid.next_id(). */
+typedef struct ShardCall
 {
-	FuncExpr   *call;
-	ListCell   *lc;
+	Oid			sequence;
+	int32		shard_id;
+	TimestampTz epoch;
+	bool		default_epoch;	/* it passes none */
+} ShardCall;
 
-	/* adds the arguments that were left to their default, and folds */
-	expression = eval_const_expressions(NULL, expression);
+/*
+ * Is the expression a call of next_id(regclass, integer, timestamptz) in the
+ * given schema, with constants that it would accept?
+ *
+ * The expression is anybody's, and whoever lists the shards may be a
+ * superuser: so nothing of it is evaluated, not even to fold constants.
+ */
+static bool
+is_shard_call(Node *expression, Oid schema, ShardCall *result)
+{
+	static const Oid types[] = {REGCLASSOID, INT4OID, TIMESTAMPTZOID};
+	Datum		values[lengthof(types)] = {0};
+	FuncExpr   *call;
+	int			nargs;
+
 	if (!IsA(expression, FuncExpr))
-		return NIL;
+		return false;
 	call = (FuncExpr *) expression;
 	if (get_func_namespace(call->funcid) != schema ||
 		strcmp(get_func_name(call->funcid), "next_id") != 0)
-		return NIL;
-	foreach(lc, call->args)
+		return false;
+
+	/* an epoch that is left to its default is not in the call */
+	nargs = list_length(call->args);
+	if (nargs != 2 && nargs != 3)
+		return false;
+	for (int i = 0; i < nargs; i++)
 	{
-		if (!IsA(lfirst(lc), Const) || lfirst_node(Const, lc)->constisnull)
-			return NIL;
+		Const	   *arg = list_nth(call->args, i);
+
+		if (!IsA(arg, Const) || arg->consttype != types[i] || arg->constisnull)
+			return false;
+		values[i] = arg->constvalue;
 	}
-	return list_length(call->args) == 3 ? call->args : NIL;
+
+	result->sequence = DatumGetObjectId(values[0]);
+	result->shard_id = DatumGetInt32(values[1]);
+	result->epoch = DatumGetTimestampTz(values[2]);
+	result->default_epoch = nargs == 2;
+
+	return get_rel_relkind(result->sequence) == RELKIND_SEQUENCE &&
+		result->shard_id >= 0 && result->shard_id <= MAX_SHARD_ID &&
+		!TIMESTAMP_NOT_FINITE(result->epoch) &&
+		result->epoch < END_TIMESTAMP - (LAST_MS + 1) * 1000;
 }
 
 /*
  * list_shards()
  *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
  *			  sequence regclass)
+ *
+ * The epoch is null where the shard leaves it to the default.
  *
  * Reads the catalogs as they are now, not as the transaction's snapshot has
  * them: whoever waited for another create_shard() must see what it did.
@@ -109,23 +144,21 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		HeapTuple	tuple = &procs->members[i]->tuple;
 		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 		Node	   *body;
-		List	   *args;
+		ShardCall	call;
 		Datum		values[4];
 		bool		nulls[4] = {false, false, false, false};
 
 		if (proc->pronargs != 0)
 			continue;
 		body = body_expression(tuple);
-		if (body == NULL)
-			continue;
-		args = generator_arguments(body, schema);
-		if (args == NIL)
+		if (body == NULL || !is_shard_call(body, schema, &call))
 			continue;
 
 		values[0] = CStringGetDatum(get_namespace_name(proc->pronamespace));
-		values[1] = lsecond_node(Const, args)->constvalue;
-		values[2] = lthird_node(Const, args)->constvalue;
-		values[3] = linitial_node(Const, args)->constvalue;
+		values[1] = Int32GetDatum(call.shard_id);
+		values[2] = TimestampTzGetDatum(call.epoch);
+		nulls[2] = call.default_epoch;
+		values[3] = ObjectIdGetDatum(call.sequence);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 
