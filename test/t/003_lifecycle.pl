@@ -136,6 +136,28 @@ is($node->safe_psql('whole', q{
 is($node->safe_psql('whole', q{
 	CREATE ROLE reader; SET ROLE reader; SELECT shard_id FROM instaid.decode(4001511883701836730)}),
 	'854', 'and the rights of everybody');
+
+# Whoever may create a schema may have prepared one for the extension: nothing
+# that is planted there gets into it, nor is run by who looks at the shards.
+$node->safe_psql('postgres', q{CREATE DATABASE planted; CREATE ROLE mallory; GRANT CREATE ON DATABASE planted TO mallory});
+my @planted = map { my $op = $_; map { my $types = $_; "CREATE OPERATOR instaid.$op (FUNCTION = instaid.evil, LEFTARG = $types->[0], RIGHTARG = $types->[1]);" }
+	([ 'bigint', 'integer' ], [ 'integer', 'bigint' ]) } ('|', '&');
+$node->safe_psql('planted', qq{
+	SET ROLE mallory;
+	CREATE SCHEMA instaid;
+	CREATE FUNCTION instaid.evil(bigint, integer) RETURNS bigint LANGUAGE sql RETURN 666;
+	CREATE FUNCTION instaid.evil(integer, bigint) RETURNS bigint LANGUAGE sql RETURN 666;
+	@planted
+	CREATE EXTENSION instaid;});
+is($node->safe_psql('planted', q{
+	SELECT count(*) FROM pg_depend AS d JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+	WHERE r.ev_class = 'instaid.shards'::regclass
+	  AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+	  AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.deptype = 'e' AND (e.classid, e.objid) = (d.refclassid, d.refobjid))}),
+	0, 'the extension uses nothing that is planted in its schema');
+is($node->safe_psql('planted', q{SELECT extowner::regrole FROM pg_extension WHERE extname = 'instaid'}),
+	'mallory', 'an ordinary role may install it');
+
 $node->stop;
 
 # wal_level = minimal: what the transaction that made a sequence did with it is
