@@ -3,6 +3,22 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
+-- The schema may have been there before: then nothing may be in it that could
+-- be taken for ours, now or by an unqualified operator below.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_depend
+               WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+                 AND refobjid = 'instaid'::pg_catalog.regnamespace
+                 AND classid <> 'pg_catalog.pg_extension'::pg_catalog.regclass) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'schema "instaid" is not empty',
+            DETAIL = 'The extension needs the schema for itself.',
+            HINT = 'Drop what is in it, or rename it, and create the extension again.';
+    END IF;
+END
+$$;
+
 -- The functions are for everybody; what generates needs rights on a sequence.
 GRANT USAGE ON SCHEMA instaid TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
@@ -74,6 +90,12 @@ COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
 -- Shards
 --
 
+CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_last_id';
+COMMENT ON FUNCTION instaid.last_id(regclass, integer) IS
+'the last ID that a sequence gave, or reserved for a session; null if none, or without USAGE or SELECT on the sequence';
+
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass) RETURNS SETOF record
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED ROWS 10
@@ -81,24 +103,15 @@ CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the next_id() functions of this database pass to instaid.next_id(), null for the default epoch; see the view instaid.shards';
 
--- Operators are looked up in schema instaid, too, and that may be anybody's:
--- so each has the very types that one in pg_catalog has.
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, e.epoch, s.sequence,
-           i.last_id,
-           t.last_issued_at,
+    SELECT s.schema_name, s.shard_id, e.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN t.last_issued_at IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, e.epoch) AS expires_at
     FROM instaid.list_shards() AS s
          CROSS JOIN LATERAL (SELECT COALESCE(s.epoch, instaid.default_epoch())) AS e (epoch)
-         -- a tick is ms << 10 | sequence; what is past the format is no tick
-         LEFT JOIN LATERAL (
-             SELECT (tick >> 10 << 23) | (s.shard_id::bigint << 10) | (tick & 1023::bigint)
-             FROM (SELECT CASE WHEN pg_catalog.has_sequence_privilege(s.sequence::oid, 'USAGE, SELECT'::text)
-                               THEN pg_catalog.pg_sequence_last_value(s.sequence) END) AS v (tick)
-             WHERE tick >= 0::bigint AND tick < 1::bigint << 50) AS i (last_id) ON true
+         CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id)) AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, e.epoch)) AS t (last_issued_at);
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
@@ -152,25 +165,40 @@ BEGIN
                                   'instaid.shards'::regclass::oid::integer);
 
     SELECT s.* INTO other FROM instaid.list_shards() AS s
+        WHERE s.schema_name = create_shard.schema_name;
+    IF FOUND THEN
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I already has a function next_id()', schema_name),
+            DETAIL = format('It makes the schema shard %s.', other.shard_id),
+            HINT = 'A schema is one shard: choose another schema.';
+    END IF;
+    SELECT s.* INTO other FROM instaid.list_shards() AS s
         WHERE s.shard_id = create_shard.shard_id;
     IF FOUND THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, other.schema_name),
             DETAIL = 'IDs of the two shards would repeat each other.',
-            HINT = format('Shard ID %s is free; instaid.shards lists those that are taken.',
-                          (SELECT min(n) FROM generate_series(0, 8191) AS n
-                           WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)));
+            HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
+                           || '; instaid.shards lists those that are taken.'
+                    FROM generate_series(0, 8191) AS n
+                    WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
     END IF;
-    SELECT p.oid::regprocedure AS function INTO other
+    SELECT p.oid::regprocedure AS routine, p.proname INTO other
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE n.nspname = schema_name AND p.proname = 'next_id'
-        ORDER BY p.pronargs LIMIT 1;
+        WHERE n.nspname = schema_name AND p.proname IN ('next_id', 'next_ids')
+        ORDER BY p.proname, p.pronargs LIMIT 1;
     IF FOUND THEN
         RAISE duplicate_function USING
-            MESSAGE = format('schema %I already has a function next_id()', schema_name),
-            DETAIL = format('It is %s.', other.function),
-            HINT = format('Rename it first: ALTER FUNCTION %s RENAME TO old_next_id; '
-                          'column defaults that use it go on using it.', other.function);
+            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
+            DETAIL = format('It is %s.', other.routine),
+            HINT = format('Rename it first: ALTER ROUTINE %s RENAME TO old_%s; '
+                          'column defaults that use it go on using it.', other.routine, other.proname);
+    END IF;
+    sequence := format('%I.%I', schema_name, sequence_name);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -191,7 +219,6 @@ BEGIN
     IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
-    sequence := format('%I.%I', schema_name, sequence_name);
     EXECUTE format('CREATE SEQUENCE %s', sequence);
     EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
                    format('ticks of shard %s: ms since %s << 10 | sequence', shard_id, epoch));

@@ -30,10 +30,11 @@ SELECT 1 WHERE NOT has_schema_privilege('public', 'instaid', 'USAGE')
   OR NOT has_table_privilege('public', 'instaid.shards', 'SELECT');
 
 -- all that there is
-SELECT pg_describe_object(classid, objid, 0) AS object FROM pg_depend
-WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND classid <> 'pg_type'::regclass
-  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'instaid')
-ORDER BY object COLLATE "C";
+SELECT * FROM (
+    SELECT pg_describe_object(classid, objid, 0) COLLATE "C" AS object FROM pg_depend
+    WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND classid <> 'pg_type'::regclass
+      AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'instaid')) AS v
+ORDER BY object;
 LOAD 'instaid';
 SELECT name, setting, unit, context, min_val FROM pg_settings WHERE name LIKE 'instaid.%';
 SET instaid.no_such_setting = 1;

@@ -34,12 +34,15 @@ SELECT instaid.extract_shard_id(regress_7.next_id());
 
 -- one shard ID, one schema
 SELECT try($$SELECT instaid.create_shard('regress_8', 5)$$);
--- one schema, one next_id()
+-- one schema, one shard, one next_id()
 SELECT try($$SELECT instaid.create_shard('regress_5', 8)$$);
 CREATE SCHEMA regress_9;
 CREATE FUNCTION regress_9.next_id(OUT result bigint) LANGUAGE sql AS 'SELECT 1::bigint';
 SELECT try($$SELECT instaid.create_shard('regress_9', 9)$$);
-ALTER FUNCTION regress_9.next_id() RENAME TO old_next_id;
+ALTER ROUTINE regress_9.next_id() RENAME TO old_next_id;
+CREATE PROCEDURE regress_9.next_ids() LANGUAGE sql AS '';
+SELECT try($$SELECT instaid.create_shard('regress_9', 9)$$);
+ALTER ROUTINE regress_9.next_ids() RENAME TO old_next_ids;
 SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
 CREATE SEQUENCE regress_10.table_id_seq;
@@ -75,6 +78,8 @@ CREATE FUNCTION regress_11.next_id() RETURNS bigint LANGUAGE sql
     BEGIN ATOMIC SELECT instaid.next_id('regress_11.s', 11); END;
 SELECT schema_name, shard_id, epoch, sequence FROM instaid.shards WHERE shard_id = 11;
 SELECT try($$SELECT instaid.create_shard('regress_8', 11)$$);
+-- a temporary function is not
+CREATE FUNCTION pg_temp.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_11.s', 14);
 -- and none if it does anything else; nothing of it is run to find out
 CREATE SCHEMA regress_12;
 CREATE TABLE regress_12.t (id bigint);

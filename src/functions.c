@@ -20,6 +20,7 @@
 
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
+PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
 PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
@@ -156,6 +157,26 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 	}
 	SRF_RETURN_NEXT(funcctx,
 					Int64GetDatum(tick_to_id(taken->next++, shard_id)));
+}
+
+/*
+ * last_id(sequence regclass, shard_id integer) -> bigint
+ *
+ * The last ID that a sequence gave, or reserved for a session; null if there is
+ * none, or none that the role may see.
+ */
+Datum
+instaid_last_id(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	int32		shard_id = PG_GETARG_INT32(1);
+	int64		tick;
+
+	check_shard_id(shard_id);
+
+	if (!last_tick(sequence, &tick))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(tick_to_id(tick, shard_id));
 }
 
 /*

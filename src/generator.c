@@ -343,6 +343,26 @@ open_sequence(Oid relid)
 	return seq;
 }
 
+/* Find the tuple of a sequence in its page, which the caller has locked. */
+static Form_pg_sequence_data
+read_page(Buffer buffer, Oid relid, HeapTupleData *tuple)
+{
+	Page		page = BufferGetPage(buffer);
+	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
+	ItemId		lp;
+
+	if (sm->magic != SEQ_MAGIC)
+		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
+			 relid, sm->magic);
+
+	lp = PageGetItemId(page, FirstOffsetNumber);
+	Assert(ItemIdIsNormal(lp));
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
+	tuple->t_len = ItemIdGetLength(lp);
+
+	return (Form_pg_sequence_data) GETSTRUCT(tuple);
+}
+
 /*
  * Pin and lock the sequence's page, and find its tuple.
  *
@@ -352,10 +372,6 @@ open_sequence(Oid relid)
 static Form_pg_sequence_data
 lock_page(ClockedSequence *seq, HeapTupleData *tuple)
 {
-	Page		page;
-	ItemId		lp;
-	sequence_magic *sm;
-
 	if (!BufferIsValid(seq->buffer) ||
 		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))
 	{
@@ -365,19 +381,7 @@ lock_page(ClockedSequence *seq, HeapTupleData *tuple)
 		relation_close(rel, NoLock);
 	}
 	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
-
-	page = BufferGetPage(seq->buffer);
-	sm = (sequence_magic *) PageGetSpecialPointer(page);
-	if (sm->magic != SEQ_MAGIC)
-		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
-			 seq->relid, sm->magic);
-
-	lp = PageGetItemId(page, FirstOffsetNumber);
-	Assert(ItemIdIsNormal(lp));
-	tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
-	tuple->t_len = ItemIdGetLength(lp);
-
-	return (Form_pg_sequence_data) GETSTRUCT(tuple);
+	return read_page(seq->buffer, seq->relid, tuple);
 }
 
 /* Pick the next tick from the state of the locked page and from the clock. */
@@ -450,8 +454,7 @@ store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
 	 * A record is due when the last one is used up, and, as in core, after a
 	 * checkpoint: replay would start behind it.
 	 */
-	log_it = !data->is_called || last >= logged ||
-		PageGetLSN(page) <= GetRedoRecPtr();
+	log_it = last >= logged || PageGetLSN(page) <= GetRedoRecPtr();
 	if (log_it)
 		logged = Min(last + LOG_AHEAD, LAST_TICK);
 
@@ -542,7 +545,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 					get_rel_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
 					   max_drift),
-			 errhint("Either more than %d IDs/ms are asked of the sequence, or the server's clock was set back.",
+			 errhint("Either more than %d IDs a millisecond are asked of the sequence, or the server's clock was set back.",
 					 TICKS_PER_MS)));
 }
 
@@ -581,7 +584,15 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 		waited = true;
 	}
 
-	count = Min(Max(wanted, seq->cache), TICKS_PER_MS - tick_sequence(next));
+	/*
+	 * CACHE is for the millisecond that the clock reads.  A sequence that is
+	 * ahead of the clock is not pushed further by what may be dropped.
+	 */
+	if (drift <= 0)
+		count = Max(wanted, seq->cache);
+	else
+		count = wanted;
+	count = Min(count, TICKS_PER_MS - tick_sequence(next));
 	lsn = store_tick(seq, &tuple, next + count - 1);
 	UnlockReleaseBuffer(seq->buffer);
 
@@ -626,4 +637,42 @@ take_ticks(Oid sequence, TimestampTz epoch, int wanted, int64 *first)
 	*first = seq->next;
 	seq->next += count;
 	return count;
+}
+
+/*
+ * The last tick that a sequence gave, or reserved for a session.  False if
+ * there is none: nothing was given yet, the sequence is gone or not readable
+ * here, the role may not see it, or its value is no tick.
+ */
+bool
+last_tick(Oid sequence, int64 *tick)
+{
+	Relation	rel;
+	bool		found = false;
+
+	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+	rel = try_relation_open(sequence, RowExclusiveLock);
+	if (rel == NULL)
+		return false;
+
+	if (rel->rd_rel->relkind == RELKIND_SEQUENCE &&
+		!RELATION_IS_OTHER_TEMP(rel) &&
+		(RelationIsPermanent(rel) || !RecoveryInProgress()) &&
+		pg_class_aclcheck(sequence, GetUserId(),
+						  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
+	{
+		HeapTupleData tuple;
+		Form_pg_sequence_data data;
+		Buffer		buffer = ReadBuffer(rel, 0);
+
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		data = read_page(buffer, sequence, &tuple);
+		found = data->is_called &&
+			data->last_value >= 0 && data->last_value <= LAST_TICK;
+		*tick = data->last_value;
+		UnlockReleaseBuffer(buffer);
+	}
+
+	relation_close(rel, RowExclusiveLock);
+	return found;
 }

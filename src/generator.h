@@ -16,6 +16,7 @@ extern int	max_drift;
 extern bool ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *ms);
 extern int	take_ticks(Oid sequence, TimestampTz epoch, int wanted,
 					   int64 *first);
+extern bool last_tick(Oid sequence, int64 *tick);
 extern void generator_init(void);
 
 #endif							/* INSTAID_GENERATOR_H */

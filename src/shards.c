@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -84,13 +85,16 @@ is_shard_call(Node *expression, Oid schema, ShardCall *result)
 	static const Oid types[] = {REGCLASSOID, INT4OID, TIMESTAMPTZOID};
 	Datum		values[lengthof(types)] = {0};
 	FuncExpr   *call;
+	char	   *name;
 	int			nargs;
 
 	if (!IsA(expression, FuncExpr))
 		return false;
 	call = (FuncExpr *) expression;
-	if (get_func_namespace(call->funcid) != schema ||
-		strcmp(get_func_name(call->funcid), "next_id") != 0)
+	if (get_func_namespace(call->funcid) != schema)
+		return false;
+	name = get_func_name(call->funcid);
+	if (name == NULL || strcmp(name, "next_id") != 0)
 		return false;
 
 	/* an epoch that is left to its default is not in the call */
@@ -145,16 +149,22 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 		Node	   *body;
 		ShardCall	call;
+		char	   *schema_name;
 		Datum		values[4];
 		bool		nulls[4] = {false, false, false, false};
 
-		if (proc->pronargs != 0)
+		if (proc->pronargs != 0 || isAnyTempNamespace(proc->pronamespace))
 			continue;
 		body = body_expression(tuple);
 		if (body == NULL || !is_shard_call(body, schema, &call))
 			continue;
 
-		values[0] = CStringGetDatum(get_namespace_name(proc->pronamespace));
+		/* while we look, the schema may be dropped */
+		schema_name = get_namespace_name(proc->pronamespace);
+		if (schema_name == NULL)
+			continue;
+
+		values[0] = CStringGetDatum(schema_name);
 		values[1] = Int32GetDatum(call.shard_id);
 		values[2] = TimestampTzGetDatum(call.epoch);
 		nulls[2] = call.default_epoch;
