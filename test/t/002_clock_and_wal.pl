@@ -62,6 +62,15 @@ for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
 	$node->poll_query_until('postgres', q{SELECT drift = '0' FROM instaid.shards}) or die;
 }
 
+# What sessions reserve with CACHE and drop does not drive the sequence ahead.
+$node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1000');
+append_to_file($node->basedir . '/single.sql', 'SELECT insta5.next_id();');
+$node->command_ok([ 'pgbench', '-n', '-c', '8', '-T', '3', '-f', $node->basedir . '/single.sql', $node->connstr('postgres') ],
+	'8 sessions take single IDs with CACHE 1000');
+my $drift = $node->safe_psql('postgres', q{SELECT extract(epoch FROM drift) * 1000 FROM instaid.shards});
+cmp_ok($drift, '<', 100, "... and the sequence is $drift ms ahead");
+$node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1');
+
 # The warning: once a minute, not once a call.  The sequence is set ahead, as a
 # clock that is set back would leave it.
 my ($stdout, $stderr);
