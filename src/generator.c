@@ -22,7 +22,6 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"

@@ -19,7 +19,6 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "nodes/parsenodes.h"
-#include "nodes/readfuncs.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/inval.h"
