@@ -3,14 +3,15 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
--- The schema may have been there before: then nothing may be in it that could
--- be taken for ours, now or by an unqualified operator below.
+-- The schema may have been there before, and may be anybody's: then nothing may
+-- be in it that could be taken for ours.  Until that is known, no operator may be
+-- looked up in it either.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_depend
-               WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
-                 AND refobjid = 'instaid'::pg_catalog.regnamespace
-                 AND classid <> 'pg_catalog.pg_extension'::pg_catalog.regclass) THEN
+               WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+                 AND refobjid OPERATOR(pg_catalog.=) 'instaid'::pg_catalog.regnamespace::pg_catalog.oid
+                 AND classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid" is not empty',
             DETAIL = 'The extension needs the schema for itself.',

@@ -142,11 +142,17 @@ $node->safe_psql('postgres', q{CREATE DATABASE planted; CREATE ROLE mallory; GRA
 $node->safe_psql('planted', q{
 	SET ROLE mallory;
 	CREATE SCHEMA instaid;
-	CREATE FUNCTION instaid.create_shard(text, integer) RETURNS void LANGUAGE sql RETURN NULL::void;});
+	CREATE FUNCTION instaid.create_shard(text, integer) RETURNS void LANGUAGE sql RETURN NULL::void;
+	-- a better match than pg_catalog's for an unwary comparison
+	CREATE FUNCTION instaid.never(oid, regclass) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''planted''; END';
+	CREATE FUNCTION instaid.never(oid, regnamespace) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''planted''; END';
+	CREATE OPERATOR instaid.= (FUNCTION = instaid.never, LEFTARG = oid, RIGHTARG = regclass);
+	CREATE OPERATOR instaid.= (FUNCTION = instaid.never, LEFTARG = oid, RIGHTARG = regnamespace);
+	CREATE OPERATOR instaid.<> (FUNCTION = instaid.never, LEFTARG = oid, RIGHTARG = regclass);});
 ($ret, $stdout, $stderr) = $node->psql('planted', "\\set VERBOSITY verbose\nCREATE EXTENSION instaid");
 like($stderr, qr/ERROR:  55000: schema "instaid" is not empty/, 'a schema with something in it is refused');
 $node->safe_psql('planted', q{
-	SET ROLE mallory; DROP FUNCTION instaid.create_shard; CREATE EXTENSION instaid});
+	SET ROLE mallory; DROP SCHEMA instaid CASCADE; CREATE SCHEMA instaid; CREATE EXTENSION instaid});
 is($node->safe_psql('planted', q{SELECT extowner::regrole FROM pg_extension WHERE extname = 'instaid'}),
 	'mallory', 'an empty one is not, and an ordinary role may install the extension');
 $node->safe_psql('planted', q{DROP EXTENSION instaid; CREATE EXTENSION instaid});
