@@ -3,15 +3,15 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
--- The schema may have been there before, and may be anybody's: then nothing may
--- be in it that could be taken for ours.  Until that is known, no operator may be
--- looked up in it either.
+-- Schema instaid may have been there before, and may be anybody's.  Nothing below
+-- is to be looked up in it, and nothing may be in it that a user could take for ours.
+SET LOCAL search_path TO pg_catalog, pg_temp;
+
 DO $$
 BEGIN
-    IF EXISTS (SELECT FROM pg_catalog.pg_depend
-               WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
-                 AND refobjid OPERATOR(pg_catalog.=) 'instaid'::pg_catalog.regnamespace::pg_catalog.oid
-                 AND classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid) THEN
+    IF EXISTS (SELECT FROM pg_depend
+               WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'instaid'::regnamespace
+                 AND classid <> 'pg_extension'::regclass) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid" is not empty',
             DETAIL = 'The extension needs the schema for itself.',

@@ -81,6 +81,12 @@ SELECT instaid.next_id(NULL, 5), instaid.next_id('regress_g.table_id_seq', NULL)
 SELECT * FROM instaid.next_ids('regress_g.table_id_seq', 5, NULL);
 SELECT * FROM regress_g.next_ids(NULL);
 
+-- CACHE 50 reserves 50, and the low bits of the next go on from there
+CREATE SEQUENCE regress_g.cached CACHE 50;
+SELECT instaid.extract_sequence(regress_g.next_id('regress_g.cached'));
+SELECT last_value & 1023 AS reserved FROM regress_g.cached;
+SELECT pg_sleep(0.002) \g /dev/null
+SELECT instaid.extract_sequence(regress_g.next_id('regress_g.cached'));
 -- the shard's own with CACHE
 ALTER SEQUENCE regress_g.table_id_seq CACHE 50;
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id <= before) AS inversions

@@ -106,6 +106,14 @@ my $cores = wal_of("nextval('core_seq')");
 cmp_ok($ours, '<', 10_000, "a million IDs write $ours bytes of WAL");
 cmp_ok($cores, '>', 1_000_000, "... where nextval writes $cores");
 
+# A transaction that logs has an XID, so that its commit flushes the record and
+# waits for synchronous standbys.
+is($node->safe_psql('postgres', q{
+	CHECKPOINT;
+	BEGIN;
+	SELECT insta5.next_id() > 0;
+	SELECT pg_current_xact_id_if_assigned() IS NOT NULL;}), "t\nt", 'a transaction that logs a record has an XID');
+
 # What is ahead of the clock is not given again after a crash: neither where
 # the transaction that has it did not commit, nor where the last record is from
 # before a checkpoint.  With max_drift = 1h the IDs run ahead by seconds, more
