@@ -20,7 +20,7 @@ COPY regress_e.photos (n) FROM stdin;
 2
 \.
 SELECT pg_stat_force_next_flush();
-SELECT funcname, calls FROM pg_stat_user_functions WHERE schemaname IN ('regress_e', 'instaid') ORDER BY funcname;
+SELECT schemaname, funcname, calls FROM pg_stat_user_functions WHERE schemaname IN ('regress_e', 'instaid') ORDER BY funcname;
 RESET track_functions;
 
 -- the sequence cannot go without its functions, nor they without the defaults

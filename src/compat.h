@@ -31,8 +31,7 @@
 
 /*
  * PostgreSQL 19 published the format of a sequence's page; until then it is
- * private to sequence.c, where it has been the same since 6.5.  It also gave
- * the system caches an enum.
+ * private to sequence.c.  It also gave the system caches an enum.
  */
 #if PG_VERSION_NUM < 190000
 #define SEQ_MAGIC 0x1717

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "common/int.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/timestamp.h"
@@ -74,9 +75,9 @@ id_timestamp(int64 id, TimestampTz epoch)
 	TimestampTz result;
 
 	check_epoch(epoch);
-	/* 41 bits of milliseconds cannot overflow 64 bits of microseconds */
-	result = epoch + id_ms(id) * 1000;
-	if (!IS_VALID_TIMESTAMP(result))
+	/* 41 bits of milliseconds fit 64 bits of microseconds, the sum may not */
+	if (pg_add_s64_overflow(epoch, id_ms(id) * 1000, &result) ||
+		!IS_VALID_TIMESTAMP(result))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("timestamp out of range"),
@@ -102,7 +103,7 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	check_shard_id(shard_id);
 	check_epoch(epoch);
 
-	take_ticks(sequence, epoch, 1, &tick);
+	instaid_take_ticks(sequence, epoch, 1, &tick);
 	PG_RETURN_INT64(tick_to_id(tick, shard_id));
 }
 
@@ -151,7 +152,7 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
 		int			count;
 
-		count = take_ticks(PG_GETARG_OID(0), PG_GETARG_TIMESTAMPTZ(3),
+		count = instaid_take_ticks(PG_GETARG_OID(0), PG_GETARG_TIMESTAMPTZ(3),
 						   Min(wanted, TICKS_PER_MS), &taken->next);
 		taken->end = taken->next + count;
 	}
@@ -174,7 +175,7 @@ instaid_last_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 
-	if (!last_tick(sequence, &tick))
+	if (!instaid_last_tick(sequence, &tick))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(tick_to_id(tick, shard_id));
 }
@@ -199,7 +200,7 @@ instaid_make_id(PG_FUNCTION_ARGS)
 	check_epoch(epoch);
 
 	if (TIMESTAMP_NOT_FINITE(created_at) ||
-		!ms_since_epoch(created_at, epoch, &ms) || ms < 0 || ms > MAX_MS)
+		!instaid_ms_since_epoch(created_at, epoch, &ms) || ms < 0 || ms > MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("time %s is out of range for an ID",

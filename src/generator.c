@@ -55,6 +55,9 @@
  */
 #define LOG_AHEAD		(1000 * TICKS_PER_MS)
 
+/* What core's nextval() leaves in log_cnt at most (its SEQ_LOG_VALS). */
+#define CORE_LOG_VALS	32
+
 /* the longest that one call waits for the clock, in ms */
 #define MAX_WAIT		64
 
@@ -79,14 +82,14 @@ typedef struct ClockedSequence
 	int64		cache;			/* CACHE n of the sequence */
 	bool		is_temp;
 	bool		needs_wal;
-	bool		skips_wal;		/* permanent, but new under wal_level=minimal */
+	bool		must_log;		/* not a tick yet from this file */
 
 	Buffer		buffer;			/* where its page was last seen, just a hint */
 
 	/*
 	 * Ticks from next up to but not including end are reserved for this
-	 * session.  end stays when they are used up: whatever happens to the
-	 * sequence, the session does not go back behind it.
+	 * session.  end stays when they are used up, also when the sequence gets
+	 * another file: whatever happens to it, the session does not go back.
 	 */
 	int64		next;
 	int64		end;
@@ -96,7 +99,7 @@ typedef struct ClockedSequence
 } ClockedSequence;
 
 /* instaid.max_drift */
-int			max_drift = 1000;
+int			instaid_max_drift = 1000;
 
 static HTAB *sequences = NULL;
 
@@ -108,7 +111,7 @@ static uint64 generation = 1;
  * beyond all timestamps.
  */
 bool
-ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *ms)
+instaid_ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *ms)
 {
 	int64		elapsed;
 
@@ -130,7 +133,7 @@ clock_ms(TimestampTz epoch)
 	TimestampTz now = GetCurrentTimestamp();
 	int64		ms;
 
-	if (!ms_since_epoch(now, epoch, &ms) || ms < 0 || ms > LAST_MS)
+	if (!instaid_ms_since_epoch(now, epoch, &ms) || ms < 0 || ms > LAST_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 epoch > now ?
@@ -160,7 +163,7 @@ role_callback(Datum arg pg_attribute_unused(),
 }
 
 void
-generator_init(void)
+instaid_generator_init(void)
 {
 	HASHCTL		ctl;
 
@@ -242,7 +245,7 @@ check_options(Relation rel, Form_pg_sequence options)
 				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", complaint),
-				 errhint("ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE;",
+				 errhint("Use ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE.",
 						 qualified_name(rel))));
 }
 
@@ -291,15 +294,19 @@ load_sequence(ClockedSequence *seq)
 	seq->cache = options->seqcache;
 	ReleaseSysCache(tuple);
 
-	/* In a new file the session's reserve counts for nothing. */
+	/*
+	 * In a new file the session's reserve counts for nothing.  Nor does
+	 * log_cnt: SET LOGGED and CREATE DATABASE ... TEMPLATE, for two, copy it
+	 * without the record that it speaks of.
+	 */
 	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
 	{
 		seq->locator = rel->rd_locator;
 		seq->next = seq->end;
+		seq->must_log = true;
 	}
 	seq->is_temp = rel->rd_islocaltemp;
 	seq->needs_wal = RelationNeedsWAL(rel);
-	seq->skips_wal = RelationIsPermanent(rel) && !seq->needs_wal;
 
 	relation_close(rel, NoLock);
 
@@ -320,8 +327,7 @@ open_sequence(Oid relid)
 
 		seq = hash_search(sequences, &relid, HASH_ENTER, &found);
 		if (!found)
-			memset((char *) seq + sizeof(Oid), 0,
-				   sizeof(ClockedSequence) - sizeof(Oid));
+			*seq = (ClockedSequence) {.relid = relid};
 		latest = seq;
 	}
 
@@ -383,7 +389,10 @@ lock_page(ClockedSequence *seq, HeapTupleData *tuple)
 	return read_page(seq->buffer, seq->relid, tuple);
 }
 
-/* Pick the next tick from the state of the locked page and from the clock. */
+/*
+ * Pick the next tick from the state of the locked page and from the clock,
+ * which is put into *now.  Past LAST_TICK there is none.
+ */
 static int64
 next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 		  TimestampTz epoch, int64 *now)
@@ -392,19 +401,25 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 	int64		floor;
 
 	*now = clock_ms(epoch);
+	floor = pack_tick(*now, 0);
 
 	/* setval() may have left anything, but past the last tick is past it */
 	next = Min(data->last_value, LAST_TICK + 1) + (data->is_called ? 1 : 0);
 
 	/*
-	 * log_cnt is 0 after setval(), RESTART or a restore, and we never leave
-	 * it so.  Where the sequence stood before is lost; it may have been
-	 * anywhere in the running millisecond.  Let that pass.
+	 * log_cnt is 0 after setval(), RESTART or a restore, and 32 at most if
+	 * nextval() was called since; we never leave it so.  Where the sequence
+	 * stood before is lost; it may have been anywhere in the running
+	 * millisecond.  Let that pass, and let nobody else take from the page
+	 * meanwhile.
 	 */
-	if (data->log_cnt == 0 && !seq->skips_wal && tick_ms(next) <= *now)
+	if (data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS &&
+		tick_ms(next) <= *now)
 	{
+		floor = pack_tick(*now + 1, 0);
 		pg_usleep(1000);
-		*now = Max(clock_ms(epoch), *now + 1);
+		*now = clock_ms(epoch);
+		floor = Max(floor, pack_tick(*now, 0));
 	}
 
 	/*
@@ -412,9 +427,8 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 	 * they were ahead by more than load can explain, the sequence was set
 	 * back for a reason.
 	 */
-	floor = pack_tick(*now, 0);
 	if (seq->end > floor &&
-		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_WAIT)
+		tick_ms(seq->end) - *now <= (int64) instaid_max_drift + MAX_WAIT)
 		floor = seq->end;
 
 	/* Move up to the first such tick; its low bits run on. */
@@ -424,15 +438,6 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 		if (next < floor)
 			next += TICKS_PER_MS;
 	}
-
-	if (next > LAST_TICK)
-		ereport(ERROR,
-				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-				 errmsg("sequence \"%s\" has reached the last tick of the ID format",
-						get_rel_name(seq->relid)),
-				 errdetail("The sequence stands at %lld; the last tick is %lld.",
-						   (long long) data->last_value, (long long) LAST_TICK),
-				 errhint("If it was set too far by mistake, set it back with setval().")));
 	return next;
 }
 
@@ -450,10 +455,12 @@ store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
 	bool		log_it;
 
 	/*
-	 * A record is due when the last one is used up, and, as in core, after a
-	 * checkpoint: replay would start behind it.
+	 * A record is due when the last one is nearly used up, so that next_tick()
+	 * can tell what is left of it from what setval() and nextval() leave; and,
+	 * as in core, after a checkpoint: replay would start behind it.
 	 */
-	log_it = last >= logged || PageGetLSN(page) <= GetRedoRecPtr();
+	log_it = seq->must_log || last + CORE_LOG_VALS >= logged ||
+		PageGetLSN(page) <= GetRedoRecPtr();
 	if (log_it)
 		logged = Min(last + LOG_AHEAD, LAST_TICK);
 
@@ -487,14 +494,16 @@ store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
 	}
 
 	/*
-	 * Where WAL is skipped until the commit, no record covers anything that
-	 * comes after it.
+	 * Where no WAL is written, be it until the commit only (wal_level =
+	 * minimal), no record covers anything: -1 makes core log, too.
 	 */
 	data->last_value = last;
 	data->is_called = true;
-	data->log_cnt = seq->skips_wal ? 0 : logged - last;
+	data->log_cnt = seq->needs_wal ? logged - last : -1;
 
 	END_CRIT_SECTION();
+
+	seq->must_log = false;
 
 	return seq->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }
@@ -543,8 +552,8 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 			(errmsg("IDs of sequence \"%s\" are %lld ms ahead of the clock",
 					get_rel_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
-					   max_drift),
-			 errhint("Either more than %d IDs a millisecond are asked of the sequence, or the server's clock was set back.",
+					   instaid_max_drift),
+			 errhint("Either more than %d IDs a millisecond are asked of the sequence, or the server's clock was set back, or it has just restarted after a crash.",
 					 TICKS_PER_MS)));
 }
 
@@ -568,18 +577,31 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	{
 		data = lock_page(seq, &tuple);
 		next = next_tick(seq, data, epoch, &now);
+		if (next > LAST_TICK)
+		{
+			int64		last_value = data->last_value;
+
+			UnlockReleaseBuffer(seq->buffer);
+			ereport(ERROR,
+					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+					 errmsg("sequence \"%s\" has reached the last tick of the ID format",
+							get_rel_name(seq->relid)),
+					 errdetail("The sequence stands at %lld; the last tick is %lld.",
+							   (long long) last_value, (long long) LAST_TICK),
+					 errhint("If it was set too far by mistake, set it back with setval().")));
+		}
 		drift = tick_ms(next) - now;
 
 		/*
 		 * Too far ahead, do not open another millisecond at once.  One wait is
 		 * enough: it bounds the pace of each session, and never stops it.
 		 */
-		if (drift <= max_drift || waited ||
+		if (drift <= instaid_max_drift || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
 		UnlockReleaseBuffer(seq->buffer);
-		wait_for_clock(Min(drift - max_drift, MAX_WAIT));
+		wait_for_clock(Min(drift - instaid_max_drift, MAX_WAIT));
 		waited = true;
 	}
 
@@ -587,7 +609,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	 * CACHE is for the millisecond that the clock reads.  A sequence that is
 	 * ahead of the clock is not pushed further by what may be dropped.
 	 */
-	if (drift <= 0)
+	if (drift == 0)
 		count = Max(wanted, seq->cache);
 	else
 		count = wanted;
@@ -595,9 +617,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	lsn = store_tick(seq, &tuple, next + count - 1);
 	UnlockReleaseBuffer(seq->buffer);
 
-	seq->next = next;
-	seq->end = next + count;
-	seq->reserved_at = now;
+	seq->next = seq->end = next + count;
 
 	/*
 	 * The invariant.  What is not ahead of the clock cannot come again, since
@@ -606,8 +626,10 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	 */
 	if (drift > 0)
 		XLogFlush(lsn);
+	seq->next = next;
+	seq->reserved_at = now;
 
-	if (drift > max_drift)
+	if (drift > instaid_max_drift)
 		warn_of_drift(seq, drift);
 }
 
@@ -620,7 +642,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
  * more than 2^40 ms ago (22023), the last tick passed (2200H).
  */
 int
-take_ticks(Oid sequence, TimestampTz epoch, int wanted, int64 *first)
+instaid_take_ticks(Oid sequence, TimestampTz epoch, int wanted, int64 *first)
 {
 	ClockedSequence *seq = open_sequence(sequence);
 	int			count;
@@ -644,7 +666,7 @@ take_ticks(Oid sequence, TimestampTz epoch, int wanted, int64 *first)
  * here, the role may not see it, or its value is no tick.
  */
 bool
-last_tick(Oid sequence, int64 *tick)
+instaid_last_tick(Oid sequence, int64 *tick)
 {
 	Relation	rel;
 	bool		found = false;

@@ -32,11 +32,11 @@ _PG_init(void)
 	DefineCustomIntVariable("instaid.max_drift",
 							"Sets how far IDs may run ahead of the clock under overload.",
 							"A call that would go further first waits, 64 ms at most.",
-							&max_drift,
+							&instaid_max_drift,
 							1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	MarkGUCPrefixReserved("instaid");
 
-	generator_init();
+	instaid_generator_init();
 }

@@ -149,6 +149,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		Node	   *body;
 		ShardCall	call;
 		char	   *schema_name;
+		NameData	name;
 		Datum		values[4];
 		bool		nulls[4] = {false, false, false, false};
 
@@ -163,7 +164,8 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		if (schema_name == NULL)
 			continue;
 
-		values[0] = CStringGetDatum(schema_name);
+		namestrcpy(&name, schema_name);
+		values[0] = NameGetDatum(&name);
 		values[1] = Int32GetDatum(call.shard_id);
 		values[2] = TimestampTzGetDatum(call.epoch);
 		nulls[2] = call.default_epoch;

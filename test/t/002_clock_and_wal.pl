@@ -144,15 +144,19 @@ for my $case (
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION dblink;
 	SELECT setval('insta5.table_id_seq', 1);});
-is($node->safe_psql('postgres', q{
-	SELECT dblink_connect('dbname=' || current_database() || ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1)
-		|| ' port=' || current_setting('port'));
-	SELECT count(*), count(*) FILTER (WHERE here = there) FROM (
-		SELECT setval('insta5.table_id_seq', 5000), insta5.next_id() AS here,
-			setval('insta5.table_id_seq', 5000) AS again,
-			(SELECT id + 0 * n FROM dblink('SELECT insta5.next_id()') AS d (id bigint)) AS there
-		FROM generate_series(1, 200) AS n OFFSET 0) AS v;}),
-	"OK\n200|0", 'set back within a millisecond, a sequence does not repeat it');
+for my $case ([ 'setval', '' ], [ 'setval and nextval', q{nextval('insta5.table_id_seq'),} ])
+{
+	my ($name, $nextval) = @$case;
+	is($node->safe_psql('postgres', qq{
+		SELECT dblink_connect('dbname=' || current_database() || ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1)
+			|| ' port=' || current_setting('port'));
+		SELECT count(*), count(*) FILTER (WHERE here = there) FROM (
+			SELECT setval('insta5.table_id_seq', 5000), $nextval insta5.next_id() AS here,
+				setval('insta5.table_id_seq', 5000), $nextval
+				(SELECT id + 0 * n FROM dblink('SELECT insta5.next_id()') AS d (id bigint)) AS there
+			FROM generate_series(1, 200) AS n OFFSET 0) AS v;}),
+		"OK\n200|0", "$name within a millisecond does not repeat an ID");
+}
 
 $node->stop;
 done_testing();

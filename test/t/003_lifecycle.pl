@@ -22,7 +22,7 @@ $node->safe_psql('postgres', q{
 });
 
 my $nothing_left = q{
-	SELECT (SELECT count(*) FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass AND pid <> pg_backend_pid()),
+	SELECT (SELECT count(*) FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass AND pid IS DISTINCT FROM pg_backend_pid()),
 		(SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache
 		 WHERE relfilenode = pg_relation_filenode('insta5.table_id_seq'))};
 
@@ -169,6 +169,23 @@ my @pgbench = map {
 		'<', \undef, '&>', '/dev/null')
 } 'look', 'come_and_go';
 ok((!grep { !$_->finish } @pgbench), 'the shards can be looked at while some are made and dropped');
+# SET LOGGED and TEMPLATE copy a sequence with its log_cnt, without the record
+# that it counts from.
+$node->safe_psql('postgres', 'CREATE DATABASE made_logged');
+$node->safe_psql('made_logged', 'CREATE EXTENSION instaid; CREATE UNLOGGED SEQUENCE s; CREATE SEQUENCE t');
+my $eight_million = q{SET instaid.max_drift = '1h';
+	SELECT max((SELECT max(id) FROM instaid.next_ids('%s', 5, 1000000 + 0 * n) AS id)) FROM generate_series(1, 8) AS n;};
+$node->safe_psql('made_logged', sprintf($eight_million, $_)) for 's', 't';
+$node->safe_psql('made_logged', 'ALTER SEQUENCE s SET LOGGED');
+$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE made_logged');
+my $logged = $node->safe_psql('made_logged', q{SELECT max(id) FROM instaid.next_ids('s', 5, 1000) AS id});
+my $copied = $node->safe_psql('copied', q{SELECT max(id) FROM instaid.next_ids('t', 5, 1000) AS id});
+$node->stop('immediate');
+$node->start;
+cmp_ok($node->safe_psql('made_logged', q{SET client_min_messages = error; SELECT instaid.next_id('s', 5)}), '>', $logged,
+	'SET LOGGED: IDs go on after a crash');
+cmp_ok($node->safe_psql('copied', q{SET client_min_messages = error; SELECT instaid.next_id('t', 5)}), '>', $copied,
+	'TEMPLATE: IDs go on after a crash');
 $node->stop;
 
 # wal_level = minimal: what the transaction that made a sequence did with it is
@@ -201,6 +218,17 @@ for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 	cmp_ok($next, '>', $last, "wal_level = minimal, $way: IDs go on after a crash");
 	$minimal->safe_psql('postgres', q{SELECT setval('s', 1)});
 }
+
+# ... and other sessions used the old file in the millisecond of a RESTART
+$minimal->safe_psql('postgres', 'CREATE TABLE ids (id bigint); CREATE SEQUENCE r');
+append_to_file($minimal->basedir . '/restart.sql', q{BEGIN;
+ALTER SEQUENCE r RESTART;
+INSERT INTO ids SELECT instaid.next_id('r', 5);
+COMMIT;
+});
+$minimal->command_ok([ 'pgbench', '-n', '-c', '8', '-t', '100', '-f', $minimal->basedir . '/restart.sql', $minimal->connstr('postgres') ],
+	'sessions restart a sequence in turn');
+is($minimal->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM ids'), '800|800', '... and no ID comes twice');
 $minimal->stop;
 
 # Nothing of the above made the server complain of itself.
