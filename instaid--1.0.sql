@@ -4,7 +4,8 @@
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
 -- Schema instaid may have been there before, and may be anybody's.  Nothing below
--- is to be looked up in it, and nothing may be in it that a user could take for ours.
+-- is to be looked up in it, and nothing may be in it now that a user could take for
+-- ours.  What its owner adds later is no different from any schema's.
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 DO $$
@@ -99,7 +100,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer) IS
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass) RETURNS SETOF record
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED ROWS 10
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the next_id() functions of this database pass to instaid.next_id(), null for the default epoch; see the view instaid.shards';
@@ -121,7 +122,7 @@ COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'number of the shard in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
 COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
-COMMENT ON COLUMN instaid.shards.last_id IS 'last ID that the sequence gave, or reserved for a session';
+COMMENT ON COLUMN instaid.shards.last_id IS 'last ID that the sequence gave, or reserved for a session; on a standby and after a crash up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time in that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'end of the shard: its IDs would be negative from here on';

@@ -553,7 +553,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 					get_rel_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
 					   instaid_max_drift),
-			 errhint("Either more than %d IDs a millisecond are asked of the sequence, or the server's clock was set back, or it has just restarted after a crash.",
+			 errhint("More than %d IDs a millisecond are asked of the sequence, the server's clock was set back, or it has just restarted after a crash.",
 					 TICKS_PER_MS)));
 }
 

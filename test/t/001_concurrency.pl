@@ -47,7 +47,7 @@ my @runs = (
 	[ 'rows of a statement', $ids, $rows, 1, $next_id ],
 	[ 'CACHE 50', $ids, $rows, 50, $next_id ],
 	[ 'next_ids and next_id', $ids, $rows, 1, $next_ids, $next_id ],
-	[ 'nextval and next_id', $ids / 4, $rows, 1, $nextval, $next_id ],
+	[ 'nextval and next_id', $ids, $rows, 1, $nextval, $next_id ],
 	[ 'single rows', $ids / 40, 1, 1, $next_id ],
 	[ 'single rows, CACHE 50', $ids / 40, 1, 50, $next_id ],
 );
