@@ -296,8 +296,8 @@ load_sequence(ClockedSequence *seq)
 
 	/*
 	 * In a new file the session's reserve counts for nothing.  Nor does
-	 * log_cnt: SET LOGGED and CREATE DATABASE ... TEMPLATE, for two, copy it
-	 * without the record that it speaks of.
+	 * log_cnt: ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE copy it without
+	 * the record that it speaks of.
 	 */
 	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
 	{
