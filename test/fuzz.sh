@@ -1,0 +1,104 @@
+# Fuzzing of the code that needs no server, with libFuzzer and the sanitizers
+# for addresses and undefined behaviour; in TAP.  Started by test/suites.sh.
+#
+# A target is a test/fuzz/TARGET_fuzz.c, a function seeds_TARGET here, and lines
+# at the end.  It must find faults that are put into a copy of the source, or it
+# would prove nothing.  INSTAID_FUZZ_RUNS sets how many inputs a target gets.
+
+set -u
+
+runs=${INSTAID_FUZZ_RUNS:-1000000}
+clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
+include=$("$PG_CONFIG" --includedir-server)
+
+dir=$(mktemp -d "${SCRATCH:-${TMPDIR:-/tmp}}/fuzz.XXXXXX") || exit
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+n=0
+check()
+{
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@" >"$dir/out" 2>&1; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		tail -n 60 "$dir/out" | sed 's/^/# /'
+	fi
+}
+
+# compile TARGET SRC PROGRAM: without -fwrapv, which would allow what C does not
+compile()
+{
+	"$clang" -g -O1 -Wall -Wextra -Werror -isystem "$include" -I "$2" \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-o "$3" "test/fuzz/$1_fuzz.c"
+}
+
+# Much randomization of addresses keeps the sanitizers of old clangs from
+# starting (google/sanitizers issue 1614); not every container lets us switch it off.
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+	fixed="setarch $(uname -m) -R"
+fi
+
+# run PROGRAM [CORPUS]
+run()
+{
+	${fixed:-} "$1" -runs="$runs" -max_len=64 -print_final_stats=1 -artifact_prefix="$1." \
+		${2:+"$2"}
+}
+
+# fuzz TARGET: no input fails, and there were as many as wanted
+fuzz()
+{
+	mkdir "$dir/$1.seeds" && "seeds_$1" "$dir/$1.seeds" &&
+		compile "$1" src "$dir/$1" || return
+	run "$dir/$1" "$dir/$1.seeds" >"$dir/log" 2>&1
+	status=$?
+	cat "$dir/log"
+	executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/log")
+	[ $status -eq 0 ] && [ "${executed:-0}" -ge "$runs" ]
+}
+
+# finds TARGET FILE EDIT: with sed's EDIT of a source file, an input fails, and
+# the same input passes without it.  There are no seeds: the fuzzer has to find it.
+finds()
+{
+	mutant=$dir/mutant$n
+	cp -R src "$mutant.src" &&
+		sed "$3" "src/$2" >"$mutant.src/$2" &&
+		! cmp "src/$2" "$mutant.src/$2" &&
+		compile "$1" "$mutant.src" "$mutant" || return
+	! run "$mutant" && ${fixed:-} "$dir/$1" "$mutant".crash-*
+}
+
+# At each power of two, a number and its neighbour: as two ticks, and as fields.
+seeds_layout()
+{
+	perl -e '
+		for my $bit (0 .. 63)
+		{
+			for my $value (map { (1 << $bit) + $_ } -1, 0, 1)
+			{
+				open my $seed, ">", "$ARGV[0]/$bit.$value" or die $!;
+				print $seed pack("QQL", $value, $value - 1, $value % 2**32) or die $!;
+				close $seed or die $!;
+			}
+		}' "$1"
+}
+
+check "layout.h: $runs inputs" fuzz layout
+check '... and the fuzzer finds a mask one bit short' finds layout layout.h \
+	's/& MAX_SHARD_ID/\& (MAX_SHARD_ID >> 1)/'
+check '... a mask that is missing' finds layout layout.h \
+	'/tick & MAX_SEQUENCE/s/ & MAX_SEQUENCE//'
+check '... a signed shift of an ID' finds layout layout.h \
+	's/(uint64) id >> MS_SHIFT/id >> MS_SHIFT/'
+check '... a tick rounded toward zero' finds layout layout.h \
+	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
+check '... undefined behaviour with the right result' finds layout layout.h \
+	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
+echo "1..$n"

@@ -1,0 +1,105 @@
+# Clients that ask a server for IDs and note every one that they receive,
+# committed or not.
+
+package Clients;
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+
+my $started = 0;
+
+# Start a psql for each statement, which repeats it until the server is gone or
+# stop() is called.  What a client receives is noted when it has received it.
+sub start
+{
+	my ($class, $node, @statements) = @_;
+	my $self = bless {
+		node => $node,
+		name => 'clients ' . ++$started,
+		dir  => PostgreSQL::Test::Utils::tempdir,
+		psql => []
+	}, $class;
+
+	for my $i (0 .. $#statements)
+	{
+		push @{ $self->{psql} },
+		  IPC::Run::start(
+			[ 'yes', $statements[$i] =~ s/\s+/ /gr ], '|',
+			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . " application_name='$self->{name}'" ],
+			'>', $self->file($i), '2>', $self->file($i) . '.err');
+	}
+	$node->poll_query_until('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE application_name = '$self->{name}'",
+		scalar @statements) or die 'the clients do not connect';
+	return $self;
+}
+
+sub file
+{
+	my ($self, $i) = @_;
+	return "$self->{dir}/$i";
+}
+
+# The files of what each client has received, a line a row.
+sub files
+{
+	my ($self) = @_;
+	return map { $self->file($_) } 0 .. $#{ $self->{psql} };
+}
+
+# Disconnect the clients.
+sub stop
+{
+	my ($self) = @_;
+	$self->{node}->safe_psql('postgres',
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '$self->{name}'");
+	return $self->finish;
+}
+
+# Wait for clients whose server is gone; return the errors that statements had.
+sub finish
+{
+	my ($self) = @_;
+	eval { $_->finish } for @{ $self->{psql} };
+	return join '', map { grep { /ERROR:/ } split /^/, slurp_file("$_.err") } $self->files;
+}
+
+# All IDs have 19 digits until the end of the format, so text order will do.
+sub in_order
+{
+	my ($file) = @_;
+	local $ENV{LC_ALL} = 'C';
+	return system('sort', '-c', '-u', $file) == 0;
+}
+
+# What there is in files, each of which is in order: how many IDs, how many of
+# them twice, the first and the last, and how many are in the fullest ms.
+sub summary
+{
+	my (@files) = @_;
+	my %sum = (count => 0, duplicates => 0, first => 0, last => 0, most => 0);
+	my ($ms, $in_ms) = (-1, 0);
+
+	local $ENV{LC_ALL} = 'C';
+	open my $sorted, '-|', 'sort', '-m', @files or die $!;
+	while (my $id = <$sorted>)
+	{
+		chomp $id;
+		$sum{first} = $id unless $sum{count}++;
+		$sum{duplicates}++ if $id == $sum{last};
+		$sum{last} = $id;
+		if ($id >> 23 != $ms)
+		{
+			$ms    = $id >> 23;
+			$in_ms = 0;
+		}
+		$sum{most} = $in_ms if ++$in_ms > $sum{most};
+	}
+	close $sorted or die "sort: $?";
+	return \%sum;
+}
+
+1;

@@ -1,0 +1,121 @@
+#!/bin/sh
+#
+# test/matrix.sh [VERSION...]: the whole suite on each PostgreSQL of the table,
+# in a Debian that has it.
+#
+# Each Debian is a folder made with debootstrap, kept in INSTAID_MATRIX (by
+# default /var/cache/instaid-matrix) for the next run.  A run has mounts and
+# processes of its own there, which are gone when it ends.  The logs of tests
+# that fail are left in tmp_check/VERSION.
+
+set -eu
+
+# "assert" is the version before it, built from Debian's source package with
+# assertions.  The last column names an old version for pg_upgrade.
+table='15        bookworm  -             -
+       17        trixie    -             -
+       18        forky     -             -
+       18-assert forky     -             -
+       19        sid       experimental  15'
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+cache=${INSTAID_MATRIX:-/var/cache/instaid-matrix}
+
+fail()
+{
+	echo "$*" >&2
+	exit 1
+}
+
+# row VERSION: set what the table says of it
+row()
+{
+	set -- $(echo "$table" | awk -v v="$1" '$1 == v')
+	[ $# -eq 4 ] || fail "The version matrix has: $(echo "$table" | awk '{ printf "%s ", $1 }')"
+	version=$1 release=$2 also=${3#-} old=${4#-}
+}
+
+# Make the folder of a Debian release, unless it is there and whole.
+make_folder()
+{
+	[ ! -e "$folder/complete" ] || return 0
+	rm -rf "$folder"
+	# with sid's script, since an older debootstrap has none for a newer Debian
+	debootstrap --variant=minbase "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
+	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
+		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
+	done >"$folder/etc/apt/sources.list"
+	[ -z "$also" ] ||
+		printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
+			"$version" "$also" >"$folder/etc/apt/preferences.d/instaid"
+	# a mirror that has not been renewed lately will do
+	echo 'Acquire::Check-Valid-Until "false";' >"$folder/etc/apt/apt.conf.d/99instaid"
+	mkdir "$folder/src" "$folder/logs"
+	touch "$folder/complete"
+}
+
+# in_folder COMMAND...: run it there, with this source tree as /src, read-only
+in_folder()
+{
+	unshare --mount --pid --fork --kill-child sh -euc '
+		folder=$1 top=$2 logs=$3
+		shift 3
+		mount --bind -o ro "$top" "$folder/src"
+		mount --bind "$logs" "$folder/logs"
+		mount --rbind /dev "$folder/dev"
+		mount -t proc proc "$folder/proc"
+		mount -t tmpfs -o mode=1777 tmpfs "$folder/dev/shm"
+		mount -t tmpfs -o mode=1777 tmpfs "$folder/tmp"
+		cp -L /etc/resolv.conf "$folder/etc/resolv.conf"
+		exec chroot "$folder" "$@"
+	' sh "$folder" "$top" "$logs" "$@"
+}
+
+[ "$(id -u)" = 0 ] ||
+	fail "The version matrix makes Debian folders and mounts in them: run it as root."
+unshare --mount --pid --fork true 2>/dev/null ||
+	fail "The version matrix needs mounts and processes of its own, but unshare --mount --pid is refused here."
+command -v apt-get >/dev/null ||
+	fail "The version matrix takes each PostgreSQL from Debian, but there is no apt-get here."
+command -v debootstrap >/dev/null ||
+	{ apt-get update -q && apt-get install -y -q --no-install-recommends debootstrap; } >/dev/null ||
+	fail "Missing package; as root: apt-get install debootstrap"
+# the mirror that apt uses here
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)
+[ -n "$mirror" ] || fail "apt has no mirror of Debian: see /etc/apt/sources.list.d"
+
+[ $# -gt 0 ] || set -- $(echo "$table" | awk '{ print $1 }')
+mkdir -p "$cache"
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+passed=0
+failed=0
+for version in "$@"; do
+	row "$version"
+	folder=$cache/$release
+
+	exec 9>"$folder.lock"	# one run at a time in a folder
+	flock 9
+	make_folder >"$logs/debootstrap" 2>&1 ||
+		{ tail -n 20 "$logs/debootstrap" >&2; fail "Could not make a Debian $release from $mirror in $folder"; }
+	echo "== PostgreSQL $version, Debian $release"
+	in_folder env PG_MAJOR="$version" PG_MAJOR_OLD="$old" INSTAID_LOGS=/logs/tmp_check \
+		/src/test/lib/run test/suites.sh 2>&1 | tee "$logs/output"
+	exec 9>&-
+
+	sum=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$logs/output" | tail -n 1)
+	: "${sum:=0 1}"
+	passed=$((passed + ${sum% *}))
+	failed=$((failed + ${sum#* }))
+	if [ -d "$logs/tmp_check" ]; then
+		mkdir -p "$top/tmp_check"
+		rm -rf "$top/tmp_check/$version"
+		mv "$logs/tmp_check" "$top/tmp_check/$version"
+	fi
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

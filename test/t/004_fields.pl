@@ -1,0 +1,109 @@
+# The fields of a million random IDs, and of all combinations of the fields'
+# boundaries, against a model outside of C and of the server: an ID is a string
+# of 64 binary digits.  pg_regress has no other arithmetic than the server's,
+# and its expected output knows no random numbers.
+#
+# INSTAID_TEST_SEED repeats a run with the seed that it printed.
+
+use strict;
+use warnings;
+no warnings 'portable';    # numbers of 64 bits
+
+use List::Util qw(uniq);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $random = 1_000_000;
+my @widths = (41, 13, 10);    # ms, shard ID, sequence
+
+# A line for COPY: the ID of the three fields, and the fields.
+sub row
+{
+	my $bits = sprintf '%041b%013b%010b', @_;
+	die "not 64 bits: @_" if length $bits != 64;
+	# two's complement
+	my $id = $bits =~ /^1/ ? -oct('0b' . $bits =~ tr/01/10/r) - 1 : oct "0b$bits";
+	return join("\t", $id, @_) . "\n";
+}
+
+# The powers of two, the greatest number of so many bits, and what is next to
+# each of them, which is also 0.
+sub boundaries
+{
+	my ($width) = @_;
+	return uniq grep { $_ >= 0 && $_ < 2**$width }
+	  map { ($_ - 1, $_, $_ + 1) } (map { 2**$_ } 0 .. $width), 2**$width - 1;
+}
+
+# The model itself.
+is(row(477017388785, 854, 954), "4001511883701836730\t477017388785\t854\t954\n", "model: an ID of Instagram's");
+is((split /\t/, row(2**40 - 1, 8191, 1023))[0], '9223372036854775807', 'model: the last positive ID');
+is((split /\t/, row(2**40, 0, 0))[0], '-9223372036854775808', 'model: the first negative ID');
+is((split /\t/, row(2**41 - 1, 8191, 1023))[0], '-1', 'model: the last ID');
+
+my $seed = $ENV{INSTAID_TEST_SEED} // time() ^ $$;
+note "INSTAID_TEST_SEED=$seed";
+srand $seed;
+
+my $file = PostgreSQL::Test::Utils::tempdir . '/ids';
+my $rows = $random;
+open my $copy, '>', $file or die $!;
+print $copy row(map { int rand 2**$_ } @widths) for 1 .. $random;
+for my $ms (boundaries(41))
+{
+	for my $shard_id (boundaries(13))
+	{
+		for my $sequence (boundaries(10))
+		{
+			print $copy row($ms, $shard_id, $sequence);
+			$rows++;
+		}
+	}
+}
+close $copy or die $!;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->start;
+$node->safe_psql('postgres', qq{
+	CREATE EXTENSION instaid;
+	CREATE UNLOGGED TABLE ids (id bigint, ms bigint, shard_id integer, sequence integer);
+	\\copy ids FROM '$file'
+});
+is($node->safe_psql('postgres', 'SELECT count(*) FROM ids'), $rows, "$rows IDs");
+cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM ids WHERE id < 0'),
+	'>', $random / 3, '... and many are negative');
+
+# What must not be true of any row, by name.  EPOCH is none, the default, or
+# one; created_at is the time that the model's ms say.
+my @wrong = (
+	[ 'make_id', 'instaid.make_id(created_at, shard_id, sequence EPOCH) IS DISTINCT FROM id' ],
+	[ 'make_id, 999 us later',
+		q{instaid.make_id(created_at + interval '999 us', shard_id, sequence EPOCH) IS DISTINCT FROM id} ],
+	[ 'make_id, sequence modulo 1024',
+		'instaid.make_id(created_at, shard_id, sequence + 1024 * ms EPOCH) IS DISTINCT FROM id' ],
+	[ 'extract_timestamp', 'instaid.extract_timestamp(id EPOCH) IS DISTINCT FROM created_at' ],
+	[ 'extract_shard_id', 'instaid.extract_shard_id(id) IS DISTINCT FROM shard_id' ],
+	[ 'extract_sequence', 'instaid.extract_sequence(id) IS DISTINCT FROM sequence' ],
+	[ 'decode', 'instaid.decode(id EPOCH) IS DISTINCT FROM ROW(created_at, shard_id, sequence)' ],
+);
+
+# The other epoch is before 2000, PostgreSQL's zero, and not at a millisecond.
+for my $epoch ('2011-08-24 21:07:01.721+00', '1969-07-20 20:17:40.123457+00')
+{
+	my $argument = $epoch =~ /^2011/ ? '' : ", '$epoch'";
+	# how many rows are wrong, and one of them
+	my $columns = join ', ', map {
+		my $where = $_->[1] =~ s/ EPOCH/$argument/r;
+		"concat_ws(', ID ', count(*) FILTER (WHERE $where), min(id) FILTER (WHERE $where))"
+	} @wrong;
+	my @found = split /\|/, $node->safe_psql('postgres', qq{
+		SELECT $columns
+		FROM (SELECT *, '$epoch'::timestamptz + ms * interval '1 ms' AS created_at FROM ids OFFSET 0) AS i});
+
+	is($found[$_], '0', "epoch $epoch: $wrong[$_][0]") for 0 .. $#wrong;
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,125 @@
+# Crashes under load, thirty times.  Clients note every ID that they receive,
+# committed or not; after each restart the sequences must be past all of them.
+#
+# INSTAID_TEST_ROUNDS sets how many times, INSTAID_TEST_SEED the random moments.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+
+my $rounds = $ENV{INSTAID_TEST_ROUNDS} || 30;
+note 'INSTAID_TEST_SEED=' . srand($ENV{INSTAID_TEST_SEED} // int(rand(2**31)));
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', q{
+	client_min_messages = error
+	max_wal_senders = 0
+	instaid.max_drift = '1h'
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard('light', 5);
+	SELECT instaid.create_shard('heavy', 6);
+	CREATE TABLE light.photos (id bigint PRIMARY KEY DEFAULT light.next_id(), n integer);
+	CREATE TABLE heavy.photos (id bigint PRIMARY KEY DEFAULT heavy.next_id(), n integer);
+	CREATE UNLOGGED SEQUENCE unlogged_seq;
+	-- the ID of a tick that core's nextval or setval gave
+	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+		RETURN (tick >> 10 << 23) | (6 << 10) | (tick & 1023);
+});
+
+# How to take an ID of each sequence
+my %next_id = (
+	light     => 'SELECT light.next_id()',
+	heavy     => 'SELECT heavy.next_id()',
+	unlogged  => q{SELECT instaid.next_id('unlogged_seq', 7)},
+	temporary => q{CREATE TEMPORARY SEQUENCE IF NOT EXISTS temporary_seq; SELECT instaid.next_id('temporary_seq', 7)},
+);
+
+my %last = map { $_ => 0 } keys %next_id;
+my $ahead = 0;
+
+# One round: let clients work, one for each statement of each sequence, crash at
+# a random moment, restart, and take an ID of each sequence.
+sub crash
+{
+	my ($name, $beside, %statements) = @_;
+
+	my $aside   = Clients->start($node, @$beside);
+	my %clients = map { $_ => Clients->start($node, @{ $statements{$_} }) } keys %statements;
+	sleep(0.1 + rand(0.5));
+	$node->stop('immediate');
+	my $problems = join '', map { $_->finish } $aside, values %clients;
+	$node->start;
+
+	my $count = 0;
+	for my $sequence (sort keys %statements)
+	{
+		my @files = $clients{$sequence}->files;
+		my $sum   = Clients::summary(@files);
+		my ($clock, $next) = split /\n/,
+		  $node->safe_psql('postgres', "SELECT instaid.make_id(clock_timestamp(), 0, 0); $next_id{$sequence}");
+
+		$problems .= "$sequence: a client's IDs are out of order\n" if grep { !Clients::in_order($_) } @files;
+		$problems .= "$sequence: $sum->{duplicates} IDs came twice\n" if $sum->{duplicates};
+		$problems .= "$sequence: $sum->{first} came after $last{$sequence}\n" if $sum->{count} && $sum->{first} <= $last{$sequence};
+		$problems .= "$sequence: $next came after $sum->{last}\n" if $next <= $sum->{last};
+		$ahead++ if $sequence eq 'heavy' && $sum->{last} > $clock;
+		$last{$sequence} = $next;
+		$count += $sum->{count};
+	}
+	is($problems, '', "$name: $count IDs, and those after the restart are above them");
+}
+
+my $row       = 'INSERT INTO SHARD.photos DEFAULT VALUES RETURNING id;';
+my $bulk      = 'COPY (INSERT INTO SHARD.photos (n) SELECT generate_series(1, 500) RETURNING id) TO STDOUT;';
+my $rollback  = "BEGIN; $row ROLLBACK;";
+my $read      = 'SELECT SHARD.next_id();';
+my $read_bulk = 'COPY (SELECT SHARD.next_ids(20000)) TO STDOUT;';
+my $read_last = 'SELECT max(id) FROM SHARD.next_ids(500000) AS id;';
+my $nextval   = q{INSERT INTO SHARD.photos (id) VALUES (id_of(nextval('SHARD.table_id_seq'))) RETURNING id;};
+my $setval    = q{SELECT id_of(setval('SHARD.table_id_seq', last_value + 20000 * 1024)) FROM SHARD.table_id_seq;
+	DO 'BEGIN PERFORM pg_sleep(0.05); END';};
+
+sub of
+{
+	my ($shard, @statements) = @_;
+	return [ map { s/SHARD/$shard/gr } @statements ];
+}
+
+# IDs of the light shard follow the clock.  Those of the heavy one run ahead of
+# it by more than a restart takes, so only WAL can tell where they were.
+for my $round (1 .. $rounds)
+{
+	my $wal_level = (qw(minimal replica logical))[ $round % 3 ];
+	my $checkpoints = $round % 2;
+	$node->append_conf('postgresql.conf', "wal_level = $wal_level\n");
+	$node->restart;
+	crash("round $round, wal_level = $wal_level" . ($checkpoints ? ', checkpoints' : ''),
+		[ $checkpoints ? 'CHECKPOINT;' : () ],
+		light => of('light', $row, $bulk, $rollback, $read),
+		heavy => of('heavy', $row, $rollback, $read_bulk, $read_last));
+}
+cmp_ok($ahead, '>=', $rounds / 2, "after $ahead of $rounds crashes only WAL could tell where the heavy shard was");
+
+# Core's functions on the same sequence.  What a bare nextval gave can come
+# again after a crash, so its IDs count when they are committed.
+crash("nextval and setval, round $_", [], heavy => of('heavy', $row, $bulk, $read, $read_bulk, $read_last, $nextval, $nextval, $setval))
+  for 1 .. 5;
+
+# Where no WAL is written the clock alone keeps them increasing.
+crash("unlogged and temporary, round $_", [ 'CHECKPOINT;' ],
+	unlogged => [ ("$next_id{unlogged};") x 4 ], temporary => [ "$next_id{temporary};" ])
+  for 1 .. 3;
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server has nothing to complain of');
+done_testing();

@@ -1,0 +1,163 @@
+# The server's clock is moved while clients take IDs, by libfaketime.  No ID
+# may come twice, no client's IDs may go back, and none may wait long.
+
+use strict;
+use warnings;
+
+use List::Util qw(max);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Clock;
+
+my $clock = Clock->new;
+my $node  = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', q{
+	autovacuum = off
+	checkpoint_timeout = '1d'
+});
+$clock->start($node);
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	CREATE SEQUENCE core_seq;
+});
+
+$clock->set(-1000);
+cmp_ok(abs($clock->offset($node) + 1000), '<', 100, 'the clock of the server moves');
+
+# Each case begins two hours later than the one before, lest the shard be ahead
+# already of what the case does.
+my $base = 0;
+
+my $row      = 'INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;';
+my $timed    = '\timing on \\\\ SELECT insta5.next_id();';
+my $control  = q{\timing on \\\\ SELECT nextval('core_seq');};
+my $overload = 'SELECT max(id) FROM insta5.next_ids(20000) AS id;';
+
+# Take what psql's \timing told out of a file, and return the longest time, in ms.
+sub slowest
+{
+	my ($file) = @_;
+	my @lines = split /^/, slurp_file($file);
+	open my $rest, '>', $file or die $!;
+	print $rest grep { !/^Time/ } @lines;
+	close $rest or die $!;
+	return max(0, map { /^Time: ([\d.]+) ms/ } @lines);
+}
+
+for my $case (
+	# name, where the clock is put, one after the other, in seconds; more load
+	[ 'back 5 ms', [ 0, -0.005 ] ],
+	[ 'back 3 s', [ 0, -3 ] ],
+	[ 'back 1 h', [ 0, -3600 ] ],
+	[ 'forward 1 h and back', [ 0, 3600, 0 ] ],
+	[ 'back and forth', [ 0, (-0.005, 0.005, -0.1, 0) x 5 ] ],
+	[ 'back 3 s, overload', [ 0, -3 ], $overload, $overload ])
+{
+	my ($name, $offsets, @more) = @$case;
+	$base += 7200;
+	$clock->set($base);
+
+	my $clients = Clients->start($node, $timed, $control,
+		$row, $row, "BEGIN; $row ROLLBACK;", 'COPY (SELECT insta5.next_ids(100)) TO STDOUT;', @more);
+	for my $offset (@$offsets)
+	{
+		$clock->set($base + $offset);
+		sleep(@$offsets > 3 ? 0.1 : 0.7);
+	}
+	my $errors = $clients->stop;
+
+	my ($ours, $cores, @rest) = $clients->files;
+	my ($slowest, $usual) = (slowest($ours), slowest($cores));
+	my $sum = Clients::summary($ours, @rest);
+	is($errors, '', "$name: no errors");
+	is($sum->{duplicates}, 0, "$name: none of $sum->{count} IDs came twice");
+	is(scalar(grep { !Clients::in_order($_) } $ours, @rest), 0, "$name: the IDs of each client increase");
+	# nextval() tells how long this machine keeps anybody waiting
+	cmp_ok($slowest, '<', 200 + $usual, "$name: nobody waited longer than $slowest ms for an ID (for nextval, $usual ms)");
+}
+
+# The warning: when the clock has been set back, and again after a minute.
+$base += 7200;
+$clock->set($base);
+my @steps = (
+	# where the clock is put, how many warnings come
+	[ 0, 0, 'no warning while the clock goes on' ],
+	[ -3600, 1, 'a warning when the clock is set back' ],
+	[ -3600 + 50, 0, 'no other within a minute' ],
+	[ -3600 + 70, 1, 'another after a minute' ]);
+my ($stdout, $stderr);
+$node->psql('postgres',
+	join('', map { '\! ' . $clock->command($base + $_->[0])
+				. "\n\\warn step\nSELECT count(insta5.next_id()) FROM generate_series(1, 3000);\n" } @steps),
+	stdout => \$stdout, stderr => \$stderr);
+my (undef, @heard) = split /^step\n/m, $stderr;
+for my $i (0 .. $#steps)
+{
+	my ($offset, $expected, $name) = @{ $steps[$i] };
+	my @drifts = $heard[$i] =~ /WARNING:  IDs of sequence "table_id_seq" are (\d+) ms ahead of the clock$/mg;
+	is(scalar(@drifts), $expected, $name);
+	cmp_ok(abs($_ + 1000 * $offset), '<', 5000, "... with the drift, $_ ms") for @drifts;
+}
+
+# A crash, and a clock that is set back while the server is down: no ID of a
+# committed row comes again.
+for my $offset (-0.005, -3, -3600)
+{
+	$base += 7200;
+	$clock->set($base);
+	my $clients = Clients->start($node, ($row) x 4, "BEGIN; $row ROLLBACK;", 'SELECT insta5.next_id();');
+	sleep(0.5);
+	$node->stop('immediate');
+	$clients->finish;
+	$clock->set($base + $offset);
+	$clock->start($node);
+	my $sum = Clients::summary(($clients->files)[ 0 .. 3 ]);
+	my $next = $node->safe_psql('postgres', "SET client_min_messages = error; $row");
+	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: IDs go on above those of $sum->{count} committed rows");
+}
+
+# A clock that was wrong by ten years.  The documentation says how to bring a
+# shard back; these are its statements.
+my ($procedure) = slurp_file('docs/operations.md') =~ /^## The clock was wrong by years\n.*?^```sql\n(.*?)^```/ms;
+ok($procedure, 'the documentation has statements for it');
+$base += 7200;
+$clock->set($base);
+$node->safe_psql('postgres', q{
+	TRUNCATE insta5.photos;
+	CREATE TABLE insta5.likes (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
+		photo_id bigint REFERENCES insta5.photos ON UPDATE CASCADE);
+	INSERT INTO insta5.photos (n) VALUES (0);});
+my $right = $node->safe_psql('postgres', 'SELECT id FROM insta5.photos');
+$clock->set($base + 10 * 365.25 * 86400);
+$node->safe_psql('postgres', q{
+	INSERT INTO insta5.photos (n) SELECT generate_series(1, 5000);
+	INSERT INTO insta5.likes (photo_id) SELECT id FROM insta5.photos ORDER BY n DESC;});
+$clock->set($base + 60);
+$node->safe_psql('postgres', 'SET client_min_messages = error; INSERT INTO insta5.photos (n) VALUES (5001)');
+my $years = $node->safe_psql('postgres', q{SELECT extract(year FROM justify_interval(drift)) FROM instaid.shards});
+cmp_ok($years, '>=', 9, "a shard is $years years ahead");
+$node->safe_psql('postgres', $procedure);
+is($node->safe_psql('postgres', q{SELECT drift FROM instaid.shards}), '00:00:00', '... and brought back');
+is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right, 'the rows from before have kept their IDs');
+is($node->safe_psql('postgres', q{
+	SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_timestamp(id) <= clock_timestamp()),
+		array_agg(n ORDER BY id) = array_agg(n ORDER BY n) FROM insta5.photos}),
+	'5002|5002|t|t', 'the others have IDs of now, in the same order');
+is($node->safe_psql('postgres', q{
+	SELECT count(*), bool_and(instaid.extract_timestamp(l.id) <= clock_timestamp()),
+		array_agg(n ORDER BY l.id) = array_agg(n ORDER BY n DESC)
+	FROM insta5.likes AS l JOIN insta5.photos AS p ON p.id = photo_id}),
+	'5001|t|t', '... and those of other tables, and what refers to them, too');
+is($node->safe_psql('postgres', q{INSERT INTO insta5.photos (n) VALUES (5002) RETURNING id > (SELECT max(id) FROM insta5.photos)}),
+	't', 'and IDs go on');
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server has nothing to complain of');
+done_testing();
