@@ -7,7 +7,7 @@ CREATE SEQUENCE regress_e.own_seq;
 CREATE TABLE regress_e.own (id bigint PRIMARY KEY DEFAULT regress_e.next_id('regress_e.own_seq'), n integer);
 
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO regress_e.photos (n) VALUES (1);
-EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO regress_e.photos (n) SELECT generate_series(1, 10);
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO regress_e.photos (n) SELECT n FROM generate_series(1, 10) AS n;
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO regress_e.own (n) VALUES (1), (2);
 EXPLAIN (VERBOSE, COSTS OFF) SELECT regress_e.next_id();
 

@@ -120,7 +120,7 @@ DROP SEQUENCE regress_l.table_id_seq;
 BEGIN;
 SET LOCAL client_min_messages = warning;
 DROP SEQUENCE regress_l.table_id_seq CASCADE;
-SELECT regress_l.next_id();
+SELECT * FROM try('SELECT regress_l.next_id()') LIMIT 1;	-- the rest differs between versions
 ROLLBACK;
 SELECT take() > 0 AS still_there;
 

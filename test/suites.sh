@@ -18,7 +18,7 @@ suite()
 	started=$(date +%s)
 	status=0
 	"$@" >"$log" 2>&1 </dev/null || status=$?
-	ok=$(grep -cE '^(ok [0-9]|test .* \.\.\. ok)' "$log" || :)
+	ok=$(grep -E '^(ok [0-9]|test .* \.\.\. ok)' "$log" | grep -vc '# skip' || :)
 	bad=$(grep -cE '^(not ok [0-9]|test .* \.\.\. FAILED)' "$log" || :)
 	if [ "$bad" -eq 0 ] && { [ $status -ne 0 ] || [ "$ok" -eq 0 ]; }; then
 		bad=1
@@ -32,6 +32,19 @@ suite()
 mkdir "$SCRATCH/log"
 suite build sh test/build.sh
 suite fuzz sh test/fuzz.sh
+
+# for a standby that has no instaid
+INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")
+INSTAID_PLAIN=${INSTAID_PLAIN%/bin/pg_config}
+export INSTAID_PLAIN
+# for pg_upgrade
+if [ -n "${PG_MAJOR_OLD:-}" ]; then
+	old=$(copy_postgresql "/usr/lib/postgresql/$PG_MAJOR_OLD/bin/pg_config" "$SCRATCH/old")
+	mkdir "$SCRATCH/build_old"
+	make -s -C "$SCRATCH/build_old" -f "$PWD/Makefile" PG_CONFIG="$old" install
+	INSTAID_OLD=${old%/bin/pg_config}
+	export INSTAID_OLD
+fi
 
 install_private
 start_server
@@ -50,9 +63,10 @@ stop_server
 # what PostgreSQL::Test::Cluster wants to know
 pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
 PG_REGRESS=$pgxs/test/regress/pg_regress
+TESTDIR=$PWD
 TESTDATADIR=$SCRATCH/tap/data
 TESTLOGDIR=$SCRATCH/log/tap
-export PG_REGRESS TESTDATADIR TESTLOGDIR
+export PG_REGRESS TESTDIR TESTDATADIR TESTLOGDIR
 mkdir -p "$TESTLOGDIR"
 for test in test/t/*.pl; do
 	suite "$(basename "$test" .pl)" prove --verbose -I "$pgxs/test/perl" -I test/lib "$test"

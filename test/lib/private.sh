@@ -3,29 +3,35 @@
 # SCRATCH is the directory to keep everything in, PG_CONFIG that of the
 # installed PostgreSQL, which is copied and not touched.
 
-# Make a copy of the installed PostgreSQL with the extension in it.
+# copy_postgresql PG_CONFIG DIRECTORY: copy that PostgreSQL to the directory,
+# without the extension, and print the pg_config of the copy.
 #
 # PostgreSQL finds its files relative to its programs, so a tree of the same
 # shape works.  Only the programs must be real copies: they look where they are.
-install_private()
+copy_postgresql()
 {
 	for dir in --sharedir --pkglibdir --includedir-server --pkgincludedir; do
-		dir=$("$PG_CONFIG" $dir)
-		mkdir -p "$SCRATCH/pg$(dirname "$dir")"
-		cp -Rs "$dir" "$SCRATCH/pg$(dirname "$dir")/" 2>/dev/null || :
+		dir=$("$1" $dir)
+		mkdir -p "$2$(dirname "$dir")"
+		cp -Rs "$dir" "$2$(dirname "$dir")/" 2>/dev/null || :
 	done
 	# lest an instaid that is installed already be written to, through a link
-	find "$SCRATCH/pg" -depth -name 'instaid*' -exec rm -rf {} +
+	find "$2" -depth -name 'instaid*' -exec rm -rf {} +
 
-	bindir=$("$PG_CONFIG" --bindir)
-	rm -rf "$SCRATCH/pg$bindir"
-	mkdir -p "$SCRATCH/pg$bindir"
-	cp "$bindir"/* "$SCRATCH/pg$bindir/"
+	dir=$("$1" --bindir)
+	rm -rf "$2$dir"
+	mkdir -p "$2$dir"
+	cp "$dir"/* "$2$dir/"
+	echo "$2$dir/pg_config"
+}
 
-	PATH=$SCRATCH/pg$bindir:$PATH
-	PG_CONFIG=$SCRATCH/pg$bindir/pg_config
+# Make a copy of the installed PostgreSQL with the extension in it, and go on
+# with that.
+install_private()
+{
+	PG_CONFIG=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/pg")
+	PATH=$(dirname "$PG_CONFIG"):$PATH
 	export PATH PG_CONFIG
-
 	make -s PG_CONFIG="$PG_CONFIG" install
 }
 

@@ -1,0 +1,101 @@
+# A primary is killed under load, and its standby promoted: synchronous and
+# asynchronous, with a clock that is equal and one that is 3 s behind.  And a
+# standby without instaid, in the PostgreSQL of INSTAID_PLAIN, replays its WAL.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Clock;
+
+my $row  = 'INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;';
+my $bulk = 'INSERT INTO insta5.photos (n) SELECT generate_series(1, 100) RETURNING id;';
+my @committed = ($row, $row, $row, $bulk, $bulk);
+my @received = ("BEGIN; $row ROLLBACK;", 'SELECT insta5.next_id();', 'COPY (SELECT insta5.next_ids(100)) TO STDOUT;');
+
+for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ], [ 'asynchronous', -3 ])
+{
+	my ($mode, $offset) = @$case;
+	my $name = "$mode, $offset s";
+
+	my $primary = PostgreSQL::Test::Cluster->new("primary_$mode$offset");
+	$primary->init(allows_streaming => 1);
+	$primary->append_conf('postgresql.conf', "client_min_messages = error\n");
+	$primary->start;
+	$primary->safe_psql('postgres', q{
+		CREATE EXTENSION instaid;
+		SELECT instaid.create_shard('insta5', 5);
+		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);});
+	$primary->backup('backup');
+
+	my $clock = Clock->new;
+	$clock->set($offset);
+	my $standby = PostgreSQL::Test::Cluster->new("standby_$mode$offset");
+	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+	$clock->start($standby);
+	cmp_ok(abs($clock->offset($standby) - $offset), '<', 1.5, "$name: the clock of the standby is put");
+	if ($mode eq 'synchronous')
+	{
+		$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+		$primary->reload;
+		$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die;
+	}
+
+	my $clients = Clients->start($primary, @committed, @received);
+	sleep(1 + rand(1));
+	$primary->stop('immediate');
+	$standby->promote;
+	my $rows = PostgreSQL::Test::Utils::tempdir . '/rows';
+	append_to_file($rows, $standby->safe_psql('postgres', 'SELECT id FROM insta5.photos ORDER BY id') . "\n");
+	my $after = Clients->start($standby, @committed, @received);
+	sleep(0.5);
+	is($clients->finish . $after->stop, '', "$name: no statement fails");
+
+	# What must not come again: with an equal clock all that anybody received,
+	# else the rows that are there; with a synchronous standby these are all
+	# that were committed.
+	my ($of, @before) =
+	    $offset == 0             ? ('IDs received', $clients->files)
+	  : $mode eq 'synchronous'   ? ('rows committed', ($clients->files)[ 0 .. $#committed ])
+	  :                            ('rows that arrived', $rows);
+	my $old = Clients::summary(@before);
+	my $new = Clients::summary($after->files);
+	my $all = Clients::summary(@before, $after->files);
+	is($all->{duplicates}, 0, "$name: none of $old->{count} $of and $new->{count} IDs after them comes twice");
+	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and they go on above");
+
+	$standby->stop;
+	unlike(slurp_file($_->logfile), qr/TRAP:|XX000/, "$name: the server has nothing to complain of") for $primary, $standby;
+}
+
+# To a server without the extension it is a sequence like any other.
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1);
+$primary->start;
+$primary->backup('backup');
+my $plain = PostgreSQL::Test::Cluster->new('plain', install_path => $ENV{INSTAID_PLAIN});
+$plain->init_from_backup($primary, 'backup', has_streaming => 1);
+$plain->start;
+my $last = $primary->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	SET instaid.max_drift = '1h';
+	CREATE SEQUENCE s;
+	SELECT count(*) FROM instaid.next_ids('s', 0, 1000000);
+	CHECKPOINT;
+	SELECT max(id) >> 23 << 10 | 1023 FROM instaid.next_ids('s', 0, 1000000) AS id;});
+$last =~ s/.*\n//s;
+$primary->wait_for_catchup($plain);
+$primary->stop('immediate');
+$plain->promote;
+my ($ret, $stdout, $stderr) = $plain->psql('postgres', q{SELECT instaid.next_id('s', 0)});
+like($stderr, qr/could not access file.*instaid/, 'a standby does not have the extension');
+cmp_ok($plain->safe_psql('postgres', q{SELECT nextval('s')}), '>', $last, '... and its sequence is where it should be');
+$plain->stop;
+unlike(slurp_file($plain->logfile), qr/PANIC|TRAP:|XX000/, '... without a complaint');
+
+done_testing();

@@ -1,0 +1,161 @@
+# Copies of a database, by all the ways there are: what a copy's sequences give
+# must be above all that the original's gave.
+#
+# The sequence of shard "ahead" is an hour ahead of the clock, as a clock that
+# was set back leaves it: only its state can tell a copy where it is.  Shard
+# "light" follows the clock, and gives IDs also while it is copied and after.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+
+my $shards = q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard('light', 5);
+	SELECT instaid.create_shard('ahead', 6);
+	CREATE TABLE light.photos (id bigint PRIMARY KEY DEFAULT light.next_id(), n integer);
+	CREATE TABLE ahead.photos (id bigint PRIMARY KEY DEFAULT ahead.next_id(), n integer);};
+my $fill = q{
+	SET client_min_messages = error;
+	SELECT setval('ahead.table_id_seq', (instaid.make_id(now() + interval '1 h', 0, 0) >> 23) << 10);
+	INSERT INTO ahead.photos (n) SELECT generate_series(1, 3000);
+	INSERT INTO light.photos (n) SELECT generate_series(1, 3000);};
+
+# The last IDs of the shards, by name
+sub last_ids
+{
+	my ($node, $database) = @_;
+	my %last;
+	@last{ 'light', 'ahead' } = split /\|/, $node->safe_psql($database,
+		'SELECT (SELECT max(id) FROM light.photos), (SELECT max(id) FROM ahead.photos)');
+	return %last;
+}
+
+# Insert a row in each shard of a copy; their IDs must be above those.
+sub goes_on
+{
+	my ($name, $node, $database, %last) = @_;
+	for my $schema (sort keys %last)
+	{
+		my $next = $node->safe_psql($database,
+			"SET client_min_messages = error; INSERT INTO $schema.photos DEFAULT VALUES RETURNING id");
+		cmp_ok($next, '>', $last{$schema}, "$name: $schema goes on above");
+	}
+	return;
+}
+
+my $main = PostgreSQL::Test::Cluster->new('main');
+$main->init(has_archiving => 1, allows_streaming => 'logical');
+$main->start;
+$main->safe_psql('postgres', $shards);
+$main->safe_psql('postgres', $fill);
+my %last = last_ids($main, 'postgres');
+
+# pg_basebackup, and recovery to a point in time, under load
+my $clients = Clients->start($main, ('INSERT INTO light.photos DEFAULT VALUES RETURNING id;') x 4);
+$main->backup('backup');
+$main->safe_psql('postgres', $fill);
+my %later = last_ids($main, 'postgres');
+my $segment = $main->safe_psql('postgres', q{SELECT pg_walfile_name(pg_create_restore_point('later'))});
+$main->safe_psql('postgres', 'SELECT pg_switch_wal()');
+$main->poll_query_until('postgres', "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver") or die;
+$clients->stop;
+$last{light} = $later{light} = Clients::summary($clients->files)->{last};
+
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+$copy->init_from_backup($main, 'backup');
+$copy->append_conf('postgresql.conf', "archive_mode = off\n");	# it is on the same timeline
+$copy->start;
+goes_on('pg_basebackup', $copy, 'postgres', %last);
+$copy->stop;
+
+my $point = PostgreSQL::Test::Cluster->new('point');
+$point->init_from_backup($main, 'backup', has_restoring => 1, standby => 0);
+$point->append_conf('postgresql.conf', "recovery_target_name = 'later'\nrecovery_target_action = 'promote'\n");
+$point->start;
+$point->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die;
+goes_on('point in time', $point, 'postgres', %later);
+$point->stop;
+
+# pg_dump of the database, and of one shard, which gets another name
+%last = last_ids($main, 'postgres');
+my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
+$main->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $main->connstr('postgres') ], 'pg_dump');
+$main->safe_psql('postgres', 'CREATE DATABASE restored');
+$main->command_ok([ 'pg_restore', '-e', '-d', $main->connstr('restored'), $dump ], 'pg_restore');
+goes_on('pg_restore', $main, 'restored', %last);
+
+$main->command_ok([ 'pg_dump', '-n', 'ahead', '-f', $dump, $main->connstr('postgres') ], 'pg_dump -n');
+$main->safe_psql('postgres', 'CREATE DATABASE moved');
+$main->safe_psql('moved', q{CREATE EXTENSION instaid});
+$main->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $main->connstr('moved') ], 'psql');
+$main->safe_psql('moved', 'ALTER SCHEMA ahead RENAME TO "another name"');
+goes_on('pg_dump -n', $main, 'moved', '"another name"' => $last{ahead});
+is($main->safe_psql('moved', 'SELECT schema_name, shard_id FROM instaid.shards'), 'another name|6', 'pg_dump -n: the shard has its ID');
+
+# A copy of a database, with a crash behind it
+$main->safe_psql('template1', 'CHECKPOINT');
+for my $strategy ('wal_log', 'file_copy')
+{
+	$main->safe_psql('template1', "CREATE DATABASE $strategy TEMPLATE postgres STRATEGY $strategy");
+	goes_on("TEMPLATE, $strategy", $main, $strategy, %last);
+	my %last_of_copy = last_ids($main, $strategy);
+	$main->stop('immediate');
+	$main->start;
+	goes_on("TEMPLATE, $strategy, and a crash", $main, $strategy, %last_of_copy);
+}
+
+# Logical replication, and switchover to the subscriber.  Sequences are not
+# replicated; the documentation has a statement that takes them along.
+my ($procedure) = slurp_file('docs/operations.md') =~ /^## Switching over to a logical subscriber\n.*?^```sql\n(.*?)^```/ms;
+ok($procedure, 'the documentation has a statement for a switchover');
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init(allows_streaming => 'logical');
+$subscriber->start;
+$subscriber->safe_psql('postgres', $shards);
+$main->safe_psql('postgres', 'CREATE PUBLICATION p FOR TABLE light.photos, ahead.photos');
+$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION \$\$" . $main->connstr('postgres') . '$$ PUBLICATION p');
+$subscriber->wait_for_subscription_sync($main, 's');
+$main->safe_psql('postgres', $fill);
+%last = last_ids($main, 'postgres');
+$main->wait_for_catchup('s');
+$subscriber->safe_psql('postgres', $main->safe_psql('postgres', $procedure));
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+is($subscriber->safe_psql('postgres', 'SELECT max(id) FROM ahead.photos'), $last{ahead}, 'logical replication: the rows are there');
+goes_on('logical replication', $subscriber, 'postgres', %last);
+$subscriber->stop;
+$main->stop;
+
+# pg_upgrade, from the older PostgreSQL installed in INSTAID_OLD
+SKIP:
+{
+	skip 'no older PostgreSQL to upgrade from', 3 unless $ENV{INSTAID_OLD};
+
+	# checksums are the default on one side of PostgreSQL 18 only
+	my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
+	my $old = PostgreSQL::Test::Cluster->new('old', install_path => $ENV{INSTAID_OLD});
+	$old->init(@initdb);
+	$old->start;
+	$old->safe_psql('postgres', $shards);
+	$old->safe_psql('postgres', $fill);
+	%last = last_ids($old, 'postgres');
+	$old->stop;
+
+	my $new = PostgreSQL::Test::Cluster->new('new');
+	$new->init(@initdb);
+	chdir PostgreSQL::Test::Utils::tempdir or die $!;
+	command_ok([ 'pg_upgrade', '--no-sync',
+			'-b', $old->config_data('--bindir'), '-d', $old->data_dir, '-p', $old->port,
+			'-B', $new->config_data('--bindir'), '-D', $new->data_dir, '-P', $new->port, '-s', $new->host ],
+		'pg_upgrade');
+	$new->start;
+	goes_on('pg_upgrade', $new, 'postgres', %last);
+	$new->stop;
+}
+
+done_testing();
