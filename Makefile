@@ -3,6 +3,7 @@
 #   make && make install     build and install, for the server of PG_CONFIG
 #   make demo                see it work on a private, throw-away server
 #   make test                every test, likewise
+#   make test-matrix         every test on each PostgreSQL, in Debian folders
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
 
@@ -51,4 +52,6 @@ demo:
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
-.PHONY: demo test
+test-matrix:
+	@$(srcdir_of_makefile)test/matrix.sh
+.PHONY: demo test test-matrix

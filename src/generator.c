@@ -455,6 +455,14 @@ store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
 	bool		log_it;
 
 	/*
+	 * Before XLogInsert(): see SyncOneBuffer().  And before the look at the
+	 * redo pointer, which core's nextval() takes first: a checkpoint that
+	 * begins in between would pass by a page that is still clean, and leave
+	 * the tick to a record from before its redo point.
+	 */
+	MarkBufferDirty(seq->buffer);
+
+	/*
 	 * A record is due when the last one is nearly used up, so that next_tick()
 	 * can tell what is left of it from what setval() and nextval() leave; and,
 	 * as in core, after a checkpoint: replay would start behind it.
@@ -469,9 +477,6 @@ store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
 		GetTopTransactionId();
 
 	START_CRIT_SECTION();
-
-	/* Before XLogInsert(): see SyncOneBuffer(). */
-	MarkBufferDirty(seq->buffer);
 
 	if (log_it && seq->needs_wal)
 	{

@@ -84,7 +84,7 @@ command -v debootstrap >/dev/null ||
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)
 [ -n "$mirror" ] || fail "apt has no mirror of Debian: see /etc/apt/sources.list.d"
 
-[ $# -gt 0 ] || set -- $(echo "$table" | awk '{ print $1 }')
+versions=${*:-$(echo "$table" | awk '{ print $1 }')}
 mkdir -p "$cache"
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -93,7 +93,7 @@ trap 'exit 143' TERM HUP
 
 passed=0
 failed=0
-for version in "$@"; do
+for version in $versions; do
 	row "$version"
 	folder=$cache/$release
 
@@ -102,8 +102,15 @@ for version in "$@"; do
 	make_folder >"$logs/debootstrap" 2>&1 ||
 		{ tail -n 20 "$logs/debootstrap" >&2; fail "Could not make a Debian $release from $mirror in $folder"; }
 	echo "== PostgreSQL $version, Debian $release"
-	in_folder env PG_MAJOR="$version" PG_MAJOR_OLD="$old" INSTAID_LOGS=/logs/tmp_check \
-		/src/test/lib/run test/suites.sh 2>&1 | tee "$logs/output"
+	major=${version%-assert}
+	if [ "$version" != "$major" ]; then
+		in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
+			{ tail -n 20 "$logs/build" >&2; fail "Could not build PostgreSQL $major with assertions in $folder"; }
+		set -- PG_CONFIG="/opt/postgresql-$version/bin/pg_config"
+	else
+		set -- PG_MAJOR="$major" PG_MAJOR_OLD="$old"
+	fi
+	in_folder env INSTAID_LOGS=/logs/tmp_check "$@" /src/test/lib/run test/suites.sh 2>&1 | tee "$logs/output"
 	exec 9>&-
 
 	sum=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$logs/output" | tail -n 1)

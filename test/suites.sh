@@ -31,7 +31,11 @@ suite()
 
 mkdir "$SCRATCH/log"
 suite build sh test/build.sh
-suite fuzz sh test/fuzz.sh
+if grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global"; then
+	suite fuzz sh test/fuzz.sh
+else
+	echo "fuzz: left out, this PostgreSQL names no clang"
+fi
 
 # for a standby that has no instaid
 INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")
@@ -59,6 +63,9 @@ else
 	echo "pgtap: left out, pgTAP is not packaged for this PostgreSQL"
 fi
 stop_server
+if [ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ]; then
+	suite memcheck sh test/memcheck.sh
+fi
 
 # what PostgreSQL::Test::Cluster wants to know
 pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")

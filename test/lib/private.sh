@@ -36,7 +36,7 @@ install_private()
 }
 
 # Start a server that listens on a socket in SCRATCH, and point libpq there.
-# Arguments are settings, name=value.
+# Arguments are settings, name=value.  POSTGRES can name another program to run.
 start_server()
 {
 	initdb -D "$SCRATCH/data" -U postgres -A trust -E UTF8 --no-locale >/dev/null
@@ -44,7 +44,7 @@ start_server()
 		echo "$setting" >>"$SCRATCH/data/postgresql.conf"
 	done
 	mkdir -p "$SCRATCH/log"
-	pg_ctl -D "$SCRATCH/data" -l "$SCRATCH/log/server.log" -w -s start
+	pg_ctl -D "$SCRATCH/data" -l "$SCRATCH/log/server.log" -w -s ${POSTGRES:+-p "$POSTGRES"} start
 	PGHOST=$SCRATCH PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 	export PGHOST PGPORT PGUSER PGDATABASE
 	trap stop_server EXIT

@@ -1,0 +1,44 @@
+# The regression tests on a server that runs under valgrind's memcheck; in TAP.
+# For a PostgreSQL that is built with USE_VALGRIND, as that of the version
+# matrix: valgrind knows its memory contexts then.  Started by test/suites.sh,
+# where the extension is installed already.
+
+set -eu
+. test/lib/private.sh
+
+reports=$SCRATCH/memcheck
+mkdir -p "$reports"
+cat >"$SCRATCH/valgrind-postgres" <<WRAPPER
+#!/bin/sh
+exec valgrind --quiet --trace-children=yes --leak-check=no --num-callers=30 \
+	--suppressions='$("$PG_CONFIG" --sharedir)/valgrind.supp' \
+	--xml=yes --xml-file='$reports/%p' "$("$PG_CONFIG" --bindir)/postgres" "\$@"
+WRAPPER
+chmod +x "$SCRATCH/valgrind-postgres"
+rm -rf "$SCRATCH/data"
+POSTGRES=$SCRATCH/valgrind-postgres
+start_server
+
+status=0
+make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= || status=$?
+pg_ctl -D "$SCRATCH/data" -m fast -s stop
+
+# errors that have a frame of ours
+perl -e '
+	my ($errors, $processes) = (0, 0);
+	for my $file (@ARGV)
+	{
+		local (@ARGV, $/) = $file;
+		my $report = <>;
+		$processes++ if $report =~ m{<preamble>};
+		for my $error ($report =~ m{<error>.*?</error>}sg)
+		{
+			next unless $error =~ m{<obj>[^<]*instaid\.so};
+			$errors++;
+			print "# $_\n" for $error =~ m{<(?:text|what|fn)>(.*?)<}g;
+		}
+	}
+	print $errors ? "not ok" : "ok", " 1 - $errors errors of memcheck in frames of instaid, in $processes processes\n";
+	print $processes > 10 ? "ok" : "not ok", " 2 - memcheck was there\n";' "$reports"/*
+[ $status -eq 0 ] && echo 'ok 3 - the regression tests pass' || echo 'not ok 3 - the regression tests pass'
+echo 1..3
