@@ -28,6 +28,11 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
 
+# a server that was built in its own source tree does not look for ours
+ifneq ($(srcdir_of_makefile),./)
+VPATH = $(srcdir_of_makefile)
+endif
+
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifneq ($(PGXS),)
 include $(PGXS)

@@ -31,6 +31,7 @@ suite()
 
 mkdir "$SCRATCH/log"
 suite build sh test/build.sh
+suite model sh test/model.sh
 if grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global"; then
 	suite fuzz sh test/fuzz.sh
 else
