@@ -411,15 +411,19 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 	 * nextval() was called since; we never leave it so.  Where the sequence
 	 * stood before is lost; it may have been anywhere in the running
 	 * millisecond.  Let that pass, and let nobody else take from the page
-	 * meanwhile.
+	 * meanwhile.  Any signal ends a sleep; a clock that stands still, the lot.
 	 */
 	if (data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS &&
 		tick_ms(next) <= *now)
 	{
-		floor = pack_tick(*now + 1, 0);
-		pg_usleep(1000);
-		*now = clock_ms(epoch);
-		floor = Max(floor, pack_tick(*now, 0));
+		int64		running = *now;
+
+		for (int i = 0; i < 100 && *now == running; i++)
+		{
+			pg_usleep(1000);
+			*now = clock_ms(epoch);
+		}
+		floor = pack_tick(Max(*now, running + 1), 0);
 	}
 
 	/*

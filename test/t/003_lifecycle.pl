@@ -219,16 +219,19 @@ for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 	$minimal->safe_psql('postgres', q{SELECT setval('s', 1)});
 }
 
-# ... and other sessions used the old file in the millisecond of a RESTART
+# ... and other sessions used the old file in the millisecond of a RESTART.  The
+# notifications interrupt them when they let it pass.
 $minimal->safe_psql('postgres', 'CREATE TABLE ids (id bigint); CREATE SEQUENCE r');
-append_to_file($minimal->basedir . '/restart.sql', q{BEGIN;
+append_to_file($minimal->basedir . '/restart.sql', q{LISTEN restarted;
+BEGIN;
 ALTER SEQUENCE r RESTART;
 INSERT INTO ids SELECT instaid.next_id('r', 5);
+NOTIFY restarted;
 COMMIT;
 });
-$minimal->command_ok([ 'pgbench', '-n', '-c', '8', '-t', '100', '-f', $minimal->basedir . '/restart.sql', $minimal->connstr('postgres') ],
+$minimal->command_ok([ 'pgbench', '-n', '-c', '8', '-t', '300', '-f', $minimal->basedir . '/restart.sql', $minimal->connstr('postgres') ],
 	'sessions restart a sequence in turn');
-is($minimal->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM ids'), '800|800', '... and no ID comes twice');
+is($minimal->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM ids'), '2400|2400', '... and no ID comes twice');
 $minimal->stop;
 
 # Nothing of the above made the server complain of itself.
