@@ -109,12 +109,15 @@ CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, e.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN t.last_issued_at IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
+           -- as freeze_shard() leaves it: the last tick is the MAXVALUE
+           ((i.last_id >> 23 << 10) | (i.last_id & 1023)) = q.seqmax AS frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, e.epoch) AS expires_at
     FROM instaid.list_shards() AS s
          CROSS JOIN LATERAL (SELECT COALESCE(s.epoch, instaid.default_epoch())) AS e (epoch)
          CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id)) AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, e.epoch)) AS t (last_issued_at);
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, e.epoch)) AS t (last_issued_at)
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence;
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id and what follows from it need USAGE or SELECT on the sequence';
@@ -125,6 +128,7 @@ COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advanc
 COMMENT ON COLUMN instaid.shards.last_id IS 'last ID that the sequence gave, or reserved for a session; on a standby and after a crash up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time in that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped it';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'end of the shard: its IDs would be negative from here on';
 
 CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
@@ -250,3 +254,81 @@ END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(name, integer, timestamptz, name) IS
 'make a schema a shard: create it if it is missing, its sequence, and its functions next_id(), next_id(regclass) and next_ids(integer); needs CREATE on the database or on the schema';
+
+--
+-- Protecting a shard
+--
+
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_advance_past';
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint) IS
+'let a sequence give only IDs above that one from now on, whatever its shard; needs UPDATE on the sequence';
+
+CREATE FUNCTION instaid.shard_sequences(schema_name name) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT s.sequence FROM instaid.list_shards() AS s
+    WHERE s.schema_name = shard_sequences.schema_name
+    UNION
+    -- those that column defaults pass to next_id(regclass)
+    SELECT c.oid::regclass
+    FROM pg_namespace AS n
+         JOIN pg_proc AS p ON p.pronamespace = n.oid AND p.proname = 'next_id'
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
+                            AND f.classid = 'pg_attrdef'::regclass
+         JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+    WHERE n.nspname = shard_sequences.schema_name
+    ORDER BY 1;
+END;
+COMMENT ON FUNCTION instaid.shard_sequences(name) IS
+'the sequences that give the IDs of a shard: that of its next_id(), and those that tables have of their own';
+
+CREATE FUNCTION instaid.freeze_shard(schema_name name) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass;
+    tick bigint;
+BEGIN
+    FOR sequence IN SELECT instaid.shard_sequences(schema_name) LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps
+        -- others out until we commit.
+        EXECUTE format('ALTER SEQUENCE %s NO MAXVALUE', sequence);
+        -- a MAXVALUE is above MINVALUE, and not below START
+        EXECUTE format('SELECT setval(seqrelid, GREATEST(last_value, seqmin + 1, seqstart))'
+                       ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass', sequence, sequence) INTO tick;
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick);
+    END LOOP;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.freeze_shard(name) IS
+'wait for the transactions that have taken IDs of a shard, then let it give no more; needs ownership of its sequences';
+
+CREATE FUNCTION instaid.thaw_shard(schema_name name) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass;
+BEGIN
+    FOR sequence IN SELECT instaid.shard_sequences(schema_name) LOOP
+        EXECUTE format('ALTER SEQUENCE %s NO MAXVALUE', sequence);
+    END LOOP;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.thaw_shard(name) IS
+'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences';

@@ -22,6 +22,7 @@
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
+PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
 PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
@@ -178,6 +179,28 @@ instaid_last_id(PG_FUNCTION_ARGS)
 	if (!instaid_last_tick(sequence, &tick))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(tick_to_id(tick, shard_id));
+}
+
+/*
+ * advance_past(sequence regclass, id bigint) -> void
+ *
+ * From now on the sequence gives only IDs above that one, whatever their shard:
+ * it goes on after the ID's millisecond.
+ */
+Datum
+instaid_advance_past(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	int64		id = PG_GETARG_INT64(1);
+
+	if (id < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("ID %lld is out of range", (long long) id),
+				 errdetail("IDs are between 0 and %lld.", (long long) PG_INT64_MAX)));
+
+	instaid_skip_ticks(sequence, pack_tick(id_ms(id), MAX_SEQUENCE));
+	PG_RETURN_VOID();
 }
 
 /*

@@ -217,6 +217,60 @@ check_permission(Relation rel)
 						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
+/* Find the tuple of a sequence in its page, which the caller has locked. */
+static Form_pg_sequence_data
+read_page(Buffer buffer, Oid relid, HeapTupleData *tuple)
+{
+	Page		page = BufferGetPage(buffer);
+	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
+	ItemId		lp;
+
+	if (sm->magic != SEQ_MAGIC)
+		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
+			 relid, sm->magic);
+
+	lp = PageGetItemId(page, FirstOffsetNumber);
+	Assert(ItemIdIsNormal(lp));
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
+	tuple->t_len = ItemIdGetLength(lp);
+
+	return (Form_pg_sequence_data) GETSTRUCT(tuple);
+}
+
+/*
+ * The last value that the sequence gave, or reserved for a session.  False if
+ * it gave none yet.
+ */
+static bool
+last_value(Relation rel, int64 *value)
+{
+	HeapTupleData tuple;
+	Form_pg_sequence_data data;
+	Buffer		buffer = ReadBuffer(rel, 0);
+	bool		is_called;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	data = read_page(buffer, RelationGetRelid(rel), &tuple);
+	*value = data->last_value;
+	is_called = data->is_called;
+	UnlockReleaseBuffer(buffer);
+
+	return is_called;
+}
+
+/*
+ * freeze_shard() leaves a sequence at its MAXVALUE.  To nextval() it is used up
+ * then, and pg_dump takes that along.
+ */
+static bool
+is_frozen(Relation rel, Form_pg_sequence options)
+{
+	int64		value;
+
+	return options->seqmax < LAST_TICK &&
+		last_value(rel, &value) && value == options->seqmax;
+}
+
 /*
  * Ticks must be free to grow by one as far as the format goes.  Whatever is
  * wrong, one ALTER mends it.
@@ -232,12 +286,21 @@ check_options(Relation rel, Form_pg_sequence options)
 	else if (options->seqincrement != 1)
 		complaint = psprintf("Its INCREMENT is %lld; it must be 1.",
 							 (long long) options->seqincrement);
+	else if (options->seqcycle)
+		complaint = "It is defined with CYCLE; it must not come round.";
+	else if (is_frozen(rel, options))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("shard %s is frozen",
+						quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
+				 errdetail("Its sequence \"%s\" gives no IDs until the shard is thawed.",
+						   RelationGetRelationName(rel)),
+				 errhint("If it was moved, use it where it is now; else its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+						 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
 	else if (options->seqmax < LAST_TICK)
 		complaint = psprintf("Its MAXVALUE is %lld; it must be at least %lld.",
 							 (long long) options->seqmax,
 							 (long long) LAST_TICK);
-	else if (options->seqcycle)
-		complaint = "It is defined with CYCLE; it must not come round.";
 
 	if (complaint)
 		ereport(ERROR,
@@ -346,26 +409,6 @@ open_sequence(Oid relid)
 	PreventCommandIfParallelMode("instaid.next_id()");
 
 	return seq;
-}
-
-/* Find the tuple of a sequence in its page, which the caller has locked. */
-static Form_pg_sequence_data
-read_page(Buffer buffer, Oid relid, HeapTupleData *tuple)
-{
-	Page		page = BufferGetPage(buffer);
-	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
-	ItemId		lp;
-
-	if (sm->magic != SEQ_MAGIC)
-		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
-			 relid, sm->magic);
-
-	lp = PageGetItemId(page, FirstOffsetNumber);
-	Assert(ItemIdIsNormal(lp));
-	tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
-	tuple->t_len = ItemIdGetLength(lp);
-
-	return (Form_pg_sequence_data) GETSTRUCT(tuple);
 }
 
 /*
@@ -690,19 +733,33 @@ instaid_last_tick(Oid sequence, int64 *tick)
 		(RelationIsPermanent(rel) || !RecoveryInProgress()) &&
 		pg_class_aclcheck(sequence, GetUserId(),
 						  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
-	{
-		HeapTupleData tuple;
-		Form_pg_sequence_data data;
-		Buffer		buffer = ReadBuffer(rel, 0);
-
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		data = read_page(buffer, sequence, &tuple);
-		found = data->is_called &&
-			data->last_value >= 0 && data->last_value <= LAST_TICK;
-		*tick = data->last_value;
-		UnlockReleaseBuffer(buffer);
-	}
+		found = last_value(rel, tick) && *tick >= 0 && *tick <= LAST_TICK;
 
 	relation_close(rel, RowExclusiveLock);
 	return found;
+}
+
+/*
+ * From now on, give only ticks that are greater.  Errors are those of
+ * instaid_take_ticks() and setval().
+ */
+void
+instaid_skip_ticks(Oid sequence, int64 tick)
+{
+	ClockedSequence *seq = open_sequence(sequence);
+	HeapTupleData tuple;
+	Form_pg_sequence_data data;
+
+	/* moving it is more than taking from it, as with setval() */
+	if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
+
+	data = lock_page(seq, &tuple);
+	if (data->last_value < tick)
+	{
+		store_tick(seq, &tuple, tick);
+		/* what the session has reserved is below */
+		seq->next = seq->end = tick + 1;
+	}
+	UnlockReleaseBuffer(seq->buffer);
 }

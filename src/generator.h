@@ -17,6 +17,7 @@ extern bool instaid_ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *m
 extern int	instaid_take_ticks(Oid sequence, TimestampTz epoch, int wanted,
 					   int64 *first);
 extern bool instaid_last_tick(Oid sequence, int64 *tick);
+extern void instaid_skip_ticks(Oid sequence, int64 tick);
 extern void instaid_generator_init(void);
 
 #endif							/* INSTAID_GENERATOR_H */

@@ -1,0 +1,85 @@
+-- Stopping a shard and letting it go on; moving a sequence ahead.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+SELECT instaid.create_shard('regress_f', 5);
+SELECT instaid.create_shard('Regress "g"', 6);
+CREATE SEQUENCE regress_f.likes_id_seq;
+CREATE SEQUENCE regress_f.unrelated_seq;
+CREATE TABLE regress_f.photos (id bigint PRIMARY KEY DEFAULT regress_f.next_id(), n serial);
+CREATE TABLE regress_f.likes (id bigint PRIMARY KEY DEFAULT regress_f.next_id('regress_f.likes_id_seq'), n integer);
+INSERT INTO regress_f.photos (n) VALUES (1);
+SELECT instaid.shard_sequences('regress_f');
+SELECT instaid.shard_sequences('regress_none');
+
+-- no function of its gives an ID, nor does core's
+SELECT instaid.freeze_shard('regress_f');
+SELECT try('INSERT INTO regress_f.photos (n) VALUES (2)');
+SELECT try('INSERT INTO regress_f.likes (n) VALUES (2)');
+SELECT try('SELECT * FROM regress_f.next_ids(10)');
+SELECT regexp_replace(try, '\d{15}', '...') AS try FROM try($$SELECT nextval('regress_f.table_id_seq')$$);
+SELECT nextval('regress_f.unrelated_seq');
+SELECT schema_name, frozen FROM instaid.shards ORDER BY shard_id;
+-- rows are as they were, and another shard goes on
+UPDATE regress_f.photos SET n = 3;
+SELECT instaid.extract_shard_id("Regress ""g""".next_id());
+
+-- it stands where it stood, and goes on above; freezing twice is freezing
+SELECT last_id = (SELECT max(id) FROM regress_f.photos) AS same FROM instaid.shards WHERE shard_id = 5;
+SELECT instaid.freeze_shard('regress_f');
+SELECT last_id = (SELECT max(id) FROM regress_f.photos) AS same, frozen FROM instaid.shards WHERE shard_id = 5;
+SELECT instaid.thaw_shard('regress_f');
+SELECT instaid.thaw_shard('regress_f');
+WITH i AS (INSERT INTO regress_f.photos (n) VALUES (4) RETURNING id)
+SELECT i.id > (SELECT max(id) FROM regress_f.photos) AS above FROM i;
+INSERT INTO regress_f.likes (n) VALUES (1);
+SELECT schema_name, frozen FROM instaid.shards ORDER BY shard_id;
+SELECT min_value, max_value, cycle FROM pg_sequences WHERE schemaname = 'regress_f' AND sequencename = 'table_id_seq';
+
+-- a shard that has given nothing yet
+SELECT instaid.create_shard('regress_h', 7);
+SELECT instaid.freeze_shard('regress_h');
+SELECT try('SELECT regress_h.next_id()');
+SELECT frozen FROM instaid.shards WHERE shard_id = 7;
+-- within a transaction it is undone with it
+BEGIN;
+SELECT instaid.thaw_shard('regress_h');
+SELECT instaid.extract_shard_id(regress_h.next_id());
+ROLLBACK;
+SELECT try('SELECT regress_h.next_id()');
+
+-- the error has a name to use in a statement
+SELECT instaid.freeze_shard('Regress "g"');
+SELECT try('SELECT "Regress ""g""".next_id()');
+-- a small MAXVALUE alone is not frozen
+ALTER SEQUENCE "Regress ""g""".table_id_seq MAXVALUE 1125899906842622;
+SELECT try('SELECT "Regress ""g""".next_id()');
+
+-- what is no shard, and who may not
+SELECT try($$SELECT instaid.freeze_shard('public')$$);
+SELECT try($$SELECT instaid.thaw_shard('no such schema')$$);
+SELECT instaid.freeze_shard(NULL) IS NULL AS nothing_done;
+CREATE ROLE regress_minter;
+GRANT USAGE ON SCHEMA regress_f TO regress_minter;
+GRANT USAGE, SELECT ON SEQUENCE regress_f.table_id_seq TO regress_minter;
+SET ROLE regress_minter;
+SELECT try($$SELECT instaid.freeze_shard('regress_f')$$);
+SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', 1)$$);
+RESET ROLE;
+
+-- moving a sequence ahead, past IDs of any shard in that millisecond
+SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset
+SELECT instaid.advance_past('regress_f.table_id_seq', :far);
+SET client_min_messages = error;
+SELECT regress_f.next_id() > :far AS above;
+-- never back
+SELECT instaid.advance_past('regress_f.table_id_seq', 0);
+SELECT regress_f.next_id() > :far AS above;
+RESET client_min_messages;
+SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1)$$);
+SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807);
+SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
+
+DROP OWNED BY regress_minter;
+DROP ROLE regress_minter;
+SET client_min_messages = warning;
+DROP SCHEMA regress_f, "Regress ""g""", regress_h CASCADE;
