@@ -2,20 +2,7 @@
 # Started by test/suites.sh in a source tree that is not built yet.
 
 set -u
-
-n=0
-check()
-{
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >"$SCRATCH/build.out" 2>&1; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' "$SCRATCH/build.out"
-	fi
-}
+. test/lib/tap.sh
 
 src=$(pwd)
 strict='-Wall -Wextra -Werror'
@@ -24,10 +11,10 @@ clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefi
 # "make -f" in an empty directory, as packagers do
 out_of_tree()
 (
-	mkdir "$SCRATCH/build" && cd "$SCRATCH/build" &&
+	mkdir "$work/build" && cd "$work/build" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" PROFILE="$strict" &&
-		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$SCRATCH/dest" install &&
-		test "$(find "$SCRATCH/dest" -name 'instaid*.so' -o -name 'instaid.control' \
+		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$work/dest" install &&
+		test "$(find "$work/dest" -name 'instaid*.so' -o -name 'instaid.control' \
 			-o -name 'instaid--*.sql' | wc -l)" -eq 3
 )
 

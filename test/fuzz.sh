@@ -6,29 +6,11 @@
 # would prove nothing.  INSTAID_FUZZ_RUNS sets how many inputs a target gets.
 
 set -u
+. test/lib/tap.sh
 
 runs=${INSTAID_FUZZ_RUNS:-1000000}
 clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
 include=$("$PG_CONFIG" --includedir-server)
-
-dir=$(mktemp -d "${SCRATCH:-${TMPDIR:-/tmp}}/fuzz.XXXXXX") || exit
-trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-n=0
-check()
-{
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >"$dir/out" 2>&1; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		tail -n 60 "$dir/out" | sed 's/^/# /'
-	fi
-}
 
 # compile TARGET SRC PROGRAM: without -fwrapv, which would allow what C does not
 compile()
@@ -54,12 +36,12 @@ run()
 # fuzz TARGET: no input fails, and there were as many as wanted
 fuzz()
 {
-	mkdir "$dir/$1.seeds" && "seeds_$1" "$dir/$1.seeds" &&
-		compile "$1" src "$dir/$1" || return
-	run "$dir/$1" "$dir/$1.seeds" >"$dir/log" 2>&1
+	mkdir "$work/$1.seeds" && "seeds_$1" "$work/$1.seeds" &&
+		compile "$1" src "$work/$1" || return
+	run "$work/$1" "$work/$1.seeds" >"$work/log" 2>&1
 	status=$?
-	cat "$dir/log"
-	executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/log")
+	cat "$work/log"
+	executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log")
 	[ $status -eq 0 ] && [ "${executed:-0}" -ge "$runs" ]
 }
 
@@ -67,12 +49,12 @@ fuzz()
 # the same input passes without it.  There are no seeds: the fuzzer has to find it.
 finds()
 {
-	mutant=$dir/mutant$n
+	mutant=$work/mutant$n
 	cp -R src "$mutant.src" &&
 		sed "$3" "src/$2" >"$mutant.src/$2" &&
 		! cmp "src/$2" "$mutant.src/$2" &&
 		compile "$1" "$mutant.src" "$mutant" || return
-	! run "$mutant" && ${fixed:-} "$dir/$1" "$mutant".crash-*
+	! run "$mutant" && ${fixed:-} "$work/$1" "$mutant".crash-*
 }
 
 # At each power of two, a number and its neighbour: as two ticks, and as fields.

@@ -14,6 +14,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+use Clients;
+
 my $ids      = $ENV{INSTAID_TEST_IDS} || 20_000_000;
 my $sessions = 16;
 my $rows     = 2000;
@@ -78,38 +80,6 @@ sub load
 	return @files;
 }
 
-# How many IDs there are, how many are there twice, and the most in one ms.
-sub count_ids
-{
-	my (@sort_arguments) = @_;
-	my ($count, $duplicates, $last, $ms, $in_ms, $most) = (0, 0, -1, -1, 0, 0);
-
-	local $ENV{LC_ALL} = 'C';
-	open my $sorted, '-|', 'sort', @sort_arguments or die $!;
-	while (my $id = <$sorted>)
-	{
-		$count++;
-		$duplicates++ if $id == $last;
-		$last = $id;
-		if ($id >> 23 != $ms)
-		{
-			$ms    = $id >> 23;
-			$in_ms = 0;
-		}
-		$most = $in_ms if ++$in_ms > $most;
-	}
-	close $sorted or die "sort: $?";
-	return ($count, $duplicates, $most);
-}
-
-# All IDs have 19 digits until the end of the format, so text order will do.
-sub in_order
-{
-	my ($file) = @_;
-	local $ENV{LC_ALL} = 'C';
-	return system('sort', '-c', '-u', $file) == 0;
-}
-
 for my $run (@runs)
 {
 	my ($name, $wanted, $rows, $cache, @statements) = @$run;
@@ -117,18 +87,19 @@ for my $run (@runs)
 	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache");
 	my @files = load($wanted, $rows, @statements);
 
-	is(scalar(grep { !in_order($_) } @files), 0, "$name: the IDs of each session increase");
-	my ($count, $duplicates, $most) = count_ids('-m', @files);
-	cmp_ok($count, '>=', $wanted, "$name: $count IDs");
-	is($duplicates, 0, "$name: no ID came twice");
-	cmp_ok($most, '<=', 1024, "$name: $most IDs in the fullest ms");
+	is(scalar(grep { !Clients::in_order($_) } @files), 0, "$name: the IDs of each session increase");
+	my $sum = Clients::summary(@files);
+	cmp_ok($sum->{count}, '>=', $wanted, "$name: $sum->{count} IDs");
+	is($sum->{duplicates}, 0, "$name: no ID came twice");
+	cmp_ok($sum->{most}, '<=', 1024, "$name: $sum->{most} IDs in the fullest ms");
 	unlink @files;
 }
 
 # The control: the same check fails the same arithmetic over core's nextval.
 my @files = load(2_000_000, $rows, $control);
-my ($count, $duplicates, $most) = count_ids(@files);
-cmp_ok($duplicates, '>', 0, "control: $duplicates of $count IDs over nextval came twice");
+system('sort', '-o', $_, $_) == 0 or die 'sort' for @files;
+my $sum = Clients::summary(@files);
+cmp_ok($sum->{duplicates}, '>', 0, "control: $sum->{duplicates} of $sum->{count} IDs over nextval came twice");
 
 $node->stop;
 done_testing();

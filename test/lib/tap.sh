@@ -1,0 +1,23 @@
+# Checks that print TAP, to be sourced.  work is a directory for what they need;
+# at the end say: echo "1..$n"
+
+work=$(mktemp -d "${SCRATCH:-${TMPDIR:-/tmp}}/check.XXXXXX") || exit
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+n=0
+
+# check NAME COMMAND...: one test, and what it printed if it fails
+check()
+{
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@" >"$work/output" 2>&1; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		tail -n 60 "$work/output" | sed 's/^/# /'
+	fi
+}
