@@ -449,8 +449,8 @@ BEGIN
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
         IF part.default_name <> 0 THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I >= %s AND (%I < %L) IS NOT FALSE)',
-                           part.default_name, main.attname, part.first_id, main.attname, part.end_id) INTO occupied;
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', part.default_name, main.attname,
+                           part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)) INTO occupied;
             IF occupied THEN
                 RAISE check_violation USING
                     MESSAGE = format('default partition %s has rows from %s to %s', part.default_name, part.since, part.until),
