@@ -71,6 +71,60 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time, the shard and the sequence field of an ID';
 
 --
+-- Time ranges
+--
+
+CREATE FUNCTION instaid.min_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_min_id';
+COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
+'the smallest ID of a millisecond, over all shards; a time outside the format counts as its first or last millisecond';
+
+CREATE FUNCTION instaid.max_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_max_id';
+COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
+'the largest ID of a millisecond, over all shards; a time outside the format counts as its first or last millisecond';
+
+CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
+                                    epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_min_id_from';
+COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
+'the smallest ID that is not older than a time; null if all are older';
+
+CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
+                                      epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_max_id_before';
+COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
+'the largest ID that is older than a time; -1 if none is';
+
+-- Not STRICT, which would keep an AND from being inlined.  Each time is used
+-- once, so that it may be a subselect.  ">=", since "> the largest before" does
+-- not prune the partition that ends there.
+CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
+                                        epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id >= instaid.min_id_from(from_time, epoch) AND id <= instaid.max_id_before(to_time, epoch);
+COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
+'whether an ID was made at from_time or later, and before to_time; is inlined, so an index on the ID is used and partitions are pruned';
+
+CREATE FUNCTION instaid.integer_now() RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN instaid.min_id(pg_catalog.now());
+COMMENT ON FUNCTION instaid.integer_now() IS
+'the smallest ID of now(), with the default epoch, for tools that partition on integers';
+
+CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
+COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
+'by how much two IDs differ whose times are so far apart (1 ms to 2^40 ms, no months), for tools that partition on integers';
+
+--
 -- The generator
 --
 
@@ -332,3 +386,165 @@ END
 $$;
 COMMENT ON FUNCTION instaid.thaw_shard(name) IS
 'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences';
+
+--
+-- Partitions
+--
+
+CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz, to_time timestamptz, step interval,
+                                          epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS SETOF regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+AS $$
+DECLARE
+    max_partitions CONSTANT integer := 1000;
+    expires_at timestamptz;
+    main record;
+    starts timestamptz[];
+    part record;
+    name_format text;
+    partition_name text;
+    partition text;
+    occupied boolean;
+BEGIN
+    IF parent IS NULL OR from_time IS NULL OR to_time IS NULL OR step IS NULL OR epoch IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = 'create_partitions() does not take a null',
+            DETAIL = format('parent is %L, from_time is %L, to_time is %L, step is %L, epoch is %L.',
+                            parent, from_time, to_time, step, epoch);
+    END IF;
+    SELECT c.relname, c.relowner, n.nspname, p.partstrat, a.attname, a.atttypid,
+           COALESCE('partitioned by ' || pg_get_partkeydef(c.oid), 'not partitioned') AS key INTO main
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
+             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0] AND p.partnatts = 1
+        WHERE c.oid = parent;
+    IF main.partstrat <> 'r' OR main.atttypid IS DISTINCT FROM 'bigint'::regtype THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
+            DETAIL = format('It is %s.', COALESCE(main.key, 'not there')),
+            HINT = 'Create the table with PARTITION BY RANGE (id), where id is the bigint of its IDs.';
+    END IF;
+    IF NOT pg_has_role(main.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of table %s', parent),
+            DETAIL = format('Its owner is %I.', pg_get_userbyid(main.relowner));
+    END IF;
+    IF step < '1 ms' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('step %s is too short', step),
+            DETAIL = 'A step is at least one millisecond.';
+    END IF;
+    IF from_time >= to_time THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('there is no time from %s to %s', from_time, to_time),
+            DETAIL = 'from_time must be before to_time.';
+    END IF;
+    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);   -- refuses an infinite epoch
+    IF from_time + step <= epoch OR to_time > expires_at THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
+            DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.', epoch, epoch, expires_at);
+    END IF;
+
+    -- By multiples of the step, as months are not all of a length: those of a
+    -- 31st begin on the last day of shorter ones, and on the 31st again.
+    WITH RECURSIVE series (n, since) AS (
+            SELECT 0, from_time
+        UNION ALL
+            SELECT n + 1, from_time + (n + 1) * step FROM series
+            WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
+    SELECT array_agg(since ORDER BY n) INTO starts FROM series;
+    IF cardinality(starts) > max_partitions THEN
+        RAISE program_limit_exceeded USING
+            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
+            DETAIL = format('One call makes up to %s; with step %s they would end at %s.',
+                            max_partitions, step, starts[max_partitions + 1]),
+            HINT = 'Choose a longer step, or an earlier to_time.';
+    END IF;
+    SELECT CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
+                WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
+                ELSE 'YYYYMMDD_HH24MISSUS' END
+        INTO name_format FROM unnest(starts) AS since;
+
+    -- Two sessions cannot both find a partition missing: one waits for the other.
+    -- Rows can be read and written meanwhile.
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
+
+    -- MINVALUE and MAXVALUE are no numbers, and so null, which a range takes for
+    -- no bound; so is the end of a partition that ends after the format.
+    FOR part IN
+        WITH existing AS MATERIALIZED (
+            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
+                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
+                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, c.oid) AS b (bound)
+            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
+        SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids, p.partdefid::regclass AS default_name
+        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
+             CROSS JOIN LATERAL (SELECT s.since, from_time + s.n * step AS until) AS u
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
+                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
+             CROSS JOIN LATERAL (SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
+                                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
+             CROSS JOIN pg_partitioned_table AS p
+             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids ORDER BY existing.ids LIMIT 1) AS e ON true
+        WHERE p.partrelid = parent
+        ORDER BY s.n
+    LOOP
+        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('a partition from %s to %s would hold no ID', part.since, part.until),
+                DETAIL = format('The step is %s.', step);
+        END IF;
+        IF part.ids = part.others_ids AND NOT part.is_leaving THEN
+            CONTINUE;
+        END IF;
+        IF part.name IS NOT NULL THEN
+            RAISE invalid_object_definition USING
+                MESSAGE = format('a partition from %s to %s would overlap %s', part.since, part.until, part.name),
+                DETAIL = format('That one has IDs from %s to %s, which is from %s to %s%s.',
+                                COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
+                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
+                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch), '-infinity'),
+                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch), 'infinity'),
+                                CASE WHEN part.is_leaving THEN '; it is being detached' ELSE '' END),
+                HINT = 'Choose from_time and step so that partitions begin and end where it does, or detach it.';
+        END IF;
+
+        partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
+        IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
+            RAISE name_too_long USING
+                MESSAGE = format('partition name %I is too long', partition_name),
+                DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(partition_name),
+                                current_setting('max_identifier_length')),
+                HINT = 'Give the table a shorter name.';
+        END IF;
+        partition := format('%I.%I', main.nspname, partition_name);
+        IF to_regclass(partition) IS NOT NULL THEN
+            RAISE duplicate_table USING
+                MESSAGE = format('relation %s already exists', partition),
+                DETAIL = format('The partition from %s to %s would have that name.', part.since, part.until),
+                HINT = 'Rename it, or drop it if nothing uses it.';
+        END IF;
+        IF part.default_name <> 0 THEN
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', part.default_name, main.attname,
+                           part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)) INTO occupied;
+            IF occupied THEN
+                RAISE check_violation USING
+                    MESSAGE = format('default partition %s has rows from %s to %s', part.default_name, part.since, part.until),
+                    DETAIL = 'They belong into the new partition, and do not move by themselves.',
+                    HINT = 'Detach the default partition, create the others, and insert its rows into the table.';
+            END IF;
+        END IF;
+        EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
+                       partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE'));
+        RETURN NEXT partition::regclass;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval, timestamptz) IS
+'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table';

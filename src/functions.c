@@ -11,6 +11,7 @@
 #include "common/int.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
 #include "generator.h"
@@ -28,6 +29,11 @@ PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
 PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
 PG_FUNCTION_INFO_V1(instaid_extract_sequence);
 PG_FUNCTION_INFO_V1(instaid_decode);
+PG_FUNCTION_INFO_V1(instaid_min_id);
+PG_FUNCTION_INFO_V1(instaid_max_id);
+PG_FUNCTION_INFO_V1(instaid_min_id_from);
+PG_FUNCTION_INFO_V1(instaid_max_id_before);
+PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
 
 static void
 check_shard_id(int32 shard_id)
@@ -58,6 +64,69 @@ check_epoch(TimestampTz epoch)
 				 errmsg("epoch %s is not a point in time",
 						timestamptz_to_str(epoch)),
 				 errdetail("An epoch must be finite.")));
+}
+
+static const char *
+interval_to_str(Interval *interval)
+{
+	return DatumGetCString(DirectFunctionCall1(interval_out,
+											   IntervalPGetDatum(interval)));
+}
+
+/*
+ * The length of an interval in milliseconds, rounded down.  A day has 24 hours,
+ * as it has in UTC; a month has no length.  An infinite interval has months.
+ */
+static int64
+interval_ms(Interval *interval)
+{
+	int64		days,
+				length;
+
+	if (interval->month != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("interval %s has no fixed length", interval_to_str(interval)),
+				 errdetail("Months and years differ in length."),
+				 errhint("Give the interval in days, such as 30 days.")));
+	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &days) ||
+		pg_add_s64_overflow(days, interval->time, &length) ||
+		length < 1000 || length / 1000 > LAST_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("interval %s is out of range", interval_to_str(interval)),
+				 errdetail("It must be between 1 and %lld ms.",
+						   (long long) LAST_MS)));
+	return length / 1000;
+}
+
+/*
+ * The millisecond of a time, counted from the epoch: -1 for all before the
+ * first that a positive ID holds, LAST_MS + 1 for all after the last.
+ */
+static int64
+clamped_ms(TimestampTz time, TimestampTz epoch)
+{
+	int64		ms;
+
+	check_epoch(epoch);
+	if (TIMESTAMP_NOT_FINITE(time) ||
+		!instaid_ms_since_epoch(time, epoch, &ms))
+		return time < epoch ? -1 : LAST_MS + 1;
+	return Max(-1, Min(ms, LAST_MS + 1));
+}
+
+/*
+ * The first millisecond of the format that does not begin before a time;
+ * LAST_MS + 1 if there is none.
+ */
+static int64
+first_ms_from(TimestampTz time, TimestampTz epoch)
+{
+	int64		before;
+
+	before = clamped_ms(TIMESTAMP_NOT_FINITE(time) ? time : time - 1, epoch);
+	return Min(before, LAST_MS) + 1;
 }
 
 static int64
@@ -280,4 +349,71 @@ instaid_decode(PG_FUNCTION_ARGS)
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
+}
+
+/*
+ * min_id(created_at timestamptz, epoch timestamptz) -> bigint
+ * max_id(created_at timestamptz, epoch timestamptz) -> bigint
+ *
+ * The smallest and the largest ID of a millisecond.  A time before the epoch
+ * counts as the first millisecond of positive IDs, one after them as the last.
+ */
+Datum
+instaid_min_id(PG_FUNCTION_ARGS)
+{
+	int64		ms = clamped_ms(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	PG_RETURN_INT64(pack_id(Max(0, Min(ms, LAST_MS)), 0, 0));
+}
+
+Datum
+instaid_max_id(PG_FUNCTION_ARGS)
+{
+	int64		ms = clamped_ms(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	PG_RETURN_INT64(pack_id(Max(0, Min(ms, LAST_MS)), MAX_SHARD_ID, MAX_SEQUENCE));
+}
+
+/*
+ * min_id_from(created_at timestamptz, epoch timestamptz) -> bigint
+ * max_id_before(created_at timestamptz, epoch timestamptz) -> bigint
+ *
+ * The bounds of created_between():
+ *
+ *					before the epoch	in the format		after it
+ *	min_id_from		0					smallest, time >=	null
+ *	max_id_before	-1					largest, time <		9223372036854775807
+ *
+ * Null, because the last ID of the format is as large as a bigint can be, and
+ * must not be taken for younger than the format.
+ */
+Datum
+instaid_min_id_from(PG_FUNCTION_ARGS)
+{
+	int64		ms = first_ms_from(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	if (ms > LAST_MS)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(pack_id(ms, 0, 0));
+}
+
+Datum
+instaid_max_id_before(PG_FUNCTION_ARGS)
+{
+	int64		ms = first_ms_from(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	if (ms == 0)
+		PG_RETURN_INT64(-1);
+	PG_RETURN_INT64(pack_id(ms - 1, MAX_SHARD_ID, MAX_SEQUENCE));
+}
+
+/*
+ * interval_to_ids(interval) -> bigint
+ *
+ * By how much the IDs of two times differ that are so far apart.
+ */
+Datum
+instaid_interval_to_ids(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(pack_id(interval_ms(PG_GETARG_INTERVAL_P(0)), 0, 0));
 }
