@@ -142,7 +142,7 @@ clock_ms(TimestampTz epoch)
 				 errdetail("The clock reads %s; an epoch can be up to %.1f years before it.",
 						   pstrdup(timestamptz_to_str(now)),
 						   LAST_MS / (365.25 * SECS_PER_DAY * 1000)),
-				 errhint("Use another epoch, or set the clock of the server right.")));
+				 errhint("Set the clock of the server right, or pass the epoch of the shard.")));
 	return ms;
 }
 
@@ -556,6 +556,13 @@ store_tick(ClockedSequence *seq, HeapTupleData *tuple, int64 last)
 	END_CRIT_SECTION();
 
 	seq->must_log = false;
+
+	/*
+	 * A transaction that goes on, or is rolled back, does not flush the record;
+	 * let the WAL writer do so, as for an asynchronous commit.
+	 */
+	if (log_it && seq->needs_wal)
+		XLogSetAsyncXactLSN(PageGetLSN(page));
 
 	return seq->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }

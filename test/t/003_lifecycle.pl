@@ -219,6 +219,24 @@ for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 	$minimal->safe_psql('postgres', q{SELECT setval('s', 1)});
 }
 
+# The WAL writer soon flushes what a transaction logs that does not commit.
+# Nothing else does so here.
+is($minimal->safe_psql('postgres', q{
+	CREATE SEQUENCE open;
+	CHECKPOINT;
+	BEGIN;
+	SELECT instaid.next_id('open', 5) > 0;
+	DO $$
+	DECLARE logged pg_lsn := pg_current_wal_insert_lsn();
+	BEGIN
+		FOR i IN 1 .. 600 LOOP
+			EXIT WHEN pg_current_wal_flush_lsn() >= logged;
+			PERFORM pg_sleep(0.1);
+		END LOOP;
+		PERFORM set_config('test.flushed', (pg_current_wal_flush_lsn() >= logged)::text, false);
+	END $$;
+	SELECT current_setting('test.flushed')}), "t\ntrue", 'the record of an open transaction is soon flushed');
+
 # ... and other sessions used the old file in the millisecond of a RESTART.  The
 # notifications interrupt them when they let it pass.
 $minimal->safe_psql('postgres', 'CREATE TABLE ids (id bigint); CREATE SEQUENCE r');
