@@ -71,6 +71,34 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time, the shard and the sequence field of an ID';
 
 --
+-- Text forms
+--
+
+CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
+COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
+'an ID as Instagram has it in addresses: base64url digits, the most significant first, no padding';
+
+CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
+COMMENT ON FUNCTION instaid.from_shortcode(text) IS
+'the ID of a shortcode';
+
+CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_to_base32';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS
+'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C")';
+
+CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_from_base32';
+COMMENT ON FUNCTION instaid.from_base32(text) IS
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are 1, O is 0';
+
+--
 -- The generator
 --
 

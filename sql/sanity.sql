@@ -11,7 +11,7 @@ WHERE attrelid = 'instaid.shards'::regclass AND attnum > 0 AND col_description(a
 
 -- what computes is immutable, strict and safe; what generates is not immutable
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-  AND proname ~ '^(make|extract|decode|default)' AND (provolatile, proisstrict, proparallel) <> ('i', true, 's');
+  AND proname ~ '^(make|extract|decode|default|to_|from_)' AND (provolatile, proisstrict, proparallel) <> ('i', true, 's');
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
   AND proname ~ '^next' AND (provolatile, proisstrict, proparallel) <> ('v', true, 'u');
 
