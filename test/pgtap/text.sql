@@ -1,8 +1,8 @@
--- IDs as text, as a specification.
+-- IDs as text, and the type that is text in JSON, as a specification.
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
-SELECT plan(41);
+SELECT plan(51);
 
 -- the functions, and what they promise the planner
 SELECT function_returns('instaid', 'to_shortcode', ARRAY['bigint'], 'text');
@@ -66,6 +66,26 @@ FROM (VALUES ('shortcode', 'ab/', 'invalid character "/" at position 3 of shortc
     ('base32', '', 'base32 is empty')) AS v (form, input, message);
 SELECT throws_ok('SELECT instaid.to_shortcode(-1)', '22003', 'ID -1 has no text form', 'a negative ID has no shortcode');
 SELECT throws_ok('SELECT instaid.to_base32(-1)', '22003', 'ID -1 has no text form', '... and no base32');
+
+-- the type: bigint's storage, bigint's bits, a string in JSON
+SELECT has_type('instaid', 'id', 'the type instaid.id');
+SELECT is(t, b, 'its storage is that of bigint')
+FROM (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'instaid.id'::regtype) AS x (t),
+    (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'bigint'::regtype) AS y (b);
+SELECT is((SELECT castmethod FROM pg_cast WHERE castsource = 'instaid.id'::regtype AND casttarget = 'bigint'::regtype), 'b', 'it is binary-coercible to bigint');
+SELECT is((SELECT castmethod FROM pg_cast WHERE castsource = 'bigint'::regtype AND casttarget = 'instaid.id'::regtype), 'b', '... and from bigint');
+CREATE TABLE photos (id instaid.id PRIMARY KEY, old_id bigint);
+CREATE INDEX photos_hash ON photos USING hash (id);
+SELECT is(string_agg(concat_ws(' ', m.amname, c.opcintype::regtype, f.opfname), ', ' ORDER BY m.oid), 'btree bigint integer_ops, hash bigint integer_ops',
+    'its operator classes are bigint''s, in one family with int8')
+FROM pg_index AS i JOIN pg_opclass AS c ON c.oid = i.indclass[0] JOIN pg_opfamily AS f ON f.oid = c.opcfamily JOIN pg_am AS m ON m.oid = c.opcmethod
+WHERE indrelid = 'photos'::regclass;
+INSERT INTO photos VALUES (4001511883701836730, 4001511883701836730);
+SELECT is(to_json(id)::text, '"4001511883701836730"', 'to_json') FROM photos;
+SELECT is(to_jsonb(id)::text, '"4001511883701836730"', 'to_jsonb') FROM photos;
+SELECT is(row_to_json(p)::text, '{"id":"4001511883701836730","old_id":4001511883701836730}', 'row_to_json, beside a bigint') FROM photos AS p;
+SELECT is(json_agg(id)::text, '["4001511883701836730"]', 'json_agg') FROM photos;
+SELECT is(id::text || ' ' || old_id, '4001511883701836730 4001511883701836730', 'its text is that of bigint') FROM photos;
 
 SELECT * FROM finish();
 ROLLBACK;
