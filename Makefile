@@ -11,7 +11,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/generator.o src/shards.o
+OBJS = src/instaid.o src/functions.o src/generator.o src/shards.o src/text_forms.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -22,7 +22,7 @@ PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields generate refuse lifecycle roles shards explain freeze ranges partitions sanity
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze ranges partitions sanity
 ISOLATION = order create_shard create_partitions alter freeze
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
@@ -45,6 +45,7 @@ src/instaid.o: src/generator.h
 src/functions.o: src/generator.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h
 src/shards.o: src/layout.h
+src/text_forms.o: src/text_forms.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory

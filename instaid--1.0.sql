@@ -125,6 +125,91 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'by how much two IDs differ whose times are so far apart (1 ms to 2^40 ms, no months), for tools that partition on integers';
 
 --
+-- Text forms
+--
+
+CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
+COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
+'an ID as Instagram has it in addresses: base64url digits, the most significant first, no padding';
+
+CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
+COMMENT ON FUNCTION instaid.from_shortcode(text) IS
+'the ID of a shortcode';
+
+CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_to_base32';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS
+'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C")';
+
+CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_from_base32';
+COMMENT ON FUNCTION instaid.from_base32(text) IS
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are 1, O is 0';
+
+--
+-- A bigint that is a string in JSON
+--
+
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's
+-- are text's.  Operators of its own would have to be in pg_catalog to be found,
+-- operator classes of its own would have to be in integer_ops to compare with an
+-- integer, and pg_upgrade drops what an extension adds to that family.
+
+CREATE TYPE instaid.id;
+
+CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8in';
+COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
+
+CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8out';
+COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
+
+CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8recv';
+COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
+
+CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8send';
+COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
+
+-- The category is bigint's, so that COALESCE(id, 0) and id IN (1, 2) find a common type.
+CREATE TYPE instaid.id (
+    INPUT = instaid.id_in,
+    OUTPUT = instaid.id_out,
+    RECEIVE = instaid.id_recv,
+    SEND = instaid.id_send,
+    LIKE = pg_catalog.int8,
+    CATEGORY = 'N'
+);
+COMMENT ON TYPE instaid.id IS
+'a bigint that JSON has as a string, so that JavaScript does not round it';
+
+CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (instaid.id AS bigint) IS 'the same bits; gives the type bigint''s operators';
+
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (bigint AS instaid.id) IS 'the same bits';
+
+CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int48';
+COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
+
+CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
+COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
+
+--
 -- The generator
 --
 

@@ -5,13 +5,13 @@ SELECT d.classid::regclass, pg_describe_object(d.classid, d.objid, 0)
 FROM pg_depend AS d JOIN pg_extension AS e ON d.refobjid = e.oid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'instaid'
   AND obj_description(d.objid, d.classid::regclass::name) IS NULL
-  AND d.classid <> 'pg_type'::regclass;
+  AND (d.classid <> 'pg_type'::regclass OR d.objid = 'instaid.id'::regtype);
 SELECT attrelid::regclass, attname FROM pg_attribute
 WHERE attrelid = 'instaid.shards'::regclass AND attnum > 0 AND col_description(attrelid, attnum) IS NULL;
 
 -- what computes is immutable, strict and safe; what generates is not immutable
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-  AND proname ~ '^(make|extract|decode|default|min|max|interval)' AND (provolatile, proisstrict, proparallel) <> ('i', true, 's');
+  AND proname ~ '^(make|extract|decode|default|min|max|interval|to_|from_|id)' AND (provolatile, proisstrict, proparallel) <> ('i', true, 's');
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
   AND proname ~ '^next' AND (provolatile, proisstrict, proparallel) <> ('v', true, 'u');
 
@@ -32,7 +32,8 @@ SELECT 1 WHERE NOT has_schema_privilege('public', 'instaid', 'USAGE')
 -- all that there is
 SELECT * FROM (
     SELECT pg_describe_object(classid, objid, 0) COLLATE "C" AS object FROM pg_depend
-    WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND classid <> 'pg_type'::regclass
+    WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+      AND (classid <> 'pg_type'::regclass OR objid = 'instaid.id'::regtype)
       AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'instaid')) AS v
 ORDER BY object;
 LOAD 'instaid';

@@ -72,6 +72,17 @@ seeds_layout()
 		}' "$1"
 }
 
+# Texts, good and bad.
+seeds_text_forms()
+{
+	seed=0
+	for text in '' A AB 0 DeIOdt4jVu6 H__________ I__________ 3F21SVDW8TPXT 7zzz-zzzz-zzzz-z \
+		8000000000000 OoIiLl0000000 U; do
+		seed=$((seed + 1))
+		printf %s "$text" >"$1/$seed" || return
+	done
+}
+
 check "layout.h: $runs inputs" fuzz layout
 check '... and the fuzzer finds a mask one bit short' finds layout layout.h \
 	's/& MAX_SHARD_ID/\& (MAX_SHARD_ID >> 1)/'
@@ -83,4 +94,16 @@ check '... a tick rounded toward zero' finds layout layout.h \
 	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
 check '... undefined behaviour with the right result' finds layout layout.h \
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
+
+check "text_forms.h: $runs inputs" fuzz text_forms
+check '... and the fuzzer finds an overflow that is let through' finds text_forms text_forms.h \
+	's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
+check '... digits of another base64' finds text_forms text_forms.h \
+	'/^\t"ABC/s/-_"/+\/"/'
+check '... a letter that is not forgiven' finds text_forms text_forms.h \
+	"s/c == 'I' || //"
+check '... a length that is not' finds text_forms text_forms.h \
+	's/digits < BASE32_LEN/digits == 0/'
+check '... two texts of one ID' finds text_forms text_forms.h \
+	's/digit == 0 \&\& \*position == 0 \&\& len > 1/false/'
 echo "1..$n"

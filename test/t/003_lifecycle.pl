@@ -125,13 +125,24 @@ is($node->safe_psql('copy', q{
 	SELECT i.id > (SELECT max(id) FROM "insta 5".photos), instaid.extract_shard_id(i.id) FROM i}),
 	't|5', 'its IDs go on');
 
-# The whole database, extension and all
+# The whole database, extension and all, with a table that uses the type
+$node->safe_psql('copy', q{
+	CREATE TABLE "insta 5".likes (id instaid.id PRIMARY KEY DEFAULT "insta 5".next_id(), photo_id instaid.id REFERENCES "insta 5".photos);
+	INSERT INTO "insta 5".likes (photo_id) SELECT id FROM "insta 5".photos;
+	CREATE TABLE copied (id bigint, photo_id instaid.id);});
+$node->safe_psql('copy', qq{COPY "insta 5".likes TO '$dump.binary' (FORMAT binary); COPY copied FROM '$dump.binary' (FORMAT binary)});
+is($node->safe_psql('copy', q{SELECT count(*) > 10, count(*) = (SELECT count(*) FROM copied) FROM "insta 5".likes JOIN copied USING (id, photo_id)}),
+	't|t', 'instaid.id is copied in binary, and is bigint there');
 $node->run_log([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('copy') ]);
 $node->safe_psql('postgres', 'CREATE DATABASE whole');
 $node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('whole'), $dump ], 'pg_dump of a database restores');
 is($node->safe_psql('whole', q{
 	SELECT (SELECT shard_id FROM instaid.shards), "insta 5".next_id() > max(id) FROM "insta 5".photos}),
 	'5|t', 'with its shard');
+is($node->safe_psql('whole', q{
+	INSERT INTO "insta 5".likes DEFAULT VALUES;
+	SELECT bool_and(jsonb_typeof(to_jsonb(l)->'id') = 'string'), count(*) > 10 FROM "insta 5".likes AS l JOIN "insta 5".photos AS p ON p.id = l.photo_id}),
+	't|t', 'and with its tables of the type');
 # a role without rights on it may still decode there
 is($node->safe_psql('whole', q{
 	CREATE ROLE reader; SET ROLE reader; SELECT shard_id FROM instaid.decode(4001511883701836730)}),

@@ -1,0 +1,145 @@
+-- The type instaid.id: a bigint that JSON has as a string.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+SELECT instaid.create_shard('typed', 77);
+CREATE TABLE typed.photos (
+    id instaid.id PRIMARY KEY DEFAULT typed.next_id(),
+    caption text UNIQUE
+);
+
+-- in and out as bigint
+SELECT v::instaid.id FROM unnest(ARRAY['0', ' 4001511883701836730 ', '-9223372036854775808', '9223372036854775807']) AS v;
+SELECT try($$SELECT '9223372036854775808'::instaid.id$$);
+SELECT try($$SELECT 'DeIOdt4jVu6'::instaid.id$$);
+SELECT try($$SELECT ''::instaid.id$$);
+SELECT instaid.id_send(4001511883701836730) = int8send(4001511883701836730) AS same;
+
+-- a shard's next_id() as the default, constants of every kind, and the other functions
+INSERT INTO typed.photos (caption) VALUES ('made');
+INSERT INTO typed.photos VALUES (5, 'integer'), (4001511883701836730, 'bigint'), ('908540701891980503', 'string');
+SELECT instaid.extract_shard_id(id), (instaid.decode(id)).shard_id FROM typed.photos WHERE caption = 'made';
+SELECT d.*, instaid.to_shortcode(id), instaid.from_base32(instaid.to_base32(id)) = id AS same
+FROM typed.photos, instaid.decode(id) AS d WHERE caption = 'bigint';
+INSERT INTO typed.photos VALUES (5, 'twice');
+DELETE FROM typed.photos WHERE caption = 'made';
+
+-- every way to JSON
+CREATE DOMAIN typed.photo_id AS instaid.id CHECK (VALUE >= 0);
+CREATE TYPE typed.pair AS (a instaid.id, b bigint);
+SELECT to_json(id), to_jsonb(id), row_to_json(p), to_jsonb(p), json_build_object('id', id), jsonb_build_object('id', id),
+    json_build_array(id), jsonb_build_array(id), json_build_object(id, 1), jsonb_build_object(id, 1)
+FROM typed.photos AS p WHERE caption = 'bigint' \gx
+SELECT json_agg(id ORDER BY id), jsonb_agg(id ORDER BY id), json_agg(p ORDER BY id), jsonb_agg(p ORDER BY id),
+    json_object_agg(caption, id ORDER BY id), jsonb_object_agg(caption, id), to_json(array_agg(id ORDER BY id)),
+    to_jsonb(array_agg(id ORDER BY id)), array_to_json(array_agg(id ORDER BY id))
+FROM typed.photos AS p \gx
+SELECT to_json(id::typed.photo_id), to_jsonb(id::typed.photo_id), to_json(ARRAY[id::typed.photo_id]),
+    to_jsonb(ARRAY[id::typed.photo_id]), to_json(ROW(id, 7)::typed.pair), to_jsonb(ROW(id, 7)::typed.pair),
+    to_json(ARRAY[ARRAY[id]]), to_json(NULL::instaid.id)
+FROM typed.photos WHERE caption = 'bigint' \gx
+-- bigint is a number, as ever, and so is what is computed
+SELECT to_json(4001511883701836730), to_json(id + 1), to_json(max(id)), to_json(max(id)::instaid.id)
+FROM typed.photos WHERE caption = 'bigint' GROUP BY id;
+-- and from JSON, string or number
+SELECT * FROM json_populate_recordset(NULL::typed.photos,
+    '[{"id": "4001511883701836730", "caption": "a string"}, {"id": 4001511883701836730, "caption": "a number"}]');
+
+-- what a column of one and a value of another have in common
+SELECT pg_typeof(COALESCE(id, 0)) AS integer, pg_typeof(COALESCE(id, 4001511883701836730)) AS bigint,
+    pg_typeof(CASE WHEN id > 0 THEN id ELSE '7' END) AS string, pg_typeof(array_append(ARRAY[id], 4001511883701836730)) AS appended,
+    pg_typeof(greatest(id, 0)) AS greatest, pg_typeof(lag(id) OVER ()) AS lag, pg_typeof(max(id) OVER ()) AS max,
+    pg_typeof(id + 1) AS sum, pg_typeof(id & 1023::bigint) AS masked
+FROM typed.photos LIMIT 1 \gx
+SELECT 5::instaid.id = 5 AS integer, 5 = 5::instaid.id, 5::instaid.id = 5::bigint AS bigint, 5::instaid.id = 5::smallint AS smallint,
+    5::instaid.id = '5' AS string, 5::instaid.id = 5::instaid.id AS id, 5::instaid.id IN (4, 5) AS integers,
+    5::instaid.id IN (4001511883701836730, 5) AS mixed, 5::instaid.id IN ('4', '5') AS strings,
+    5::instaid.id = ANY ('{4,5}'::bigint[]) AS bigints, 5::instaid.id = ANY ('{4,5}'::instaid.id[]) AS ids,
+    5::instaid.id BETWEEN 5 AND 5::bigint AS between, 5::instaid.id IS DISTINCT FROM 5 AS different,
+    ARRAY[5]::instaid.id[] = '{5}' AS arrays, ROW(5::instaid.id) = ROW(5) AS rows \gx
+-- with the schema in the path it is no other
+SET search_path = public, instaid;
+SELECT id = 5 AS equal, id < 5::bigint AS less, id = '5' AS string, id IN (4, 5) AS integers FROM typed.photos WHERE caption = 'integer';
+RESET search_path;
+SELECT DISTINCT id FROM (VALUES (5::instaid.id), (5), (7)) AS v (id) ORDER BY id;
+SELECT id, count(*) FROM (VALUES (5::instaid.id), (5::bigint), (7)) AS v (id) GROUP BY id ORDER BY id DESC;
+
+-- Indexes: plans that lack what is wanted of them, which are none but the first.
+CREATE FUNCTION plan(statement text, VARIADIC wanted text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE plan text := ''; line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || statement LOOP
+        plan := plan || line || E'\n';
+    END LOOP;
+    FOREACH line IN ARRAY wanted LOOP
+        IF plan !~ line THEN
+            RETURN NEXT 'no ' || line || E' in\n' || plan;
+        END IF;
+    END LOOP;
+END $$;
+CREATE TABLE typed.ids (id instaid.id PRIMARY KEY, hashed instaid.id);
+CREATE TABLE typed.bigints (id bigint PRIMARY KEY);
+INSERT INTO typed.ids SELECT n, n FROM generate_series(1, 20000) AS n;
+INSERT INTO typed.bigints SELECT generate_series(1, 20000);
+CREATE INDEX ids_hashed ON typed.ids USING hash (hashed);
+ANALYZE typed.ids, typed.bigints;
+SELECT count(*) AS lacking FROM plan('SELECT * FROM typed.ids WHERE id + 0 = 5', 'ids_pkey');
+
+-- each condition by the B-tree index, none by a filter
+SELECT c AS condition, plan('SELECT * FROM typed.ids WHERE id ' || c, 'ids_pkey', 'Index Cond', '^(?!.*Filter)')
+FROM unnest(ARRAY['= 5', '= 5::smallint', '= 4001511883701836730', $$= '5'$$, '= 5::instaid.id', '< 5', '>= 19990', 'BETWEEN 5 AND 7::bigint',
+    'IN (5, 6)', 'IN (5::bigint, 6)', $$IN ('5', '6')$$, '= ANY (ARRAY[5, 6])', $$= ANY ('{5,6}'::bigint[])$$, $$= ANY ('{5,6}'::instaid.id[])$$]) AS c;
+SELECT plan('SELECT * FROM typed.ids WHERE hashed = 5', 'ids_hashed');
+SELECT plan('SELECT * FROM typed.ids WHERE hashed = 5::instaid.id', 'ids_hashed');
+SELECT plan('SELECT max(id), min(id) FROM typed.ids', 'Scan Backward using ids_pkey', 'Scan using ids_pkey');
+SELECT plan('SELECT * FROM typed.ids ORDER BY id LIMIT 3', 'Index Scan using ids_pkey');
+SELECT plan('SELECT * FROM typed.ids ORDER BY id DESC LIMIT 3', 'Index Scan Backward using ids_pkey');
+PREPARE by_id AS SELECT * FROM typed.ids WHERE id = $1;
+SELECT plan('EXECUTE by_id (5)', 'ids_pkey');
+
+-- joins with bigint by the index of either, by hash, and by merge without a sort
+SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b ON i.id = b.id WHERE i.hashed = 5', 'bigints_pkey');
+SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b ON i.id = b.id WHERE b.id = 5', 'ids_pkey', 'bigints_pkey');
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b USING (id)', 'Hash Join');
+SET enable_mergejoin = on;
+SET enable_hashjoin = off;
+SET enable_sort = off;
+SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b USING (id) ORDER BY i.id',
+    'Merge Join', 'Index.* Scan using ids_pkey', 'Index.* Scan using bigints_pkey', '^(?!.*Sort)');
+RESET ALL;
+SELECT count(*), sum(i.id) FROM typed.ids AS i JOIN typed.bigints AS b USING (id);
+
+-- uniqueness, and foreign keys from bigint to it and back
+CREATE TABLE typed.likes (photo_id bigint REFERENCES typed.photos, seen_id instaid.id REFERENCES typed.bigints);
+INSERT INTO typed.likes VALUES (5, 5), (4001511883701836730, NULL);
+INSERT INTO typed.likes VALUES (6, 5);
+INSERT INTO typed.likes VALUES (5, -6);
+DELETE FROM typed.photos WHERE id = 5;
+DELETE FROM typed.bigints WHERE id = 5;
+
+-- partitions
+CREATE TABLE typed.parts (id instaid.id PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE typed.parts_1 PARTITION OF typed.parts FOR VALUES FROM (0) TO ('4001511883701836730');
+CREATE TABLE typed.parts_2 PARTITION OF typed.parts FOR VALUES FROM (4001511883701836730) TO (MAXVALUE);
+INSERT INTO typed.parts VALUES (5), (4001511883701836730);
+SELECT tableoid::regclass, id FROM typed.parts ORDER BY id;
+SELECT plan('SELECT * FROM typed.parts WHERE id = 5', 'parts_1', '^(?!.*parts_2)');
+
+-- A column of bigint becomes one of it, and back, and neither the table nor an index is written anew.
+CREATE TABLE typed.adopted (id bigint PRIMARY KEY, parent bigint REFERENCES typed.adopted);
+INSERT INTO typed.adopted VALUES (5, NULL), (6, 5);
+CREATE VIEW files AS SELECT c.relname, pg_relation_filenode(c.oid) AS file FROM pg_class AS c
+WHERE c.relname LIKE 'adopted%' AND c.relnamespace = 'typed'::regnamespace;
+CREATE TABLE files_before AS TABLE files;
+ALTER TABLE typed.adopted ALTER id TYPE instaid.id, ALTER parent TYPE instaid.id;
+SELECT json_agg(a ORDER BY id) FROM typed.adopted AS a;
+SELECT count(*) FROM (TABLE files INTERSECT TABLE files_before) AS same;
+ALTER TABLE typed.adopted ALTER id TYPE bigint, ALTER parent TYPE bigint;
+SELECT count(*) FROM (TABLE files INTERSECT TABLE files_before) AS same;
+
+DROP VIEW files;
+DROP TABLE files_before;
+DROP FUNCTION plan;
+SET client_min_messages = warning;
+DROP SCHEMA typed CASCADE;

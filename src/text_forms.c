@@ -1,0 +1,169 @@
+/*-------------------------------------------------------------------------
+ *
+ * text_forms.c
+ *	  The SQL-callable functions that write and read IDs as text.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+
+#include "text_forms.h"
+
+PG_FUNCTION_INFO_V1(instaid_to_shortcode);
+PG_FUNCTION_INFO_V1(instaid_from_shortcode);
+PG_FUNCTION_INFO_V1(instaid_to_base32);
+PG_FUNCTION_INFO_V1(instaid_from_base32);
+
+/* What the errors say of a form. */
+typedef struct
+{
+	const char *name;
+	const char *digits;			/* sentences on what it is made of */
+	const char *last;
+} TextForm;
+
+static const TextForm shortcode_form = {
+	"shortcode",
+	"A shortcode is 1 to 11 of the digits A-Z, a-z, 0-9, - and _.",
+	LAST_SHORTCODE
+};
+
+static const TextForm base32_form = {
+	"base32",
+	"Base32 is 13 of the digits 0-9 and A-Z without U; hyphens are ignored.",
+	LAST_BASE32
+};
+
+static void
+check_not_negative(int64 id)
+{
+	if (id < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("ID %lld has no text form", (long long) id),
+				 errdetail("IDs from 0 to %lld have one.",
+						   (long long) PG_INT64_MAX)));
+}
+
+/*
+ * Report what is wrong with a text.  What comes before the position is digits
+ * and hyphens, a byte each, so it is the position of the character, too.
+ */
+static void
+report_invalid(const TextForm *form, text *input, TextStatus status,
+			   size_t position)
+{
+	const char *start = VARDATA_ANY(input);
+	size_t		len = VARSIZE_ANY_EXHDR(input);
+	char	   *whole = text_to_cstring(input);
+	char	   *character = pstrdup("");
+	int			where = (int) position + 1;
+
+	if (position < len)
+		character = pnstrdup(start + position,
+							 Min(len - position,
+								 (size_t) pg_encoding_mblen(GetDatabaseEncoding(),
+															start + position)));
+
+	switch (status)
+	{
+		case TEXT_NOT_A_DIGIT:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("invalid character \"%s\" at position %d of %s \"%s\"",
+							character, where, form->name, whole),
+					 errdetail("%s", form->digits)));
+			break;
+		case TEXT_LEADING_ZERO:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("leading zero \"%s\" at position %d of %s \"%s\"",
+							character, where, form->name, whole),
+					 errdetail("An ID has one %s, and that has no zeros in front.",
+							   form->name),
+					 errhint("Leave out the \"%s\" in front.", character)));
+			break;
+		case TEXT_TOO_GREAT:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("digit \"%s\" at position %d of %s \"%s\" takes it past the last ID",
+							character, where, form->name, whole),
+					 errdetail("The last ID is %lld, \"%s\".",
+							   (long long) PG_INT64_MAX, form->last)));
+			break;
+		case TEXT_TOO_LONG:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("digit \"%s\" at position %d of %s \"%s\" is one too many",
+							character, where, form->name, whole),
+					 errdetail("%s", form->digits)));
+			break;
+		case TEXT_TOO_SHORT:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 len == 0 ? errmsg("%s is empty", form->name) :
+					 errmsg("%s \"%s\" ends too early, at position %d",
+							form->name, whole, (int) position),
+					 errdetail("%s", form->digits)));
+			break;
+		case TEXT_VALID:
+			elog(ERROR, "there is nothing wrong with %s \"%s\"",
+				 form->name, whole);
+	}
+}
+
+Datum
+instaid_to_shortcode(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	char		digits[SHORTCODE_MAX_LEN];
+
+	check_not_negative(id);
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(digits,
+											  encode_shortcode(id, digits)));
+}
+
+Datum
+instaid_from_shortcode(PG_FUNCTION_ARGS)
+{
+	text	   *input = PG_GETARG_TEXT_PP(0);
+	int64		id = 0;
+	size_t		position;
+	TextStatus	status;
+
+	status = decode_shortcode(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input),
+							  &id, &position);
+	if (status != TEXT_VALID)
+		report_invalid(&shortcode_form, input, status, position);
+	PG_RETURN_INT64(id);
+}
+
+Datum
+instaid_to_base32(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	char		digits[BASE32_LEN];
+
+	check_not_negative(id);
+	encode_base32(id, digits);
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(digits, BASE32_LEN));
+}
+
+Datum
+instaid_from_base32(PG_FUNCTION_ARGS)
+{
+	text	   *input = PG_GETARG_TEXT_PP(0);
+	int64		id = 0;
+	size_t		position;
+	TextStatus	status;
+
+	status = decode_base32(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input),
+						   &id, &position);
+	if (status != TEXT_VALID)
+		report_invalid(&base32_form, input, status, position);
+	PG_RETURN_INT64(id);
+}

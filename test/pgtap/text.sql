@@ -1,0 +1,91 @@
+-- IDs as text, and the type that is text in JSON, as a specification.
+BEGIN;
+CREATE EXTENSION IF NOT EXISTS pgtap;
+CREATE EXTENSION instaid;
+SELECT plan(51);
+
+-- the functions, and what they promise the planner
+SELECT function_returns('instaid', 'to_shortcode', ARRAY['bigint'], 'text');
+SELECT function_returns('instaid', 'from_shortcode', ARRAY['text'], 'bigint');
+SELECT function_returns('instaid', 'to_base32', ARRAY['bigint'], 'text');
+SELECT function_returns('instaid', 'from_base32', ARRAY['text'], 'bigint');
+SELECT volatility_is('instaid', f, 'immutable', f || ' is immutable')
+FROM unnest(ARRAY['to_shortcode', 'from_shortcode', 'to_base32', 'from_base32']) AS f;
+SELECT is_strict('instaid', f, f || ' is strict')
+FROM unnest(ARRAY['to_shortcode', 'from_shortcode', 'to_base32', 'from_base32']) AS f;
+
+-- shortcodes of Instagram's
+SELECT is(instaid.to_shortcode(908540701891980503), 'ybyPRoQWzX', 'a photo of 2015');
+SELECT is(instaid.to_shortcode(4001511883701836730), 'DeIOdt4jVu6', 'a photo of 2026');
+SELECT is(instaid.from_shortcode('ybyPRoQWzX'), 908540701891980503, 'and back');
+SELECT is(instaid.from_shortcode('DeIOdt4jVu6'), 4001511883701836730, 'and back');
+
+-- an independent model of the shortcode: base64 of the ID's nine bytes, whose first digit is a zero
+SELECT is((SELECT count(*) FROM (
+        SELECT 0::bigint UNION ALL SELECT (1::bigint << bit) - 1 FROM generate_series(1, 62) AS bit UNION ALL
+        SELECT 9223372036854775807 UNION ALL SELECT n * 92233720368547 + n FROM generate_series(0, 99999) AS n) AS i (id),
+        LATERAL (SELECT regexp_replace(translate(encode('\x00'::bytea || int8send(id), 'base64'), '+/', '-_'), '^A+(?=.)', '') AS code) AS c
+    WHERE instaid.to_shortcode(id) <> code OR instaid.from_shortcode(code) <> id),
+    0::bigint, '100,000 shortcodes over the whole range agree with encode()');
+
+-- an independent model of base32: remainders of a decimal
+SELECT is((SELECT count(*) FROM generate_series(0, 9999) AS n, LATERAL (SELECT n * 922337203685477 + n AS id) AS i,
+        LATERAL (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (div(id, 32::numeric ^ d) % 32)::integer, 1),
+                '' ORDER BY d DESC) AS code FROM generate_series(0, 12) AS d) AS c
+    WHERE instaid.to_base32(id) <> code OR instaid.from_base32(code) <> id),
+    0::bigint, '10,000 in base32 over the whole range agree with a model in decimals');
+SELECT is(instaid.to_base32(4001511883701836730), code, 'a photo of 2026 in base32')
+FROM (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + ((4001511883701836730 >> 5 * d) & 31)::integer, 1), '' ORDER BY d DESC)
+      FROM generate_series(0, 12) AS d) AS c (code);
+
+-- the ends
+SELECT is(instaid.to_shortcode(0), 'A', 'zero has one digit');
+SELECT is(instaid.to_base32(0), '0000000000000', '... or thirteen');
+SELECT is(instaid.to_shortcode(9223372036854775807), 'H__________', 'the last shortcode');
+SELECT is(instaid.to_base32(9223372036854775807), '7ZZZZZZZZZZZZ', 'the last in base32');
+
+-- what reading base32 forgives
+SELECT is(instaid.from_base32('0abc-DEFG-hjkm-N'), instaid.from_base32('0ABCDEFGHJKMN'), 'case and hyphens');
+SELECT is(instaid.from_base32('oOiIlL0000000'), instaid.from_base32('0011110000000'), 'I, L and O for 1, 1 and 0');
+
+-- what is no text of an ID: SQLSTATE, the character, and its position
+SELECT throws_ok(format('SELECT instaid.from_%s(%L)', form, input), '22P02', message, message)
+FROM (VALUES ('shortcode', 'ab/', 'invalid character "/" at position 3 of shortcode "ab/"'),
+    ('shortcode', 'naïve', 'invalid character "ï" at position 3 of shortcode "naïve"'),
+    ('shortcode', '😀', 'invalid character "😀" at position 1 of shortcode "😀"'),
+    ('shortcode', 'ab €', 'invalid character " " at position 3 of shortcode "ab €"'),
+    ('shortcode', 'IAAAAAAAAAA', 'digit "A" at position 11 of shortcode "IAAAAAAAAAA" takes it past the last ID'),
+    ('shortcode', 'AAB', 'leading zero "A" at position 1 of shortcode "AAB"'),
+    ('shortcode', '', 'shortcode is empty'),
+    ('base32', '0é', 'invalid character "é" at position 2 of base32 "0é"'),
+    ('base32', '0-日本', 'invalid character "日" at position 3 of base32 "0-日本"'),
+    ('base32', '0U', 'invalid character "U" at position 2 of base32 "0U"'),
+    ('base32', '8000000000000', 'digit "8" at position 1 of base32 "8000000000000" takes it past the last ID'),
+    ('base32', '0000000000000-1', 'digit "1" at position 15 of base32 "0000000000000-1" is one too many'),
+    ('base32', '123', 'base32 "123" ends too early, at position 3'),
+    ('base32', '', 'base32 is empty')) AS v (form, input, message);
+SELECT throws_ok('SELECT instaid.to_shortcode(-1)', '22003', 'ID -1 has no text form', 'a negative ID has no shortcode');
+SELECT throws_ok('SELECT instaid.to_base32(-1)', '22003', 'ID -1 has no text form', '... and no base32');
+
+-- the type: bigint's storage, bigint's bits, a string in JSON
+SELECT has_type('instaid', 'id', 'the type instaid.id');
+SELECT is(t, b, 'its storage is that of bigint')
+FROM (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'instaid.id'::regtype) AS x (t),
+    (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'bigint'::regtype) AS y (b);
+SELECT is((SELECT castmethod FROM pg_cast WHERE castsource = 'instaid.id'::regtype AND casttarget = 'bigint'::regtype), 'b', 'it is binary-coercible to bigint');
+SELECT is((SELECT castmethod FROM pg_cast WHERE castsource = 'bigint'::regtype AND casttarget = 'instaid.id'::regtype), 'b', '... and from bigint');
+CREATE TABLE photos (id instaid.id PRIMARY KEY, old_id bigint);
+CREATE INDEX photos_hash ON photos USING hash (id);
+SELECT is(string_agg(concat_ws(' ', m.amname, c.opcintype::regtype, f.opfname), ', ' ORDER BY m.oid), 'btree bigint integer_ops, hash bigint integer_ops',
+    'its operator classes are bigint''s, in one family with int8')
+FROM pg_index AS i JOIN pg_opclass AS c ON c.oid = i.indclass[0] JOIN pg_opfamily AS f ON f.oid = c.opcfamily JOIN pg_am AS m ON m.oid = c.opcmethod
+WHERE indrelid = 'photos'::regclass;
+INSERT INTO photos VALUES (4001511883701836730, 4001511883701836730);
+SELECT is(to_json(id)::text, '"4001511883701836730"', 'to_json') FROM photos;
+SELECT is(to_jsonb(id)::text, '"4001511883701836730"', 'to_jsonb') FROM photos;
+SELECT is(row_to_json(p)::text, '{"id":"4001511883701836730","old_id":4001511883701836730}', 'row_to_json, beside a bigint') FROM photos AS p;
+SELECT is(json_agg(id)::text, '["4001511883701836730"]', 'json_agg') FROM photos;
+SELECT is(id::text || ' ' || old_id, '4001511883701836730 4001511883701836730', 'its text is that of bigint') FROM photos;
+
+SELECT * FROM finish();
+ROLLBACK;
