@@ -45,7 +45,7 @@ src/instaid.o: src/generator.h
 src/functions.o: src/generator.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h
 src/shards.o: src/layout.h
-src/text_forms.o: src/text_forms.h
+src/text_forms.o: src/compat.h src/text_forms.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory

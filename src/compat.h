@@ -12,6 +12,11 @@
 #include "storage/proc.h"
 #include "utils/rel.h"
 
+/* PostgreSQL 16 moved what looks into a varlena from postgres.h. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* PostgreSQL 16 renamed the relfilenode to relfilelocator. */
 #if PG_VERSION_NUM < 160000
 #define RelFileLocator RelFileNode
