@@ -410,20 +410,24 @@ BEGIN ATOMIC
     SELECT s.sequence FROM instaid.list_shards() AS s
     WHERE s.schema_name = shard_sequences.schema_name
     UNION
-    -- those that column defaults pass to next_id(regclass)
+    -- Those that column defaults pass to next_id(regclass).  Anybody may write
+    -- such a default, so table and sequence must be the shard owner's.
     SELECT c.oid::regclass
     FROM pg_namespace AS n
          JOIN pg_proc AS p ON p.pronamespace = n.oid AND p.proname = 'next_id'
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
                             AND f.classid = 'pg_attrdef'::regclass
+         JOIN pg_attrdef AS a ON a.oid = f.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = p.proowner
          JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
                             AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = p.proowner
+                           AND c.relkind = 'S' AND c.relpersistence <> 't'
     WHERE n.nspname = shard_sequences.schema_name
     ORDER BY 1;
 END;
 COMMENT ON FUNCTION instaid.shard_sequences(name) IS
-'the sequences that give the IDs of a shard: that of its next_id(), and those that tables have of their own';
+'the sequences that give the IDs of a shard: that of its next_id(), and those that tables of its owner have of their own';
 
 CREATE FUNCTION instaid.freeze_shard(schema_name name) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -506,7 +510,7 @@ BEGIN
              LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
              LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0] AND p.partnatts = 1
         WHERE c.oid = parent;
-    IF main.partstrat <> 'r' OR main.atttypid IS DISTINCT FROM 'bigint'::regtype THEN
+    IF main.partstrat <> 'r' OR main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype) IS NOT FALSE THEN
         RAISE wrong_object_type USING
             MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
             DETAIL = format('It is %s.', COALESCE(main.key, 'not there')),

@@ -10,6 +10,18 @@ CREATE TABLE regress_f.likes (id bigint PRIMARY KEY DEFAULT regress_f.next_id('r
 INSERT INTO regress_f.photos (n) VALUES (1);
 SELECT instaid.shard_sequences('regress_f');
 SELECT instaid.shard_sequences('regress_none');
+-- what others write in their tables does not count, nor what is temporary
+CREATE ROLE regress_other;
+CREATE SCHEMA regress_o AUTHORIZATION regress_other;
+GRANT USAGE ON SCHEMA regress_f TO regress_other;
+SET ROLE regress_other;
+CREATE TABLE regress_o.t (id bigint DEFAULT regress_f.next_id('regress_f.unrelated_seq'));
+CREATE SEQUENCE regress_o.own_seq;
+CREATE TABLE regress_o.u (id bigint DEFAULT regress_f.next_id('regress_o.own_seq'));
+RESET ROLE;
+CREATE TEMPORARY SEQUENCE temp_seq;
+CREATE TEMPORARY TABLE temp_table (id bigint DEFAULT regress_f.next_id('temp_seq'));
+SELECT instaid.shard_sequences('regress_f');
 
 -- no function of its gives an ID, nor does core's
 SELECT instaid.freeze_shard('regress_f');
@@ -79,7 +91,7 @@ SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1)$$);
 SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807);
 SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
 
-DROP OWNED BY regress_minter;
-DROP ROLE regress_minter;
 SET client_min_messages = warning;
+DROP OWNED BY regress_minter, regress_other CASCADE;
+DROP ROLE regress_minter, regress_other;
 DROP SCHEMA regress_f, "Regress ""g""", regress_h CASCADE;

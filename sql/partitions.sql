@@ -136,6 +136,11 @@ CREATE TEMPORARY TABLE regress_temporary (id bigint) PARTITION BY RANGE (id);
 SELECT count(*) FROM instaid.create_partitions('regress_temporary', '2027-01-01 UTC', '2027-01-02 UTC', '1 day');
 SELECT relname, relpersistence FROM pg_class WHERE relname = 'regress_temporary_20270101';
 
+-- by a column that JSON has as a string
+CREATE TABLE regress_p.typed (id instaid.id PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT * FROM instaid.create_partitions('regress_p.typed', '2027-01-01 UTC', '2027-01-03 UTC', '1 day');
+SELECT * FROM instaid.create_partitions('regress_p.typed', '2027-01-01 UTC', '2027-01-03 UTC', '1 day');
+
 SET client_min_messages = warning;
 DROP SCHEMA regress_p CASCADE;
 DROP FUNCTION bounds;

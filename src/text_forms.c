@@ -19,6 +19,9 @@ PG_FUNCTION_INFO_V1(instaid_from_shortcode);
 PG_FUNCTION_INFO_V1(instaid_to_base32);
 PG_FUNCTION_INFO_V1(instaid_from_base32);
 
+/* how much of a text an error shows, in bytes */
+#define MAX_SHOWN	64
+
 /* What the errors say of a form. */
 typedef struct
 {
@@ -60,7 +63,7 @@ report_invalid(const TextForm *form, text *input, TextStatus status,
 {
 	const char *start = VARDATA_ANY(input);
 	size_t		len = VARSIZE_ANY_EXHDR(input);
-	char	   *whole = text_to_cstring(input);
+	char	   *whole = pnstrdup(start, pg_mbcliplen(start, (int) len, MAX_SHOWN));
 	char	   *character = pstrdup("");
 	int			where = (int) position + 1;
 
