@@ -103,10 +103,10 @@ FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM seen) AS v;
 SELECT setval('regress_l.table_id_seq',
               ((extract(epoch FROM now() - instaid.default_epoch()) * 1000)::bigint + 3600000 << 10) + 1023) \g /dev/null
 SET client_min_messages = error;
-SET statement_timeout = '10ms';
+SET statement_timeout = '50ms';
 SELECT regress_l.next_id();
-SELECT count(*) AS locks FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
 RESET statement_timeout;
+SELECT count(*) AS locks FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
 -- and it ends by itself
 SELECT instaid.extract_sequence(regress_l.next_id());
 RESET client_min_messages;
