@@ -242,7 +242,7 @@ read_page(Buffer buffer, Oid relid, HeapTupleData *tuple)
  * it gave none yet.
  */
 static bool
-last_value(Relation rel, int64 *value)
+read_last_value(Relation rel, int64 *value)
 {
 	HeapTupleData tuple;
 	Form_pg_sequence_data data;
@@ -268,7 +268,7 @@ is_frozen(Relation rel, Form_pg_sequence options)
 	int64		value;
 
 	return options->seqmax < LAST_TICK &&
-		last_value(rel, &value) && value == options->seqmax;
+		read_last_value(rel, &value) && value == options->seqmax;
 }
 
 /*
@@ -454,7 +454,8 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 	 * nextval() was called since; we never leave it so.  Where the sequence
 	 * stood before is lost; it may have been anywhere in the running
 	 * millisecond.  Let that pass, and let nobody else take from the page
-	 * meanwhile.  Any signal ends a sleep; a clock that stands still, the lot.
+	 * meanwhile.  A signal cuts a sleep short, so what counts is the clock; it
+	 * may stand still, so do not look at it for ever.
 	 */
 	if (data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS &&
 		tick_ms(next) <= *now)
@@ -740,7 +741,7 @@ instaid_last_tick(Oid sequence, int64 *tick)
 		(RelationIsPermanent(rel) || !RecoveryInProgress()) &&
 		pg_class_aclcheck(sequence, GetUserId(),
 						  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
-		found = last_value(rel, tick) && *tick >= 0 && *tick <= LAST_TICK;
+		found = read_last_value(rel, tick) && *tick >= 0 && *tick <= LAST_TICK;
 
 	relation_close(rel, RowExclusiveLock);
 	return found;

@@ -41,7 +41,7 @@ make_folder()
 	[ ! -e "$folder/complete" ] || return 0
 	rm -rf "$folder"
 	# with sid's script, since an older debootstrap has none for a newer Debian
-	debootstrap --variant=minbase "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
+	debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
 	done >"$folder/etc/apt/sources.list"

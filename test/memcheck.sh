@@ -25,8 +25,8 @@ make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
 	REGRESS='setup fields text_forms id_type refuse lifecycle roles shards explain freeze ranges partitions sanity' || status=$?
 pg_ctl -D "$SCRATCH/data" -m fast -s stop
 
-# Errors that have a frame of ours.  What is still there at the end is none:
-# a server keeps much until it exits.
+# Errors that have a frame of ours.  Memory that is still allocated at the end
+# is no error: a server keeps much until it exits.
 perl -e '
 	my ($errors, $processes) = (0, 0);
 	for my $file (@ARGV)
