@@ -550,8 +550,10 @@ BEGIN
     END IF;
     sequence := to_regclass(sequence_text);
     IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
-        RAISE undefined_table USING
-            MESSAGE = format('%s is not a sequence that lasts', sequence_text),
+        RAISE EXCEPTION USING
+            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table' ELSE 'wrong_object_type' END,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.' ELSE 'It is not a sequence, or it is temporary.' END,
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
 
@@ -640,7 +642,7 @@ BEGIN
 
     SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
            d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           format('%s.%I', c.oid::regclass, a.attname) AS name,
+           format('%s.%I', c.oid::regclass, column_name) AS name,
            (SELECT i.inhparent::regclass FROM pg_inherits AS i WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent,
            s.shard_id, s.epoch, s.sequence INTO main
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -650,7 +652,7 @@ BEGIN
         WHERE c.oid = table_name;
     IF main.attname IS NULL THEN
         RAISE undefined_column USING
-            MESSAGE = format('column %I of relation %s does not exist', column_name, table_name);
+            MESSAGE = format('column %s does not exist', main.name);
     END IF;
     IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
         RAISE wrong_object_type USING
@@ -732,8 +734,9 @@ BEGIN
             MESSAGE = format('column %s has values above the next ID of shard %s', main.name, main.shard_id),
             DETAIL = format('The highest is %s, of %s if it is an ID; IDs go on above %s.',
                             highest, instaid.extract_timestamp(highest, main.epoch), next_id),
-            HINT = format('If it is no ID, change it. If it is one, from a clock that was ahead: SELECT instaid.advance_past(%L, %s);',
-                          main.sequence, highest);
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day', main.epoch)
+                        THEN format('To go on above it: SELECT instaid.advance_past(%L, %s);', main.sequence, highest)
+                        ELSE 'Give those rows other values.' END;
     END IF;
 
     -- The default goes before the type changes, as it need not fit the new one.  A
