@@ -23,7 +23,7 @@ PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions sanity
-ISOLATION = order create_shard create_partitions alter freeze
+ISOLATION = order create_shard create_partitions alter freeze adopt
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out

@@ -10,7 +10,7 @@ BEGIN
     EXECUTE format($f$CREATE FUNCTION %1$I.next_id(OUT result bigint) LANGUAGE plpgsql AS $body$
         BEGIN
             result := nextval('%1$I.table_id_seq') %% 1024;
-            result := result | (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+            result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
                 | (%2$s << 10);
         END $body$ $f$, schema_name, shard_id);
 END $$;
