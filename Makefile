@@ -11,7 +11,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/generator.o src/shards.o src/text_forms.o
+OBJS = src/instaid.o src/functions.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -22,8 +22,8 @@ PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions sanity
-ISOLATION = order create_shard create_partitions alter freeze adopt
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions tickets sanity
+ISOLATION = order create_shard create_partitions alter freeze adopt tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
@@ -41,11 +41,14 @@ all install installcheck:
 	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-src/instaid.o: src/generator.h
+src/instaid.o: src/generator.h src/tickets.h
 src/functions.o: src/generator.h src/layout.h
-src/generator.o: src/compat.h src/generator.h src/layout.h
+src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
+src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/layout.h
 src/text_forms.o: src/compat.h src/text_forms.h
+src/tickets.o: src/compat.h src/sequence.h src/tickets.h
+src/autocreate.o: src/compat.h src/tickets.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory

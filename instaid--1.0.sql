@@ -795,6 +795,230 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, name, boolean) IS
 'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the tables';
 
 --
+-- Tickets
+--
+
+-- The creator of the extension may create tickets, and may let others do so.
+DO $$
+BEGIN
+    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %I',
+                   (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'instaid'));
+END
+$$;
+GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
+COMMENT ON SCHEMA instaid_tickets IS
+'the tickets of instaid, a sequence each';
+
+CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_next_ticket';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS
+'the next value of a ticket, never to be given again; needs USAGE or UPDATE on its sequence';
+
+CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
+                                     OUT first bigint, OUT last bigint, OUT increment bigint)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
+COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
+'the next so many values of a ticket, from first to last by increment, never to be given again; needs USAGE or UPDATE on its sequence';
+
+CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false) RETURNS regclass
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
+'the sequence that a ticket is, to be used in GRANT and ALTER SEQUENCE; with missing_ok null if there is none';
+
+CREATE FUNCTION instaid.ticket_state(sequence regclass,
+                                     OUT last_value bigint, OUT values_left bigint, OUT phase_slipped boolean)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_ticket_state';
+COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
+'where a ticket stands; see the view instaid.tickets';
+
+CREATE VIEW instaid.tickets AS
+    -- in numeric, as anybody's sequence may be there
+    SELECT c.relname AS name,
+           (mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1)::bigint AS server,
+           q.seqincrement AS servers, q.seqcache AS step,
+           s.last_value, s.values_left, s.phase_slipped, c.oid::regclass AS sequence
+    FROM pg_catalog.pg_namespace AS n
+         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
+    WHERE n.nspname = 'instaid_tickets';
+GRANT SELECT ON instaid.tickets TO PUBLIC;
+COMMENT ON VIEW instaid.tickets IS
+'the tickets of this database, one row each; last_value, values_left and phase_slipped need USAGE or SELECT on the sequence';
+COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.tickets.server IS 'which of the servers this is: the residue of its values modulo servers, or servers for 0';
+COMMENT ON COLUMN instaid.tickets.servers IS 'how many servers share the ticket: the difference from one value to the next';
+COMMENT ON COLUMN instaid.tickets.step IS 'length of a segment: the CACHE of the sequence';
+COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was given, null if there is none; on a standby and after a crash up to 32 values more';
+COMMENT ON COLUMN instaid.tickets.values_left IS 'how many there are until the guard, or else the end of the type';
+COMMENT ON COLUMN instaid.tickets.phase_slipped IS 'whether setval() or ALTER SEQUENCE left it at a value of another server; next_ticket() goes on at the next of its own, nextval() does not';
+COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that the ticket is';
+
+CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF servers < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('%s servers are out of range', servers),
+            DETAIL = 'A ticket has at least one server.';
+    END IF;
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s.', servers);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
+'what create_ticket() and restripe_ticket() check';
+
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
+                                      start bigint DEFAULT 1, step integer DEFAULT 1,
+                                      data_type regtype DEFAULT 'bigint') RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647
+                                          WHEN 'bigint'::regtype THEN 9223372036854775807 END;
+    first numeric;
+BEGIN
+    IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = 'create_ticket() does not take a null',
+            DETAIL = format('The name is %L, server is %L, servers is %L, start is %L, step is %L, data_type is %L.',
+                            name, server, servers, start, step, data_type);
+    END IF;
+    PERFORM instaid.check_ticket_server(server, servers);
+    IF last_of_type IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be that of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    END IF;
+    IF start < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    END IF;
+    IF step < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
+    END IF;
+    -- the smallest value of the server's residue that is not below start
+    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
+    IF first >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s leaves no values', start),
+            DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
+                            server, first, data_type, last_of_type);
+    END IF;
+    IF NOT has_schema_privilege('instaid_tickets', 'CREATE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = 'permission denied for schema instaid_tickets',
+            HINT = format('Its owner can permit it: GRANT CREATE ON SCHEMA instaid_tickets TO %I;', current_user);
+    END IF;
+
+    -- Two sessions cannot both find a name free: one waits for the other.
+    PERFORM pg_advisory_xact_lock('instaid.tickets'::regclass::oid::integer, hashtext(name));
+    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin anew, drop_ticket() it first, or give it another name.', name);
+    END IF;
+    EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s CACHE %s',
+                   name, data_type, servers, first, step);
+    EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
+                   'a ticket of instaid: use instaid.next_ticket()');
+    RETURN instaid.ticket_sequence(name);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype) IS
+'create a named ticket, whose values on this server are start or above, and server modulo servers; return its sequence; needs CREATE on the schema instaid_tickets';
+
+CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('DROP SEQUENCE %s', instaid.ticket_sequence(name));
+END
+$$;
+COMMENT ON FUNCTION instaid.drop_ticket(text) IS
+'drop a ticket; one that is created under its name begins anew; needs to own its sequence';
+
+CREATE FUNCTION instaid.guard_ticket(name text, floor bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+    stands_at bigint;
+    last_of_type bigint;
+BEGIN
+    -- This lock waits for all transactions that have taken values, and keeps
+    -- others out until we commit.
+    EXECUTE format('ALTER SEQUENCE %s NO CYCLE', sequence);
+    EXECUTE format('SELECT GREATEST(last_value, seqstart),'
+                   ' CASE seqtypid WHEN %L::regtype THEN 32767 WHEN %L::regtype THEN 2147483647 ELSE 9223372036854775807 END'
+                   ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass',
+                   'smallint', 'integer', sequence, sequence) INTO stands_at, last_of_type;
+    IF floor < stands_at THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s has gone past floor %s', quote_ident(name), floor),
+            DETAIL = format('It stands at %s.', stands_at),
+            HINT = 'Choose a floor that is above the last value of every server, and guard the ticket at that on all of them.';
+    END IF;
+    IF floor < 2 OR floor >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('floor %s is out of range', floor),
+            DETAIL = format('It must be at least 2 and less than %s, the end of the type.', last_of_type);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, floor);
+END
+$$;
+COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
+'let a ticket give no value above floor, or refuse if it has: the first step of a change of the number of servers, on all of them; needs to own its sequence';
+
+CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer, floor bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+    guard bigint;
+BEGIN
+    PERFORM instaid.check_ticket_server(server, servers);
+    IF mod(floor, servers) <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('floor %s is not a multiple of %s', floor, servers),
+            DETAIL = 'The values of each server are to begin right above the floor.',
+            HINT = format('The next multiple is %s; guard the ticket at that on every server.',
+                          floor + servers::numeric - mod(floor, servers));
+    END IF;
+    -- the lock as in guard_ticket()
+    EXECUTE format('ALTER SEQUENCE %s NO CYCLE', sequence);
+    SELECT seqmax INTO guard FROM pg_sequence WHERE seqrelid = sequence;
+    IF guard <> floor THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), floor),
+            DETAIL = format('Its MAXVALUE is %s. Without the guard on all servers, one could give values above the floor that are another''s now.', guard),
+            HINT = format('First, on every server that has the ticket: SELECT instaid.guard_ticket(%L, %s);', name, floor);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s NO MAXVALUE START WITH %s RESTART',
+                   sequence, servers, floor + server);
+END
+$$;
+COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
+'let a ticket that is guarded at floor go on above it, as one of so many servers; needs to own its sequence';
+
+--
 -- Partitions
 --
 

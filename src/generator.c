@@ -47,6 +47,7 @@
 #include "compat.h"
 #include "generator.h"
 #include "layout.h"
+#include "sequence.h"
 
 /*
  * Core logs 32 values ahead.  A busy tick moves by 1,024 a millisecond, so it
@@ -178,65 +179,6 @@ instaid_generator_init(void)
 	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
 }
 
-/* schema.sequence, quoted for use in a statement */
-static char *
-qualified_name(Relation rel)
-{
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-									  RelationGetRelationName(rel));
-}
-
-static void
-check_is_sequence(Relation rel)
-{
-	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence",
-						RelationGetRelationName(rel)),
-				 errhint("Pass a sequence; CREATE SEQUENCE makes one that can serve.")));
-	if (RELATION_IS_OTHER_TEMP(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary sequence \"%s\" of another session",
-						RelationGetRelationName(rel)),
-				 errhint("Create the sequence without TEMPORARY.")));
-}
-
-static void
-check_permission(Relation rel)
-{
-	if (pg_class_aclcheck(RelationGetRelid(rel), GetUserId(),
-						  ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for sequence %s",
-						RelationGetRelationName(rel)),
-				 errhint("Its owner can permit it: GRANT USAGE ON SEQUENCE %s TO %s;",
-						 qualified_name(rel),
-						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-}
-
-/* Find the tuple of a sequence in its page, which the caller has locked. */
-static Form_pg_sequence_data
-read_page(Buffer buffer, Oid relid, HeapTupleData *tuple)
-{
-	Page		page = BufferGetPage(buffer);
-	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
-	ItemId		lp;
-
-	if (sm->magic != SEQ_MAGIC)
-		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
-			 relid, sm->magic);
-
-	lp = PageGetItemId(page, FirstOffsetNumber);
-	Assert(ItemIdIsNormal(lp));
-	tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
-	tuple->t_len = ItemIdGetLength(lp);
-
-	return (Form_pg_sequence_data) GETSTRUCT(tuple);
-}
-
 /*
  * The last value that the sequence gave, or reserved for a session.  False if
  * it gave none yet.
@@ -244,13 +186,12 @@ read_page(Buffer buffer, Oid relid, HeapTupleData *tuple)
 static bool
 read_last_value(Relation rel, int64 *value)
 {
-	HeapTupleData tuple;
 	Form_pg_sequence_data data;
 	Buffer		buffer = ReadBuffer(rel, 0);
 	bool		is_called;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	data = read_page(buffer, RelationGetRelid(rel), &tuple);
+	data = read_page(buffer, RelationGetRelid(rel));
 	*value = data->last_value;
 	is_called = data->is_called;
 	UnlockReleaseBuffer(buffer);
@@ -309,7 +250,7 @@ check_options(Relation rel, Form_pg_sequence options)
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", complaint),
 				 errhint("Use ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE.",
-						 qualified_name(rel))));
+						 instaid_qualified_name(rel))));
 }
 
 /*
@@ -346,8 +287,8 @@ load_sequence(ClockedSequence *seq)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("sequence with OID %u does not exist", seq->relid)));
 
-	check_is_sequence(rel);
-	check_permission(rel);
+	instaid_check_is_sequence(rel);
+	instaid_check_permission(rel);
 
 	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(seq->relid));
 	if (!HeapTupleIsValid(tuple))
@@ -420,6 +361,8 @@ open_sequence(Oid relid)
 static Form_pg_sequence_data
 lock_page(ClockedSequence *seq, HeapTupleData *tuple)
 {
+	Form_pg_sequence_data data;
+
 	if (!BufferIsValid(seq->buffer) ||
 		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))
 	{
@@ -429,7 +372,10 @@ lock_page(ClockedSequence *seq, HeapTupleData *tuple)
 		relation_close(rel, NoLock);
 	}
 	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
-	return read_page(seq->buffer, seq->relid, tuple);
+	data = read_page(seq->buffer, seq->relid);
+	tuple->t_data = page_tuple(BufferGetPage(seq->buffer));
+	tuple->t_len = page_tuple_length(BufferGetPage(seq->buffer));
+	return data;
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "utils/guc.h"
 
 #include "generator.h"
+#include "tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "instaid", .version = INSTAID_VERSION);
@@ -36,7 +37,36 @@ _PG_init(void)
 							1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+
+	/* Anybody's, since creating needs CREATE on the schema, too. */
+	DefineCustomBoolVariable("instaid.auto_create_tickets",
+							 "Creates a ticket when its name is first used.",
+							 "Otherwise next_ticket() fails for a name that does not exist.",
+							 &instaid_auto_create_tickets,
+							 false,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	/*
+	 * Superusers' settings, because they say which values are this server's:
+	 * with another's, it gives what that one gives.
+	 */
+	DefineCustomIntVariable("instaid.ticket_server",
+							"Sets which of the servers this is, for tickets that are created on first use.",
+							"It is from 1 to instaid.ticket_servers.",
+							&instaid_ticket_server,
+							1, 1, INT_MAX,
+							PGC_SUSET, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("instaid.ticket_servers",
+							"Sets how many servers share tickets that are created on first use.",
+							"Each gives every so manieth value.",
+							&instaid_ticket_servers,
+							1, 1, INT_MAX,
+							PGC_SUSET, 0,
+							NULL, NULL, NULL);
 	MarkGUCPrefixReserved("instaid");
 
 	instaid_generator_init();
+	instaid_tickets_init();
 }

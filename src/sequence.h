@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * sequence.h
+ *	  A PostgreSQL sequence, as those see it who write its page themselves.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_SEQUENCE_H
+#define INSTAID_SEQUENCE_H
+
+#include "access/htup_details.h"
+#include "storage/bufmgr.h"
+
+#include "compat.h"
+
+extern char *instaid_qualified_name(Relation rel);
+extern void instaid_check_is_sequence(Relation rel);
+extern void instaid_check_permission(Relation rel);
+
+/* The one tuple of a sequence's page, which the caller has locked. */
+static inline HeapTupleHeader
+page_tuple(Page page)
+{
+	ItemId		lp = PageGetItemId(page, FirstOffsetNumber);
+
+	Assert(ItemIdIsNormal(lp));
+	return (HeapTupleHeader) PageGetItem(page, lp);
+}
+
+static inline uint32
+page_tuple_length(Page page)
+{
+	return ItemIdGetLength(PageGetItemId(page, FirstOffsetNumber));
+}
+
+/* The state of a sequence in its page, which the caller has locked. */
+static inline Form_pg_sequence_data
+read_page(Buffer buffer, Oid relid)
+{
+	Page		page = BufferGetPage(buffer);
+	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
+	HeapTupleHeader tuple = page_tuple(page);
+
+	if (unlikely(sm->magic != SEQ_MAGIC))
+		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
+			 relid, sm->magic);
+
+	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
+}
+
+#endif							/* INSTAID_SEQUENCE_H */

@@ -1,0 +1,510 @@
+/*-------------------------------------------------------------------------
+ *
+ * tickets.c
+ *	  Named, dense, durable integers: the values of PostgreSQL sequences.
+ *
+ * A ticket is a sequence in a schema of its own, and the sequence's attributes
+ * are all that configures it: INCREMENT is the number of servers, START's
+ * residue is which server this is, MAXVALUE is a guard.
+ *
+ * Values are taken from the sequence's page by the rules of nextval_internal()
+ * in src/backend/commands/sequence.c, with three differences:
+ *
+ * - A value is handed out when the WAL that takes the sequence past it is
+ *	 flushed.  nextval() leaves that to the commit of whoever wrote the record,
+ *	 which may not have come yet.
+ * - A value has START's residue modulo INCREMENT, whatever setval() did.
+ * - CACHE is not the session's: values that a session keeps are lost with it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_sequence.h"
+#include "catalog/pg_type.h"
+#include "common/int.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "sequence.h"
+#include "tickets.h"
+
+/* How many values WAL is written ahead of what is given, as in core. */
+#define LOG_AHEAD	32
+
+PG_FUNCTION_INFO_V1(instaid_next_ticket);
+PG_FUNCTION_INFO_V1(instaid_lease_ticket);
+PG_FUNCTION_INFO_V1(instaid_ticket_sequence);
+PG_FUNCTION_INFO_V1(instaid_ticket_state);
+
+/* In which file of a sequence this session has written WAL */
+typedef struct LoggedFile
+{
+	Oid			relid;			/* hash key */
+	RelFileLocator locator;
+} LoggedFile;
+
+static HTAB *logged_files = NULL;
+
+/* What a ticket can give, by its options and its page. */
+typedef struct TicketState
+{
+	int64		next;			/* the value that comes next, if any is left */
+	int64		left;			/* how many there are, up to MAXVALUE */
+	bool		slipped;		/* is what it stands at another server's? */
+} TicketState;
+
+void
+instaid_tickets_init(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(LoggedFile);
+	logged_files = hash_create("instaid tickets", 16, &ctl,
+							   HASH_ELEM | HASH_BLOBS);
+}
+
+/* Why a sequence cannot serve as a ticket, or NULL if it can. */
+static const char *
+find_fault(Relation rel, Form_pg_sequence options)
+{
+	if (options->seqincrement <= 0)
+		return psprintf("Its INCREMENT is %lld; it must count up.",
+						(long long) options->seqincrement);
+	if (options->seqcycle)
+		return "It is defined with CYCLE; it must not come round.";
+	if (!RelationIsPermanent(rel))
+		return "It is UNLOGGED; a crash would set it back.";
+	return NULL;
+}
+
+/*
+ * What comes after the state of the page: the first value of START's residue
+ * that is not below what nextval() would give.
+ */
+static TicketState
+read_state(Form_pg_sequence options, Form_pg_sequence_data data)
+{
+	uint64		increment = options->seqincrement;
+	int64		next = data->last_value;
+	uint64		residue;
+	int64		gap;
+	TicketState state = {0};
+
+	/* how far it stands from the value of START's residue at or above it */
+	if (next >= options->seqstart)
+	{
+		residue = ((uint64) next - (uint64) options->seqstart) % increment;
+		gap = residue == 0 ? 0 : increment - residue;
+	}
+	else
+		gap = ((uint64) options->seqstart - (uint64) next) % increment;
+	state.slipped = gap != 0;
+
+	/* a value that was given is followed by another; one that was not, or that slipped, is not */
+	if (gap == 0 && data->is_called)
+		gap = increment;
+	if (!pg_add_s64_overflow(next, gap, &state.next) &&
+		state.next <= options->seqmax)
+		state.left = 1 + (int64) Min(((uint64) options->seqmax - (uint64) state.next) / increment,
+									 PG_INT64_MAX - 1);
+	return state;
+}
+
+/* Pin and lock the ticket's page, and find its state. */
+static Form_pg_sequence_data
+lock_page(Relation rel, Buffer *buffer, int mode)
+{
+	*buffer = ReadBuffer(rel, 0);
+	LockBuffer(*buffer, mode);
+	return read_page(*buffer, RelationGetRelid(rel));
+}
+
+/* The end of an integer type */
+static int64
+last_of_type(Oid type)
+{
+	return type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
+}
+
+static void
+used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
+{
+	bool		guarded = options->seqmax < last_of_type(options->seqtypid);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+			 guarded ?
+			 errmsg("ticket \"%s\" has reached its guard", RelationGetRelationName(rel)) :
+			 errmsg("ticket \"%s\" is used up", RelationGetRelationName(rel)),
+			 errdetail("Values wanted: %lld; values left until %lld, %s: %lld.",
+					   (long long) wanted, (long long) options->seqmax,
+					   guarded ? "its MAXVALUE" :
+					   psprintf("the end of %s", format_type_be(options->seqtypid)),
+					   (long long) left),
+			 guarded ?
+			 errhint("If the number of servers is being changed, go on with restripe_ticket(); else its owner can lift the guard: ALTER SEQUENCE %s NO MAXVALUE;",
+					 instaid_qualified_name(rel)) :
+			 options->seqtypid != INT8OID ?
+			 errhint("If whatever holds its values is a bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
+					 instaid_qualified_name(rel)) :
+			 errhint("If it was set too far by mistake, set it back with setval().")));
+}
+
+/*
+ * Store the last value of the block in the locked page.  Returns the LSN up to
+ * which WAL must be flushed for the sequence to be there after a crash.
+ */
+static XLogRecPtr
+store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
+			const TicketBlock *block, int64 count, int64 left)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		needs_wal = RelationNeedsWAL(rel);
+	LoggedFile *logged;
+	int64		ahead;
+	bool		found;
+	bool		log_it;
+
+	logged = hash_search(logged_files, &RelationGetRelid(rel), HASH_ENTER, &found);
+	if (!found)
+		memset(&logged->locator, 0, sizeof(logged->locator));
+
+	/*
+	 * Before XLogInsert(): see SyncOneBuffer().  And before the look at the
+	 * redo pointer, lest a checkpoint that begins in between pass by a page
+	 * that is still clean, and leave the block to a record from before its
+	 * redo point.
+	 */
+	MarkBufferDirty(buffer);
+
+	/*
+	 * A record is due when the last one does not cover the block (log_cnt is
+	 * how many values it does), or has not the block's residue, and after a
+	 * checkpoint: replay would start behind it.  Besides, when this session
+	 * comes to the file for the first time: ALTER SEQUENCE and CREATE DATABASE
+	 * ... TEMPLATE may have copied log_cnt without the record that it speaks
+	 * of, and the commit of the transaction that made the file may not be
+	 * flushed, which a record behind it will be.
+	 */
+	log_it = !data->is_called || data->log_cnt < count ||
+		(uint64) block->last - (uint64) data->last_value !=
+		(uint64) count * (uint64) block->increment ||
+		!RelFileLocatorEquals(logged->locator, rel->rd_locator) ||
+		PageGetLSN(page) <= GetRedoRecPtr();
+	ahead = log_it ? Min(LOG_AHEAD, left - count) : data->log_cnt - count;
+
+	/* With an XID, the commit waits for standbys. */
+	if (log_it && needs_wal)
+		GetTopTransactionId();
+
+	START_CRIT_SECTION();
+
+	if (log_it && needs_wal)
+	{
+		xl_seq_rec	xlrec;
+		XLogRecPtr	recptr;
+
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
+
+		data->last_value = block->last + ahead * block->increment;
+		data->is_called = true;
+		data->log_cnt = 0;
+
+		XLogSequenceLocator(xlrec) = rel->rd_locator;
+		XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
+		XLogRegisterData((char *) page_tuple(page), page_tuple_length(page));
+
+		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
+		PageSetLSN(page, recptr);
+	}
+
+	/*
+	 * Where no WAL is written until the commit (wal_level = minimal), no record
+	 * covers anything: -1 makes core log, too.
+	 */
+	data->last_value = block->last;
+	data->is_called = true;
+	data->log_cnt = needs_wal ? ahead : -1;
+
+	END_CRIT_SECTION();
+
+	if (!needs_wal)
+		return InvalidXLogRecPtr;
+	logged->locator = rel->rd_locator;
+	return PageGetLSN(page);
+}
+
+/*
+ * Take values of a ticket, as many as there are from least to most, in one
+ * write.  Returns how many.  When it returns, WAL that takes the sequence past
+ * them is flushed.
+ *
+ * The caller has seen to it that the transaction may write.  Errors are those
+ * of nextval(), and besides: a sequence that cannot serve (55000), fewer values
+ * left than least (2200H).
+ */
+int64
+instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
+{
+	ResourceOwner saved = CurrentResourceOwner;
+	Relation	rel;
+	HeapTuple	tuple;
+	Form_pg_sequence options;
+	const char *fault;
+	Buffer		buffer;
+	Form_pg_sequence_data data;
+	TicketState state;
+	int64		count;
+	XLogRecPtr	lsn;
+
+	/*
+	 * As with nextval(), the lock is the top transaction's.  It keeps ALTER
+	 * SEQUENCE away.
+	 */
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	LockRelationOid(ticket, RowExclusiveLock);
+	CurrentResourceOwner = saved;
+
+	rel = try_relation_open(ticket, NoLock);
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", ticket)));
+	instaid_check_is_sequence(rel);
+	instaid_check_permission(rel);
+
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(ticket));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", ticket);
+	options = (Form_pg_sequence) GETSTRUCT(tuple);
+	fault = find_fault(rel, options);
+	if (fault)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" cannot serve as a ticket",
+						RelationGetRelationName(rel)),
+				 errdetail_internal("%s", fault),
+				 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
+						 instaid_qualified_name(rel))));
+
+	data = lock_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
+	state = read_state(options, data);
+	if (state.left < least)
+	{
+		UnlockReleaseBuffer(buffer);
+		used_up_error(rel, options, state.left, least);
+	}
+	count = Min(most, state.left);
+	block->first = state.next;
+	block->increment = options->seqincrement;
+	block->last = state.next + (count - 1) * options->seqincrement;
+	lsn = store_block(rel, buffer, data, block, count, state.left);
+	UnlockReleaseBuffer(buffer);
+
+	ReleaseSysCache(tuple);
+	relation_close(rel, NoLock);
+
+	XLogFlush(lsn);
+	return count;
+}
+
+/*
+ * The sequence of a ticket, or InvalidOid.  A name that is too long is refused
+ * rather than truncated, as it could then be another ticket's.
+ */
+static Oid
+find_sequence(const char *name, LOCKMODE lockmode)
+{
+	ResourceOwner saved = CurrentResourceOwner;
+	Oid			relid;
+
+	if (name[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("a ticket must have a name"),
+				 errdetail("The name is empty.")));
+	if (strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_NAME_TOO_LONG),
+				 errmsg("ticket name \"%s\" is too long", name),
+				 errdetail("It has %zu bytes; a name has up to %d.",
+						   strlen(name), NAMEDATALEN - 1)));
+
+	/* a lock is nextval()'s, and so the top transaction's */
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	relid = RangeVarGetRelidExtended(makeRangeVar(pstrdup(TICKET_SCHEMA), pstrdup(name), -1),
+									 lockmode, RVR_MISSING_OK, NULL, NULL);
+	CurrentResourceOwner = saved;
+	return relid;
+}
+
+static void
+no_ticket_error(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("ticket \"%s\" does not exist", name),
+			 errdetail("instaid.tickets lists those that do."),
+			 errhint("To create it: SELECT instaid.create_ticket(%s); or let names be created on first use: SET instaid.auto_create_tickets = on;",
+					 quote_literal_cstr(name))));
+}
+
+/* The sequence of a ticket that is about to give values to an SQL function. */
+static Oid
+open_ticket(const char *name, const char *function)
+{
+	Oid			relid;
+
+	/* the same rules as nextval()'s, for the same reasons */
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
+
+	relid = find_sequence(name, RowExclusiveLock);
+	if (!OidIsValid(relid) && instaid_auto_create_tickets)
+	{
+		instaid_autocreate_ticket(name);
+		relid = find_sequence(name, RowExclusiveLock);
+	}
+	if (!OidIsValid(relid))
+		no_ticket_error(name);
+	return relid;
+}
+
+/*
+ * next_ticket(name text) -> bigint
+ *
+ * The next value of a ticket, which is never given again.
+ */
+Datum
+instaid_next_ticket(PG_FUNCTION_ARGS)
+{
+	TicketBlock block;
+
+	instaid_take_values(open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+									"instaid.next_ticket()"),
+						1, 1, &block);
+	PG_RETURN_INT64(block.first);
+}
+
+/*
+ * lease_ticket(name text, count bigint)
+ *	-> (first bigint, last bigint, increment bigint)
+ *
+ * The next values of a ticket, taken together.
+ */
+Datum
+instaid_lease_ticket(PG_FUNCTION_ARGS)
+{
+	int64		count = PG_GETARG_INT64(1);
+	TicketBlock block;
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (count < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("count %lld is out of range", (long long) count),
+				 errdetail("A lease has at least one value.")));
+
+	instaid_take_values(open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+									"instaid.lease_ticket()"),
+						count, count, &block);
+	values[0] = Int64GetDatum(block.first);
+	values[1] = Int64GetDatum(block.last);
+	values[2] = Int64GetDatum(block.increment);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * ticket_sequence(name text, missing_ok boolean) -> regclass
+ *
+ * The sequence that a ticket is; null if there is none and that is all right.
+ */
+Datum
+instaid_ticket_sequence(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Oid			relid = find_sequence(name, NoLock);
+
+	if (!OidIsValid(relid))
+	{
+		if (PG_GETARG_BOOL(1))
+			PG_RETURN_NULL();
+		no_ticket_error(name);
+	}
+	PG_RETURN_OID(relid);
+}
+
+/*
+ * ticket_state(sequence regclass)
+ *	-> (last_value bigint, values_left bigint, phase_slipped boolean)
+ *
+ * Where a ticket stands.  All null for what is no ticket, is not readable here,
+ * or may not be seen by the role; the last value is null until there is one.
+ */
+Datum
+instaid_ticket_state(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	TupleDesc	tupdesc;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+	Relation	rel;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+	rel = try_relation_open(relid, RowExclusiveLock);
+	if (rel != NULL)
+	{
+		HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
+
+		if (HeapTupleIsValid(tuple) &&
+			find_fault(rel, (Form_pg_sequence) GETSTRUCT(tuple)) == NULL &&
+			pg_class_aclcheck(relid, GetUserId(),
+							  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
+		{
+			Buffer		buffer;
+			Form_pg_sequence_data data = lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
+			TicketState state = read_state((Form_pg_sequence) GETSTRUCT(tuple), data);
+
+			values[0] = Int64GetDatum(data->last_value);
+			nulls[0] = !data->is_called;
+			values[1] = Int64GetDatum(state.left);
+			values[2] = BoolGetDatum(state.slipped);
+			nulls[1] = nulls[2] = false;
+			UnlockReleaseBuffer(buffer);
+		}
+		if (HeapTupleIsValid(tuple))
+			ReleaseSysCache(tuple);
+		relation_close(rel, RowExclusiveLock);
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}

@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * tickets.h
+ *	  Named tickets: see tickets.c and autocreate.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_TICKETS_H
+#define INSTAID_TICKETS_H
+
+/* where tickets live, a sequence each */
+#define TICKET_SCHEMA	"instaid_tickets"
+
+/* Values that were taken together: first, first + increment, ... last. */
+typedef struct TicketBlock
+{
+	int64		first;
+	int64		last;
+	int64		increment;
+} TicketBlock;
+
+/* instaid.auto_create_tickets, instaid.ticket_server, instaid.ticket_servers */
+extern bool instaid_auto_create_tickets;
+extern int	instaid_ticket_server;
+extern int	instaid_ticket_servers;
+
+extern int64 instaid_take_values(Oid ticket, int64 least, int64 most,
+								 TicketBlock *block);
+extern void instaid_autocreate_ticket(const char *name);
+extern void instaid_tickets_init(void);
+
+#endif							/* INSTAID_TICKETS_H */
