@@ -925,8 +925,9 @@ BEGIN
             HINT = format('Its owner can permit it: GRANT CREATE ON SCHEMA instaid_tickets TO %I;', current_user);
     END IF;
 
-    -- Two sessions cannot both find a name free: one waits for the other.
-    PERFORM pg_advisory_xact_lock('instaid.tickets'::regclass::oid::integer, hashtext(name));
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating
+    -- on first use (autocreate.c) waits for the same lock.
+    PERFORM pg_advisory_xact_lock('instaid_tickets'::regnamespace::oid::integer, hashtext(name));
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('ticket %s already exists', quote_ident(name)),

@@ -18,8 +18,8 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "libpq/pqformat.h"
 #include "libpq/pqmq.h"
@@ -34,6 +34,7 @@
 #include "storage/shm_mq.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -220,27 +221,37 @@ create_apart(const char *name)
  * Sessions that want the same name go one after the other, so that there is one
  * worker for it.  Their lock is the session's, not the transaction's: nobody
  * waits for the end of our transaction.  Should we be cancelled, the worker
- * goes on; create_ticket() has a lock of its own.
+ * goes on, and the lock that create_ticket() takes keeps it from meeting
+ * another.  That lock we also wait for, so that a transaction that is creating
+ * the ticket is waited for here, where the deadlock detector sees it.
  */
 void
 instaid_autocreate_ticket(const char *name)
 {
-	LOCKTAG		tag;
 	Oid			schema = get_namespace_oid(TICKET_SCHEMA, false);
+	Datum		hash = DirectFunctionCall1Coll(hashtext, DEFAULT_COLLATION_OID,
+											   CStringGetTextDatum(name));
+	LOCKTAG		create_tag;
+	LOCKTAG		queue_tag;
 
+	/* as pg_advisory_xact_lock(schema, hashtext(name)) has it */
+	SET_LOCKTAG_ADVISORY(create_tag, MyDatabaseId, schema, DatumGetUInt32(hash), 2);
 	/* 3, where users' advisory locks have 1 or 2, is for us */
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, schema,
-						 hash_bytes((const unsigned char *) name, strlen(name)), 3);
-	(void) LockAcquire(&tag, ExclusiveLock, true, false);
+	SET_LOCKTAG_ADVISORY(queue_tag, MyDatabaseId, schema, DatumGetUInt32(hash), 3);
+
+	(void) LockAcquire(&queue_tag, ExclusiveLock, true, false);
 	PG_TRY();
 	{
+		(void) LockAcquire(&create_tag, ExclusiveLock, true, false);
+		LockRelease(&create_tag, ExclusiveLock, true);
+
 		AcceptInvalidationMessages();
 		if (!OidIsValid(get_relname_relid(name, schema)))
 			create_apart(name);
 	}
 	PG_FINALLY();
 	{
-		LockRelease(&tag, ExclusiveLock, true);
+		LockRelease(&queue_tag, ExclusiveLock, true);
 	}
 	PG_END_TRY();
 	AcceptInvalidationMessages();

@@ -1,0 +1,267 @@
+-- Named tickets: creating, taking, leasing, guarding, restriping, dropping.
+-- On first use is below; crashes and several servers are in test/t/012_tickets.pl.
+-- the values of a ticket
+CREATE FUNCTION take(name text, count integer DEFAULT 1) RETURNS bigint[] LANGUAGE sql
+    BEGIN ATOMIC SELECT array_agg(v ORDER BY n) FROM (
+        SELECT n, instaid.next_ticket(name) AS v FROM generate_series(1, count) AS n) AS t; END;
+
+-- it counts by one; what it is, the sequence says
+SELECT instaid.create_ticket('photos');
+SELECT instaid.next_ticket('photos');
+SELECT take('photos', 4);
+SELECT data_type, start_value, increment_by, cache_size, cycle, last_value FROM pg_sequences
+WHERE schemaname = 'instaid_tickets' AND sequencename = 'photos';
+-- a column default
+CREATE TABLE tickets_photos (id bigint PRIMARY KEY DEFAULT instaid.next_ticket('photos'), caption text);
+INSERT INTO tickets_photos (caption) VALUES ('breakfast'), ('sunset') RETURNING id;
+-- odd and even
+SELECT instaid.create_ticket('odd', 1, 2), instaid.create_ticket('even', server => 2, servers => 2);
+SELECT take('odd', 5), take('even', 5);
+-- the first value is the smallest at or above start that is the server's
+SELECT server, start, (take(name))[1] AS first
+FROM (SELECT format('%s from %s', server, start) AS name, * FROM generate_series(1, 3) AS server, generate_series(1, 7) AS start) AS t,
+    LATERAL instaid.create_ticket(name, server, 3, start)
+ORDER BY start, server;
+-- seeding from an existing column: above its maximum, of the server's residue
+SELECT instaid.create_ticket('seeded', 2, 4, start => (SELECT max(id) + 1 FROM tickets_photos));
+SELECT take('seeded', 2);
+
+-- a name is its own: 10,000 of one leave the others where they were
+SELECT (take('photos', 10000))[10000];
+SELECT name, server, servers, step, last_value, values_left, phase_slipped, sequence FROM instaid.tickets
+WHERE name IN ('photos', 'odd', 'even', 'seeded') ORDER BY name;
+-- rollback gives nothing back, nor does a savepoint's
+BEGIN;
+SELECT take('odd', 2);
+SAVEPOINT s;
+SELECT take('odd');
+ROLLBACK TO s;
+SELECT take('odd');
+ROLLBACK;
+SELECT take('odd');
+
+-- any name up to 63 bytes, quoted
+SELECT instaid.create_ticket(n) FROM unnest(ARRAY['Photos', 'a "b" ''c''', 'select', 'naïve', '$$', ' ', repeat('x', 63), 'a.b', E'tab\tnewline\n']) AS n;
+SELECT n, take(n, 2) FROM unnest(ARRAY['Photos', 'a "b" ''c''', 'select', 'naïve', '$$', ' ', repeat('x', 63), 'a.b', E'tab\tnewline\n']) AS n;
+-- a longer one is refused rather than truncated, wherever it is used
+SELECT try(format(statement, repeat('x', 63) || 'y'))
+FROM unnest(ARRAY['SELECT instaid.create_ticket(%L)', 'SELECT instaid.next_ticket(%L)', 'SELECT * FROM instaid.lease_ticket(%L, 1)',
+    'SELECT instaid.drop_ticket(%L)', 'SELECT instaid.guard_ticket(%L, 2)', 'SELECT instaid.restripe_ticket(%L, 1, 1, 2)']) AS statement;
+SELECT try(format('SELECT instaid.next_ticket(%L)', repeat('é', 32)));
+SELECT try($$SELECT instaid.create_ticket('')$$);
+
+-- leasing takes a block at once
+SELECT instaid.create_ticket('leased', 3, 5);
+SELECT * FROM instaid.lease_ticket('leased', 1);
+SELECT * FROM instaid.lease_ticket('leased', 1000);
+SELECT take('leased', 2);
+SELECT first, (last - first) / increment + 1 AS count FROM instaid.lease_ticket('leased', 1000000);
+SELECT take('leased');
+SELECT try($$SELECT * FROM instaid.lease_ticket('leased', 0)$$);
+SELECT instaid.next_ticket(NULL) IS NULL AS null, first FROM instaid.lease_ticket('leased', NULL);
+
+-- the step is the sequence's CACHE, and no session burns what is left of it
+SELECT instaid.create_ticket('stepped', step => 100);
+SELECT take('stepped', 2);
+\c
+SELECT take('stepped', 2);
+SELECT step, last_value FROM instaid.tickets WHERE name = 'stepped';
+-- core's functions on the same sequence
+SELECT nextval('instaid_tickets.leased');
+SELECT instaid.next_ticket('leased') - currval('instaid_tickets.leased') AS increment;
+SELECT setval('instaid_tickets.leased', 20005003);
+SELECT take('leased', 2);
+SELECT setval('instaid_tickets.leased', 30000003, false);
+SELECT take('leased', 2);
+SELECT nextval('instaid_tickets.leased');
+
+-- a setval that slips the phase shows, and the next value is of the phase again
+SELECT setval('instaid_tickets.odd', 100);
+SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT take('odd', 2);
+SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT setval('instaid_tickets.odd', 200, false);
+SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT take('odd', 2);
+SELECT setval('instaid_tickets.seeded', 3, false);
+SELECT phase_slipped FROM instaid.tickets WHERE name = 'seeded';
+SELECT take('seeded', 2);
+-- so does an INCREMENT that is changed without the rest
+ALTER SEQUENCE instaid_tickets.odd INCREMENT 3;
+SELECT servers, last_value, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT take('odd', 2);
+
+-- Tickets32: an end that is an error, for ever
+SELECT instaid.create_ticket('small', 2, 2, 2147483640, data_type => 'integer');
+SELECT take('small', 3);
+SELECT values_left FROM instaid.tickets WHERE name = 'small';
+SELECT try($$SELECT * FROM instaid.lease_ticket('small', 2)$$);
+SELECT take('small');
+SELECT try($$SELECT instaid.next_ticket('small')$$);
+SELECT try($$SELECT nextval('instaid_tickets.small')$$);
+SELECT last_value, values_left FROM instaid.tickets WHERE name = 'small';
+-- as the hint says
+ALTER SEQUENCE instaid_tickets.small AS bigint;
+SELECT take('small');
+-- the end of bigint, and of smallint; from near the end to the end
+SELECT instaid.create_ticket('large', 3, 3, 9223372036854775800), instaid.create_ticket('tiny', data_type => 'smallint', start => 32766);
+SELECT take('large', 3);
+SELECT try($$SELECT instaid.next_ticket('large')$$);
+SELECT try($$SELECT * FROM instaid.lease_ticket('photos', 9223372036854775807)$$);
+SELECT take('tiny', 2);
+SELECT try($$SELECT instaid.next_ticket('tiny')$$);
+
+-- a guard
+ALTER SEQUENCE instaid_tickets.even MAXVALUE 13;
+SELECT values_left FROM instaid.tickets WHERE name = 'even';
+SELECT take('even');
+SELECT try($$SELECT instaid.next_ticket('even')$$);
+ALTER SEQUENCE instaid_tickets.even NO MAXVALUE;
+SELECT take('even');
+
+-- from two servers to three: floor, guard, restart
+SELECT instaid.drop_ticket('odd'), instaid.drop_ticket('even');
+SELECT instaid.create_ticket('odd', 1, 2), instaid.create_ticket('even', 2, 2);
+SELECT take('odd', 50), (take('even', 60))[60] AS even;
+-- not in another order
+SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 300)$$);
+SELECT try($$SELECT instaid.guard_ticket('odd', 98)$$);
+SELECT instaid.guard_ticket('odd', 300), instaid.guard_ticket('even', 300);
+SELECT name, last_value, values_left FROM instaid.tickets WHERE name IN ('odd', 'even') ORDER BY name;
+SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 303)$$);
+SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 7, 300)$$);
+SELECT try($$SELECT instaid.restripe_ticket('odd', 4, 3, 300)$$);
+SELECT try($$SELECT instaid.restripe_ticket('odd', 0, 3, 300)$$);
+SELECT try($$SELECT instaid.restripe_ticket('odd', 0, 0, 300)$$);
+SELECT instaid.restripe_ticket('odd', 1, 3, 300);
+SELECT instaid.create_ticket('third', 3, 3, 301);
+SELECT take('odd', 3), take('even', 3), take('third', 3);
+SELECT instaid.restripe_ticket('even', 2, 3, 300);
+SELECT take('odd', 2), take('even', 3), take('third', 2);
+SELECT name, server, servers, last_value, phase_slipped FROM instaid.tickets WHERE name IN ('odd', 'even', 'third') ORDER BY server;
+-- once only
+SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 300)$$);
+-- a ticket that has given nothing; the ends
+SELECT instaid.create_ticket('fresh', 1, 2, 1001);
+SELECT try($$SELECT instaid.guard_ticket('fresh', 1000)$$);
+SELECT try($$SELECT instaid.guard_ticket('fresh', 9223372036854775807)$$);
+SELECT instaid.guard_ticket('fresh', 1002);
+SELECT instaid.restripe_ticket('fresh', 3, 3, 1002);
+SELECT take('fresh');
+SELECT instaid.create_ticket('at one');
+SELECT try($$SELECT instaid.guard_ticket('at one', 1)$$);
+-- undone with its transaction
+BEGIN;
+SELECT instaid.guard_ticket('fresh', 1200);
+SELECT instaid.restripe_ticket('fresh', 1, 2, 1200);
+ROLLBACK;
+SELECT server, servers, last_value FROM instaid.tickets WHERE name = 'fresh';
+SELECT take('fresh');
+
+-- what cannot be
+SELECT try($$SELECT instaid.create_ticket('photos')$$);
+SELECT try($$SELECT instaid.create_ticket('bad', 3, 2)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', 0, 2)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', 1, 0)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', start => 0)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', step => 0)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', data_type => 'numeric')$$);
+SELECT try($$SELECT instaid.create_ticket('bad', data_type => 'integer', start => 2147483648)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', 2, 2, start => 9223372036854775807)$$);
+SELECT try($$SELECT instaid.create_ticket('bad', start => NULL)$$);
+SELECT try($$SELECT instaid.next_ticket('bad')$$);
+SELECT try($$SELECT * FROM instaid.lease_ticket('bad', 2)$$);
+SELECT try($$SELECT instaid.drop_ticket('bad')$$);
+SELECT try($$SELECT instaid.guard_ticket('bad', 10)$$);
+SELECT try($$SELECT instaid.restripe_ticket('bad', 1, 2, 10)$$);
+-- sequences that somebody has altered
+ALTER SEQUENCE instaid_tickets.fresh CYCLE;
+SELECT try($$SELECT instaid.next_ticket('fresh')$$);
+ALTER SEQUENCE instaid_tickets.fresh NO CYCLE;
+ALTER SEQUENCE instaid_tickets.fresh SET UNLOGGED;
+SELECT try($$SELECT instaid.next_ticket('fresh')$$);
+CREATE SEQUENCE instaid_tickets.downwards INCREMENT -1;
+CREATE SEQUENCE instaid_tickets.strange INCREMENT 9223372036854775807 MINVALUE -9223372036854775808 START -9223372036854775807;
+CREATE TABLE instaid_tickets.no_ticket ();
+SELECT try($$SELECT instaid.next_ticket('downwards')$$);
+SELECT try($$SELECT instaid.next_ticket('no_ticket')$$);
+SELECT take('strange', 3);
+SELECT name, server, servers, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name IN ('fresh', 'downwards', 'strange') ORDER BY name;
+DROP TABLE instaid_tickets.no_ticket;
+DROP SEQUENCE instaid_tickets.downwards, instaid_tickets.strange;
+
+-- on a read-only transaction, as nextval()
+BEGIN READ ONLY;
+SELECT instaid.next_ticket('photos');
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT * FROM instaid.lease_ticket('photos', 1);
+ROLLBACK;
+
+-- who may
+CREATE ROLE regress_ticket_owner;
+CREATE ROLE regress_ticket_app;
+SET ROLE regress_ticket_owner;
+SELECT try($$SELECT instaid.create_ticket('theirs')$$);
+RESET ROLE;
+GRANT CREATE ON SCHEMA instaid_tickets TO regress_ticket_owner;
+SET ROLE regress_ticket_owner;
+SELECT instaid.create_ticket('theirs');
+SELECT take('theirs');
+SET ROLE regress_ticket_app;
+SELECT try($$SELECT instaid.next_ticket('theirs')$$);
+SELECT try($$SELECT * FROM instaid.lease_ticket('theirs', 1)$$);
+SELECT name, server, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'theirs';
+SET ROLE regress_ticket_owner;
+GRANT USAGE ON SEQUENCE instaid_tickets.theirs TO regress_ticket_app;
+SET ROLE regress_ticket_app;
+SELECT take('theirs');
+SELECT name, last_value FROM instaid.tickets WHERE name = 'theirs';
+SELECT try($$SELECT instaid.drop_ticket('theirs')$$);
+SELECT try($$SELECT instaid.guard_ticket('theirs', 100)$$);
+SELECT try($$SELECT instaid.restripe_ticket('theirs', 1, 2, 100)$$);
+
+-- on first use: off by default, with the creator's rights, on the server that the settings say
+SELECT try($$SELECT instaid.next_ticket('unknown')$$);
+SET instaid.auto_create_tickets = on;
+SELECT * FROM try($$SELECT instaid.next_ticket('unknown')$$);
+SET instaid.ticket_server = 2;
+SET ROLE regress_ticket_owner;
+BEGIN;
+SELECT instaid.next_ticket('unknown');
+ROLLBACK;
+RESET ROLE;
+SELECT tickets.name, servers, last_value, pg_get_userbyid(relowner) FROM instaid.tickets, pg_class WHERE oid = sequence AND tickets.name = 'unknown';
+SELECT take('unknown', 2);
+SET instaid.ticket_servers = 3;
+SET instaid.ticket_server = 2;
+SELECT instaid.next_ticket('second of three');
+SELECT * FROM instaid.lease_ticket('leased on first use', 3);
+SELECT instaid.next_ticket('Odd "name"''s');
+SELECT name, server, servers, last_value FROM instaid.tickets WHERE name IN ('second of three', 'leased on first use', 'Odd "name"''s') ORDER BY name;
+-- what the worker complains of
+SET instaid.ticket_server = 4;
+SELECT try($$SELECT instaid.next_ticket('fourth of three')$$);
+RESET instaid.ticket_server;
+SELECT try(format('SELECT instaid.next_ticket(%L)', repeat('y', 64)));
+BEGIN READ ONLY;
+SELECT instaid.next_ticket('not here');
+ROLLBACK;
+RESET instaid.ticket_servers;
+RESET instaid.auto_create_tickets;
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
+
+-- an extension with tickets is not dropped by mistake
+BEGIN;
+\set VERBOSITY terse
+DROP EXTENSION instaid;
+\set VERBOSITY default
+ROLLBACK;
+
+SET client_min_messages = warning;
+DROP TABLE tickets_photos;
+DROP FUNCTION take;
+SELECT instaid.drop_ticket(name) FROM instaid.tickets \g /dev/null
+SELECT count(*) FROM instaid.tickets;
+DROP OWNED BY regress_ticket_owner, regress_ticket_app;
+DROP ROLE regress_ticket_owner, regress_ticket_app;
