@@ -7,13 +7,13 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname 
   AND obj_description(d.objid, d.classid::regclass::name) IS NULL
   AND (d.classid <> 'pg_type'::regclass OR d.objid = 'instaid.id'::regtype);
 SELECT attrelid::regclass, attname FROM pg_attribute
-WHERE attrelid = 'instaid.shards'::regclass AND attnum > 0 AND col_description(attrelid, attnum) IS NULL;
+WHERE attrelid IN ('instaid.shards'::regclass, 'instaid.tickets'::regclass) AND attnum > 0 AND col_description(attrelid, attnum) IS NULL;
 
 -- what computes is immutable, strict and safe; what generates is not immutable
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
   AND proname ~ '^(make|extract|decode|default|min|max|interval|to_|from_|id)' AND (provolatile, proisstrict, proparallel) <> ('i', true, 's');
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-  AND proname ~ '^next' AND (provolatile, proisstrict, proparallel) <> ('v', true, 'u');
+  AND proname ~ '^(next|lease)' AND (provolatile, proisstrict, proparallel) <> ('v', true, 'u');
 
 -- nothing runs with its owner's rights; PL/pgSQL has its search_path pinned
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND prosecdef;
@@ -27,7 +27,11 @@ WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'sql' AND prosqlbody 
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
   AND NOT has_function_privilege('public', oid, 'EXECUTE');
 SELECT 1 WHERE NOT has_schema_privilege('public', 'instaid', 'USAGE')
-  OR NOT has_table_privilege('public', 'instaid.shards', 'SELECT');
+  OR NOT has_table_privilege('public', 'instaid.shards', 'SELECT')
+  OR NOT has_schema_privilege('public', 'instaid_tickets', 'USAGE')
+  OR NOT has_table_privilege('public', 'instaid.tickets', 'SELECT');
+-- but not create tickets
+SELECT 1 WHERE has_schema_privilege('public', 'instaid_tickets', 'CREATE');
 
 -- all that there is
 SELECT * FROM (

@@ -1,5 +1,6 @@
 # The main job, shown on a private server: two shards, filled by concurrent
-# clients, beside the published function under the same load.
+# clients, beside the published function under the same load; and a ticket that
+# two servers share.
 # Started by test/lib/run.  With KEEP set the server is left running.
 
 set -eu
@@ -81,6 +82,56 @@ show "SELECT schema_name, shard_id, last_issued_at, drift, expires_at FROM insta
 
 title 'Two of Instagram'\''s own'
 show "SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS t (id), instaid.decode(id) AS d;"
+
+title 'A ticket: small numbers from two servers, odd and even'
+# a second server, beside the first
+initdb -D "$SCRATCH/even" -U postgres -A trust -E UTF8 --no-locale >/dev/null
+printf "%s\n" "listen_addresses=''" "unix_socket_directories='$SCRATCH'" "port=5433" >>"$SCRATCH/even/postgresql.conf"
+start_even()
+{
+	pg_ctl -D "$SCRATCH/even" -l "$SCRATCH/log/even.log" -w -s start
+}
+stop_both()
+{
+	pg_ctl -D "$SCRATCH/even" -m immediate -s stop 2>/dev/null || :
+	stop_server
+}
+trap stop_both EXIT
+start_even
+show "SELECT instaid.create_ticket('invoices', server => 1, servers => 2);"
+psql -Xq -p 5433 -c 'CREATE EXTENSION instaid'
+echo 'And on the other server:'
+PGPORT=5433 show "SELECT instaid.create_ticket('invoices', server => 2, servers => 2);"
+
+# Four clients, 150 tickets each: another server first each time, and again if
+# it goes away under the query.  One server is killed, and comes back.
+ask()
+{
+	psql -XAt -d "host=$SCRATCH,$SCRATCH port=$1,$2" -c "SELECT instaid.next_ticket('invoices')" 2>/dev/null
+}
+echo 'Four clients ask the two in turn, 600 times. One server is killed, and brought back.'
+clients=
+for client in 1 2 3 4; do
+	for turn in $(seq 75); do
+		ask 5432 5433 || ask 5433 5432 || echo failure
+		ask 5433 5432 || ask 5432 5433 || echo failure
+	done >"$SCRATCH/client$client" &
+	clients="$clients $!"
+done
+while [ "$(cat "$SCRATCH"/client? | wc -l)" -lt 200 ]; do sleep 0.1; done
+pg_ctl -D "$SCRATCH/even" -m immediate -s stop
+while [ "$(cat "$SCRATCH"/client? | wc -l)" -lt 400 ]; do sleep 0.1; done
+start_even
+wait $clients
+cat "$SCRATCH"/client? | awk '
+	{ total++ }
+	/failure/ { failures++; next }
+	{ if ($1 % 2) odd++; else even++; if (seen[$1]++) duplicates++ }
+	END { printf "%d tickets: %d odd, %d even, %d duplicates, %d failures\n", total, odd, even, duplicates, failures
+		exit total != 600 || duplicates + failures > 0 || odd == 0 || even == 0 }' || duplicates=$((duplicates + 1))
+pg_ctl -D "$SCRATCH/even" -m fast -s stop
+trap stop_server EXIT
+show 'SELECT name, server, servers, last_value, values_left FROM instaid.tickets;'
 
 if [ -n "${KEEP:-}" ]; then
 	trap - EXIT
