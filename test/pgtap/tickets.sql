@@ -2,7 +2,7 @@
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
-SELECT plan(44);
+SELECT plan(40);
 
 -- what there is
 SELECT has_schema('instaid_tickets');
@@ -16,10 +16,10 @@ FROM (SELECT instaid.ticket_sequence('loads the library', missing_ok => true)) A
 SELECT schema_privs_are('instaid_tickets', 'public', ARRAY['USAGE'], 'everybody may use the schema, and not create in it');
 
 -- a ticket is a sequence, and the sequence's attributes are its configuration
-SELECT is(instaid.create_ticket('photos'), 'instaid_tickets.photos'::regclass, 'create_ticket() returns the sequence');
+SELECT is(instaid.create_ticket('photos')::text, 'instaid_tickets.photos', 'create_ticket() returns the sequence');
 SELECT has_sequence('instaid_tickets', 'photos', 'it is in the schema');
 SELECT results_eq('SELECT instaid.next_ticket(''photos'') FROM generate_series(1, 100)', 'SELECT generate_series(1, 100)::bigint', 'it counts by one from 1');
-SELECT is(instaid.create_ticket('Tickets32', 2, 3, 100, 50, 'integer'), 'instaid_tickets."Tickets32"'::regclass, 'one with everything');
+SELECT is(instaid.create_ticket('Tickets32', 2, 3, 100, 50, 'integer')::text, 'instaid_tickets."Tickets32"', 'one with everything');
 SELECT row_eq($$SELECT data_type, start_value, increment_by, cache_size, cycle FROM pg_sequences WHERE sequencename = 'Tickets32'$$,
     ROW('integer'::regtype, 101::bigint, 3::bigint, 50::bigint, false), 'width, residue, servers and step are the sequence''s');
 SELECT row_eq($$SELECT server, servers, step, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'Tickets32'$$,
@@ -44,13 +44,13 @@ ROLLBACK TO s;
 SELECT is(instaid.next_ticket('photos'), 102::bigint, '... is not given again after a rollback');
 
 -- the phase
-SELECT setval('instaid_tickets."Tickets32"', 200);
+SELECT setval('instaid_tickets."Tickets32"', 201);
 SELECT is(phase_slipped, true, 'a setval that slips the phase is found') FROM instaid.tickets WHERE name = 'Tickets32';
 SELECT is(instaid.next_ticket('Tickets32'), 203::bigint, '... and the next value is of the phase again');
 
 -- the end
-SELECT setval('instaid_tickets."Tickets32"', 2147483645);
-SELECT is(instaid.next_ticket('Tickets32'), 2147483645 + 2::bigint, 'the last value of an integer');
+SELECT setval('instaid_tickets."Tickets32"', 2147483642);
+SELECT is(instaid.next_ticket('Tickets32'), 2147483645::bigint, 'the last value of its residue');
 SELECT throws_ok($$SELECT instaid.next_ticket('Tickets32')$$, '2200H', 'ticket "Tickets32" is used up', '... is the last');
 
 -- what is refused
