@@ -174,6 +174,13 @@ is($app->(q{SELECT instaid.next_ticket('by app')}), 2, 'first use with the right
 is($node->safe_psql('postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}), 'app', '... whose the ticket is');
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('not here')}, connstr => $node->connstr('postgres') . ' user=app');
 is($stderr, '', '... also when it logs in');
+# The extension is trusted; who creates it may create tickets, and let others do so.
+$node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER app');
+is($node->safe_psql('theirs', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_ticket('photos'), instaid.next_ticket('photos'), instaid.next_ticket('new');
+	GRANT CREATE ON SCHEMA instaid_tickets TO PUBLIC;}, connstr => $node->connstr('theirs') . ' user=app'),
+	'instaid_tickets.photos|1|2', 'an owner of a database has tickets of his own');
 $node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $node->restart;
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('nobody')});
