@@ -962,14 +962,15 @@ DECLARE
     sequence regclass := instaid.ticket_sequence(name);
     stands_at bigint;
     last_of_type bigint;
+    guard bigint;
 BEGIN
     -- This lock waits for all transactions that have taken values, and keeps
     -- others out until we commit.
     EXECUTE format('ALTER SEQUENCE %s NO CYCLE', sequence);
-    EXECUTE format('SELECT GREATEST(last_value, seqstart),'
+    EXECUTE format('SELECT GREATEST(last_value, seqstart), seqmax,'
                    ' CASE seqtypid WHEN %L::regtype THEN 32767 WHEN %L::regtype THEN 2147483647 ELSE 9223372036854775807 END'
                    ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass',
-                   'smallint', 'integer', sequence, sequence) INTO stands_at, last_of_type;
+                   'smallint', 'integer', sequence, sequence) INTO stands_at, guard, last_of_type;
     IF floor < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has gone past floor %s', quote_ident(name), floor),
@@ -980,6 +981,12 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('floor %s is out of range', floor),
             DETAIL = format('It must be at least 2 and less than %s, the end of the type.', last_of_type);
+    END IF;
+    IF floor > guard THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            DETAIL = 'A server that was restriped at that floor gives values above it.',
+            HINT = format('If none was, lift the guard on every server, and guard the ticket anew: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
     EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, floor);
 END

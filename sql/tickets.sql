@@ -129,6 +129,8 @@ SELECT try($$SELECT instaid.guard_ticket('odd', 98)$$);
 SELECT instaid.guard_ticket('odd', 300), instaid.guard_ticket('even', 300);
 SELECT name, last_value, values_left FROM instaid.tickets WHERE name IN ('odd', 'even') ORDER BY name;
 SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 303)$$);
+SELECT try($$SELECT instaid.guard_ticket('odd', 303)$$);
+SELECT instaid.guard_ticket('odd', 300);
 SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 7, 300)$$);
 SELECT try($$SELECT instaid.restripe_ticket('odd', 4, 3, 300)$$);
 SELECT try($$SELECT instaid.restripe_ticket('odd', 0, 3, 300)$$);

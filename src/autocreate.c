@@ -165,7 +165,6 @@ start_worker(dsm_segment *segment, const char *name)
 static void
 create_apart(const char *name)
 {
-	MemoryContext context = CurrentMemoryContext;
 	dsm_segment *segment = dsm_create(MAXALIGN(sizeof(TicketOrder)) + QUEUE_SIZE, 0);
 	TicketOrder *order = dsm_segment_address(segment);
 	shm_mq_handle *queue;
@@ -196,7 +195,6 @@ create_apart(const char *name)
 		appendBinaryStringInfo(&message, data, length);
 		if (pq_getmsgbyte(&message) == 'E')
 		{
-			MemoryContextSwitchTo(context);
 			pq_parse_errornotice(&message, &error);
 			failed = true;
 		}

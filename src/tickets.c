@@ -120,7 +120,7 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 		gap = ((uint64) options->seqstart - (uint64) next) % increment;
 	state.slipped = gap != 0;
 
-	/* a value that was given is followed by another; one that was not, or that slipped, is not */
+	/* a value of START's residue that was given is followed by another */
 	if (gap == 0 && data->is_called)
 		gap = increment;
 	if (!pg_add_s64_overflow(next, gap, &state.next) &&
@@ -381,13 +381,19 @@ open_ticket(const char *name, const char *function)
 	PreventCommandIfParallelMode(function);
 
 	relid = find_sequence(name, RowExclusiveLock);
-	if (!OidIsValid(relid) && instaid_auto_create_tickets)
-	{
-		instaid_autocreate_ticket(name);
-		relid = find_sequence(name, RowExclusiveLock);
-	}
-	if (!OidIsValid(relid))
+	if (OidIsValid(relid))
+		return relid;
+	if (!instaid_auto_create_tickets)
 		no_ticket_error(name);
+
+	instaid_autocreate_ticket(name);
+	relid = find_sequence(name, RowExclusiveLock);
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("ticket \"%s\" could not be created on first use", name),
+				 errdetail("The background worker that was to create it ended."),
+				 errhint("The server's log may say why.")));
 	return relid;
 }
 

@@ -37,7 +37,7 @@ sub session
 {
 	my ($node) = @_;
 	my ($in, $out) = ('', '');
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
+	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
 		'<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(180));
 	return sub {
 		my ($sql) = @_;
@@ -162,9 +162,15 @@ my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '100m
 like($stderr, qr/lock timeout/, 'first use waits for who is creating the ticket');
 $holder->('ROLLBACK');
 is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('held')}), 2, '... and creates it if that one gives up');
-# not seen by the deadlock detector, but it ends
+# A worker that waits for its own caller is not seen by the deadlock detector,
+# but the wait has an end, or can be cancelled.
 $holder->(q{BEGIN; SELECT instaid.create_ticket('gone'); SELECT instaid.drop_ticket('gone'); SET lock_timeout = '100ms'});
 like($holder->(q{SELECT instaid.next_ticket('gone')}), qr/lock timeout.*\n.*creating ticket "gone" on first use/s, 'a transaction cannot lock itself out for ever');
+$holder->(q{ROLLBACK; BEGIN; SELECT instaid.create_ticket('left'); SELECT instaid.drop_ticket('left'); SET statement_timeout = '500ms'});
+like($holder->(q{SELECT instaid.next_ticket('left')}), qr/statement timeout/, '... and can be cancelled');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 3}), 0, '... which leaves no lock');
+$holder->('ROLLBACK');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}), 2, '... and the ticket to the next who comes');
 
 # What the worker says gets to the caller; also when it cannot even connect.
 $node->safe_psql('postgres', q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app});
