@@ -168,13 +168,11 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
-	int64		tick;
 
 	check_shard_id(shard_id);
 	check_epoch(epoch);
 
-	instaid_take_ticks(sequence, epoch, 1, &tick);
-	PG_RETURN_INT64(tick_to_id(tick, shard_id));
+	PG_RETURN_INT64(tick_to_id(instaid_take_tick(sequence, epoch), shard_id));
 }
 
 /*
