@@ -104,6 +104,9 @@ int			instaid_max_drift = 1000;
 
 static HTAB *sequences = NULL;
 
+/* WAL is known to be flushed up to here. */
+static XLogRecPtr flushed = InvalidXLogRecPtr;
+
 /* Counts the invalidations that may concern what we know of a sequence. */
 static uint64 generation = 1;
 
@@ -571,7 +574,7 @@ static inline XLogRecPtr
 store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 {
 	Page		page = BufferGetPage(seq->buffer);
-	int64		logged = data->last_value + data->log_cnt;
+	int64		logged;
 	bool		log_it;
 
 	/*
@@ -581,6 +584,7 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	 * the tick to a record from before its redo point.
 	 */
 	MarkBufferDirty(seq->buffer);
+	logged = data->last_value + data->log_cnt;
 
 	/*
 	 * A record is due when the last one is nearly used up, so that next_tick()
@@ -609,7 +613,7 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 }
 
 /* Sleep, ready to be interrupted. */
-static void
+static pg_noinline void
 wait_for_clock(long timeout)
 {
 	long		left = timeout;
@@ -639,7 +643,7 @@ wait_for_clock(long timeout)
  * Tell of a sequence that is further ahead of the clock than it should be,
  * once a minute; also at once when the clock was set back since.
  */
-static void
+static pg_noinline void
 warn_of_drift(ClockedSequence *seq, int64 drift)
 {
 	TimestampTz now = GetCurrentTimestamp();
@@ -716,7 +720,9 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	lsn = store_tick(seq, data, next + count - 1);
 	UnlockReleaseBuffer(seq->buffer);
 
-	seq->next = seq->end = next + count;
+	seq->end = next + count;
+	seq->epoch = epoch;
+	seq->reserved_at = epoch + now * 1000;
 
 	/*
 	 * The invariant.  What is not ahead of the clock cannot come again, since
@@ -724,10 +730,15 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	 * needs the record that takes it past.
 	 */
 	if (drift > 0)
-		XLogFlush(lsn);
+	{
+		seq->next = seq->end;	/* for as long as an error may get us out */
+		if (lsn > flushed)
+		{
+			XLogFlush(lsn);
+			flushed = lsn;
+		}
+	}
 	seq->next = next;
-	seq->epoch = epoch;
-	seq->reserved_at = epoch + now * 1000;
 
 	if (drift > instaid_max_drift)
 		warn_of_drift(seq, drift);
