@@ -85,8 +85,6 @@ echo "$setup" | server setup postgres
 	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'))"
 	echo "$cases" | awk -F ' *[|] *' 'NF {
 		for (i = 1; i <= 3; i++) {
-			statement = $7
-			gsub(/\*,/, ",", statement)
 			n = i < 3 ? $5 / 5 : $5 + $5 / 5
 			statement = $7
 			sub(/1, \*/, "1, " n, statement)
@@ -135,8 +133,14 @@ echo "$cases" | perl -we '
 	my @others = grep { !/^\Q$build\E [|]/ } <$e>;
 	if ($store)
 	{
-		print map { "expected: $_" } @others;
-		printf "expected: %s | %s | %.1f\n", $build, $_->[0], $net{ $_->[0] } for @cases;
+		push @others, map { sprintf "%s | %s | %.1f\n", $build, $_->[0], $net{ $_->[0] } } @cases;
+		# the versions in order, the comment first
+		my ($of_a, $of_b);
+		print map { "expected: $_" } sort {
+			($of_a) = $a =~ /^(\d+)/;
+			($of_b) = $b =~ /^(\d+)/;
+			($of_a // 0) <=> ($of_b // 0)
+		} @others;
 		exit;
 	}
 	seek $e, 0, 0;
