@@ -637,3 +637,323 @@ END
 $$;
 COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval, timestamptz) IS
 'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table';
+
+--
+-- Knowing before it breaks
+--
+
+-- An error: IDs repeat, name a wrong shard, or are refused, now.  A warning: they
+-- will, or something weakens what is guaranteed.
+--
+-- Reads catalogs, and the text of users' functions; runs nothing of theirs.  The
+-- patterns are made so that no text takes them long, nor makes them fail.
+CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text, OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH RECURSIVE shard AS MATERIALIZED (
+        SELECT s.*, n.oid AS schema
+        FROM instaid.shards AS s JOIN pg_namespace AS n ON n.nspname = s.schema_name),
+
+    -- What users wrote in SQL and PL/pgSQL.  A standard body has no text; it is
+    -- deparsed only if it calls nextval(), as that locks the tables in it.
+    routine AS MATERIALIZED (
+        SELECT p.oid, p.pronamespace AS schema, p.proname, p.pronargs, p.prorettype,
+               pg_get_function_arguments(p.oid) AS arguments,
+               CASE WHEN p.prosqlbody IS NULL THEN p.prosrc
+                    WHEN p.prosqlbody::text LIKE '%:funcid ' || 'nextval(regclass)'::regprocedure::oid::text || ' %'
+                    THEN pg_get_function_sqlbody(p.oid) END AS body,
+               p.prosqlbody IS NOT NULL AS is_parsed
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                                                       AND d.deptype = 'e')),
+
+    -- ... and in column defaults, if it is more than nextval().
+    source AS (
+        SELECT r.oid AS routine, NULL::oid AS default_oid, r.oid::regprocedure::text AS name, NULL::text AS column_default,
+               r.schema, r.proname, r.pronargs, r.prorettype, r.arguments, r.body, r.is_parsed
+        FROM routine AS r
+        WHERE r.body ILIKE '%nextval%' OR r.proname = 'next_id' AND r.body ILIKE '%instaid%'
+        UNION ALL
+        SELECT NULL, d.oid, format('%s.%I', c.oid::regclass, a.attname),
+               format('ALTER TABLE %s ALTER %I SET DEFAULT ', c.oid::regclass, a.attname),
+               c.relnamespace, NULL, NULL, NULL, '', pg_get_expr(d.adbin, d.adrelid), true
+        FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+        WHERE c.relpersistence <> 't' AND NOT c.relispartition
+          AND d.adbin::text LIKE '%{OPEXPR%:funcid ' || 'nextval(regclass)'::regprocedure::oid::text || ' %'),
+
+    -- Comments do not count; in "bare", strings do not, either.  What opens and
+    -- is not closed ends with the text, lest each place be tried to the end.
+    code AS MATERIALIZED (
+        SELECT s.*, t.text, regexp_replace(t.text, '''(?:[^'']|'''')*''?', '''''', 'g') AS bare
+        FROM source AS s
+             CROSS JOIN LATERAL (SELECT regexp_replace(s.body,
+                 '(''(?:[^'']|'''')*''?|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1 ', 'g')) AS t (text)),
+
+    -- nextval(), a clock, and a shift to the left, or what does the same
+    arithmetic AS MATERIALIZED (
+        SELECT c.*, (regexp_match(c.text, '\m(\d{12,13})\M'))[1] AS epoch_ms,
+               (regexp_match(c.text, '\m(\w{1,63})[''\s)]*(?:::\s*\w+)?[\s)]*<<\s*10\M'))[1] AS shard,
+               (regexp_match(c.text, '\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)', 'i'))[1] AS sequence_variable
+        FROM code AS c
+        WHERE c.text ~* '\mnextval\s*\('
+          AND c.text ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|transaction_timestamp|timeofday)\s*\(|(?:current_timestamp|localtimestamp)\M)'
+          AND c.text ~* '(?:<<|\^)\s*[(''\s]*\d|\mpow(?:er)?\s*\(\s*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
+
+    -- The shard ID: the number that is shifted by ten bits, or the one that the
+    -- variable there, or another that is named so, begins with.
+    copy AS MATERIALIZED (
+        SELECT a.*, n.nspname, COALESCE(
+                   (regexp_match(a.shard, '^\d{1,9}$'))[1],
+                   (regexp_match(a.text, '\m' || a.shard || '\M\s*(?:constant\s+)?(?:\w+\s*)?(?::=|=|\mdefault\M)\s*\(?\s*(\d{1,9})\M', 'i'))[1],
+                   (regexp_match(a.text, '\m\w{0,50}shard\w{0,50}\M\s*(?:constant\s+)?(?:\w+\s*)?(?::=|=|\mdefault\M)\s*\(?\s*(\d{1,9})\M', 'i'))[1]
+               )::integer AS shard_id
+        FROM arithmetic AS a JOIN pg_namespace AS n ON n.oid = a.schema),
+
+    -- Its sequences: those that it has parsed, and whatever string names one.
+    copy_sequence AS MATERIALIZED (
+        SELECT COALESCE(c.routine, c.default_oid) AS copy, d.refobjid AS sequence
+        FROM copy AS c JOIN pg_depend AS d ON d.objid = COALESCE(c.routine, c.default_oid)
+             JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+        WHERE d.classid IN ('pg_proc'::regclass, 'pg_attrdef'::regclass) AND d.refclassid = 'pg_class'::regclass
+        UNION
+        SELECT COALESCE(c.routine, c.default_oid), s.oid
+        FROM copy AS c
+             CROSS JOIN LATERAL regexp_matches(c.text, '''((?:[^'']|'''')*)''', 'g') AS m (string)
+             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)
+             CROSS JOIN LATERAL (SELECT CASE WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END) AS k (name)
+             JOIN pg_class AS s ON s.relkind = 'S' AND s.relpersistence <> 't'
+             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        WHERE k.name IN (format('%I.%I', n.nspname, s.relname), n.nspname || '.' || s.relname)
+           OR replace(k.name, '"', '') = n.nspname || '.' || s.relname
+           OR n.oid = c.schema AND (k.name = quote_ident(s.relname) OR replace(k.name, '"', '') = s.relname)),
+
+    home AS MATERIALIZED (
+        SELECT p.pronamespace AS schema FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
+
+    -- A copy becomes a shard where it is, by adopt_shard(), if it is one's next_id().
+    copy_cure AS MATERIALIZED (
+        SELECT c.*, q.sequence,
+               CASE WHEN c.default_oid IS NOT NULL AND EXISTS (SELECT FROM shard AS s WHERE s.schema = c.schema)
+                    THEN format('%s%I.next_id();', c.column_default, c.nspname)
+                    WHEN c.default_oid IS NOT NULL OR c.pronargs > 0 OR c.prorettype <> 'bigint'::regtype
+                    THEN 'Let columns default to the next_id() of a shard instead; instaid.create_shard() makes one.'
+                    WHEN c.proname <> 'next_id' AND c.schema IN (SELECT h.schema FROM home AS h)
+                    THEN format('Let columns default to %I.next_id() instead.', c.nspname)
+                    WHEN c.shard_id BETWEEN 0 AND 8191
+                    THEN CASE WHEN c.proname <> 'next_id' THEN format('ALTER FUNCTION %s RENAME TO next_id; ', c.name) ELSE '' END
+                         || format('SELECT instaid.adopt_shard(%L, %s%s%s);', c.nspname, c.shard_id,
+                                   CASE WHEN c.epoch_ms <> '1314220021721' THEN format(', to_timestamp(%s / 1000.0)', c.epoch_ms) END,
+                                   ', sequence => ' || quote_literal(NULLIF(q.sequence::regclass::text,
+                                                                            quote_ident(c.nspname) || '.table_id_seq')))
+                    ELSE format('Find out which shard ID from 0 to 8191 the schema is to have, and pass it to instaid.adopt_shard(%L, shard_id).', c.nspname)
+               END AS cure
+        FROM copy AS c
+             LEFT JOIN LATERAL (SELECT min(s.sequence) AS sequence FROM copy_sequence AS s
+                                WHERE s.copy = COALESCE(c.routine, c.default_oid)) AS q ON true),
+
+    -- A next_id() that instaid.shards cannot read
+    hidden AS MATERIALIZED (
+        SELECT r.oid, r.schema FROM routine AS r
+        WHERE r.proname = 'next_id' AND r.pronargs = 0 AND r.schema NOT IN (SELECT s.schema FROM shard AS s)
+          AND (EXISTS (SELECT FROM code AS c WHERE c.routine = r.oid AND c.text ~* '\minstaid\M"?\s*\.\s*"?next_id\M')
+               OR EXISTS (SELECT FROM pg_depend AS d
+                          WHERE d.classid = 'pg_proc'::regclass AND d.objid = r.oid AND d.refclassid = d.classid
+                            AND d.refobjid = 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure))),
+
+    -- Columns whose default makes IDs, and who makes them: null for instaid.next_id() itself
+    id_function (oid, schema, is_copy) AS (
+        SELECT p.oid, p.pronamespace, false FROM pg_proc AS p JOIN shard AS s ON s.schema = p.pronamespace
+        WHERE p.proname = 'next_id'
+        UNION
+        SELECT h.oid, h.schema, false FROM hidden AS h
+        UNION
+        SELECT 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false
+        UNION
+        SELECT c.routine, c.schema, true FROM copy AS c WHERE c.routine IS NOT NULL),
+    id_column AS MATERIALIZED (
+        SELECT a.attrelid, a.attnum, a.attname, a.atttypid, c.relnamespace, c.relkind, c.relispartition,
+               d.oid AS default_oid, i.schema AS minted_in, i.is_copy
+        FROM (SELECT d.objid AS oid, f.schema, f.is_copy
+              FROM id_function AS f JOIN pg_depend AS d ON d.refobjid = f.oid
+              WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass
+              UNION
+              SELECT c.default_oid, NULL, true FROM copy AS c WHERE c.default_oid IS NOT NULL) AS i
+             JOIN pg_attrdef AS d ON d.oid = i.oid
+             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+             JOIN pg_class AS c ON c.oid = d.adrelid
+        WHERE c.relpersistence <> 't'),
+    default_sequence AS MATERIALIZED (
+        SELECT i.default_oid, i.minted_in, i.is_copy, s.oid AS sequence, s.relnamespace
+        FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.default_oid
+             JOIN pg_class AS s ON s.oid = d.refobjid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+          AND s.relkind = 'S' AND s.relpersistence <> 't'),
+
+    -- ... and those that refer to such a column, or to one that refers to it
+    holder (relid, attnum) AS (
+        SELECT i.attrelid, i.attnum FROM id_column AS i
+        UNION
+        SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
+        UNION
+        SELECT f.conrelid, k.attnum
+        FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
+             CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
+        WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
+
+    -- The sequences that instaid.next_id() moves, and where they stand: null if
+    -- the role may not see it.  A value past the last tick is no ID's.
+    used (sequence, shard_id, epoch) AS (
+        SELECT s.sequence::oid, s.shard_id, s.epoch FROM shard AS s
+        UNION
+        SELECT d.sequence, s.shard_id, s.epoch
+        FROM default_sequence AS d LEFT JOIN shard AS s ON s.schema = d.minted_in
+        WHERE NOT d.is_copy),
+    clocked AS MATERIALIZED (
+        SELECT u.sequence::regclass::text AS name, c.relpersistence, q.seqtypid, q.seqincrement, q.seqcycle, q.seqmax,
+               1125899906842623 AS last_tick, r.is_readable, t.tick,
+               instaid.extract_timestamp(i.last_id, u.epoch) - clock_timestamp() AS drift
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL (SELECT has_sequence_privilege(c.oid, 'USAGE, SELECT')
+                                        AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery())) AS r (is_readable)
+             CROSS JOIN LATERAL (SELECT instaid.last_id(c.oid, 0)) AS i (last_id)
+             CROSS JOIN LATERAL (SELECT CASE WHEN i.last_id IS NOT NULL THEN i.last_id >> 23 << 10 | i.last_id & 1023
+                                             WHEN r.is_readable THEN pg_sequence_last_value(c.oid) END) AS t (tick)),
+
+    finding (severity, object, problem, cure) AS (
+        -- It takes nextval and the time in two steps, so that two sessions can pair
+        -- the same of both; and it repeats IDs when the clock is set back.
+        SELECT 'error', c.name, 'copy of the published function: its IDs repeat', c.cure
+        FROM copy_cure AS c
+        UNION ALL
+        -- from a page that doubled the percent sign: every call fails
+        SELECT 'error', c.name, 'has the operator %%, which does not exist', c.cure
+        FROM copy_cure AS c WHERE c.bare ~ '%%'
+        UNION ALL
+        -- A clock that stands still: the 1,025th ID of a transaction is the first again.
+        SELECT 'error', c.name, 'reads a clock that stands still in a statement: its 1,025th ID is the first again', c.cure
+        FROM copy_cure AS c
+        WHERE c.bare ~* '\m(?:(?:now|statement_timestamp|transaction_timestamp)\s*\(|(?:current_timestamp|localtimestamp)\M)'
+          AND c.bare !~* '\m(?:clock_timestamp|timeofday)\s*\('
+        UNION ALL
+        -- A name in text is looked up at each call: after a rename it is not found,
+        -- or search_path finds another.  Only what is parsed once holds a regclass.
+        SELECT 'warning', c.name, 'names its sequence in text, not as a regclass: it fails after a rename', c.cure
+        FROM copy_cure AS c
+        WHERE CASE WHEN c.is_parsed THEN c.text LIKE '%nextval((%'       -- is cast when it runs
+                   ELSE c.text ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident)\s*\(|[^;'')]*(?:\|\||::\s*text))'
+                        OR c.text || ';' || c.arguments
+                           ~* ('\m' || c.sequence_variable || '\s+(?:constant\s+)?(?:text|varchar|character\s+varying|name)\M') END
+        UNION ALL
+        -- A session takes values beforehand, and uses them in a later millisecond.
+        SELECT 'error', c.name, format('its sequence %s has CACHE %s: its IDs repeat at any rate', q.sequence::regclass, s.seqcache),
+               format('ALTER SEQUENCE %s CACHE 1;', q.sequence::regclass)
+        FROM copy AS c JOIN copy_sequence AS q ON q.copy = COALESCE(c.routine, c.default_oid)
+             JOIN pg_sequence AS s ON s.seqrelid = q.sequence
+        WHERE s.seqcache > 1
+        UNION ALL
+        -- 13 bits: more run over into the time.
+        SELECT 'error', c.name, format('shard ID %s is above 8191: its IDs name another shard, and another time', c.shard_id), c.cure
+        FROM copy_cure AS c WHERE c.shard_id > 8191
+        UNION ALL
+        -- Pasted with its shard ID: two sequences give the same values.
+        SELECT 'error', c.name, format('shard ID %s is also that of %s', c.shard_id, o.name),
+               'Give one of them another shard ID; instaid.shards lists those that are taken.'
+        FROM copy_cure AS c
+             JOIN (SELECT p.name, p.shard_id, p.schema, p.sequence FROM copy_cure AS p
+                   UNION ALL
+                   SELECT format('%I.next_id()', s.schema_name), s.shard_id, s.schema, s.sequence::oid FROM shard AS s) AS o
+             ON o.shard_id = c.shard_id AND o.name <> c.name
+        WHERE (o.schema, o.sequence) IS DISTINCT FROM (c.schema, c.sequence)
+        UNION ALL
+        -- What is not seen is not frozen, watched, or kept from being taken twice.
+        SELECT 'warning', h.oid::regprocedure::text, 'calls instaid.next_id() in a way that instaid.shards does not see',
+               'Replace its body by RETURN instaid.next_id(sequence, shard_id), LANGUAGE sql, with constants.'
+        FROM hidden AS h
+        UNION ALL
+        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+        SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
+               format('its IDs are those of schema %I', n.nspname),
+               format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname, m.nspname)
+        FROM id_column AS i
+             JOIN (SELECT d.default_oid, d.minted_in AS schema FROM id_column AS d
+                   UNION
+                   SELECT d.default_oid, d.relnamespace FROM default_sequence AS d) AS o USING (default_oid)
+             JOIN pg_namespace AS n ON n.oid = o.schema
+             JOIN pg_namespace AS m ON m.oid = i.relnamespace
+        WHERE o.schema <> i.relnamespace AND NOT i.relispartition AND i.relnamespace IN (SELECT h.schema FROM home AS h)
+          AND (o.schema IN (SELECT h.schema FROM home AS h) OR o.schema IN (SELECT c.schema FROM copy AS c))
+        UNION ALL
+        -- An ID does not fit into it: "integer out of range".
+        SELECT 'error', format('%s.%I', a.attrelid::regclass, a.attname),
+               format('type %s %s', format_type(a.atttypid, NULL),
+                      CASE WHEN i.attrelid IS NULL THEN 'cannot hold the IDs that it refers to' ELSE 'cannot hold its IDs' END),
+               format('ALTER %s %s ALTER %I TYPE bigint;', CASE c.relkind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END,
+                      a.attrelid::regclass, a.attname)
+        FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
+             JOIN pg_type AS t ON t.oid = a.atttypid
+             JOIN pg_class AS c ON c.oid = a.attrelid
+             LEFT JOIN id_column AS i ON i.attrelid = a.attrelid AND i.attnum = a.attnum
+        WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype)
+          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND i.relispartition IS NOT TRUE
+        UNION ALL
+        -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
+        SELECT 'warning', format('%s.%I', i.attrelid::regclass, i.attname), 'no unique index on the ID alone',
+               CASE WHEN p.partrelid IS NOT NULL AND (p.partnatts <> 1 OR p.partattrs[0] <> i.attnum)
+                    THEN 'Partition the table by its ID: a unique index must have all columns of the partition key.'
+                    ELSE format('CREATE UNIQUE INDEX ON %s (%I);', i.attrelid::regclass, i.attname) END
+        FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.attrelid
+        WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition
+          AND NOT EXISTS (SELECT FROM pg_index AS x
+                          WHERE x.indrelid = i.attrelid AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1
+                            AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+        UNION ALL
+        -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+        SELECT 'error', quote_ident(s.schema_name), format('shard ID %s is also that of schema %I', s.shard_id, o.schema_name),
+               'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use a shard with another ID.'
+        FROM shard AS s JOIN shard AS o ON o.shard_id = s.shard_id AND o.schema <> s.schema
+        UNION ALL
+        -- as next_id() itself checks; a frozen one has its MAXVALUE on purpose
+        SELECT 'error', q.name, w.complaint,
+               format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE;', q.name)
+        FROM clocked AS q
+             CROSS JOIN LATERAL (SELECT CASE
+                 WHEN q.seqtypid <> 'bigint'::regtype
+                 THEN format('cannot serve: its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
+                 WHEN q.seqincrement <> 1 THEN format('cannot serve: its INCREMENT is %s; it must be 1', q.seqincrement)
+                 WHEN q.seqcycle THEN 'cannot serve: it is defined with CYCLE'
+                 WHEN q.seqmax < q.last_tick AND q.is_readable AND q.tick IS DISTINCT FROM q.seqmax
+                 THEN format('cannot serve: its MAXVALUE is %s; it must be at least %s', q.seqmax, q.last_tick) END) AS w (complaint)
+        WHERE w.complaint IS NOT NULL
+        UNION ALL
+        -- setval() or advance_past() took it too far, or its time is over
+        SELECT 'error', q.name, 'has reached the last tick of the ID format', format('ALTER SEQUENCE %s RESTART;', q.name)
+        FROM clocked AS q WHERE q.tick >= q.last_tick AND q.seqmax >= q.last_tick
+        UNION ALL
+        -- After a crash it starts from the clock: IDs that were ahead of it come again.
+        SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash', format('ALTER SEQUENCE %s SET LOGGED;', q.name)
+        FROM clocked AS q WHERE q.relpersistence = 'u'
+        UNION ALL
+        -- next_id() fails then; tables need years to move
+        SELECT CASE WHEN s.expires_at <= clock_timestamp() THEN 'error' ELSE 'warning' END, quote_ident(s.schema_name),
+               format(CASE WHEN s.expires_at <= clock_timestamp() THEN 'its IDs ended at %s' ELSE 'its IDs end at %s, in under five years' END,
+                      s.expires_at),
+               'Let its tables use another shard, with a later epoch: instaid.create_shard(schema_name, shard_id, epoch).'
+        FROM shard AS s WHERE s.expires_at < clock_timestamp() + interval '5 years'
+        UNION ALL
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.
+        SELECT 'warning', q.name, format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.max_drift),
+               'Set the server''s clock right; if it was wrong by much, see docs/operations.md, else wait.'
+        FROM clocked AS q
+             CROSS JOIN LATERAL (SELECT g.setting::integer * interval '1 ms' AS max_drift
+                                 FROM pg_settings AS g WHERE g.name = 'instaid.max_drift') AS d
+        WHERE q.drift > d.max_drift + interval '64 ms')
+    SELECT f.severity, f.object, f.problem, f.cure
+    FROM (SELECT DISTINCT * FROM finding) AS f
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+END;
+COMMENT ON FUNCTION instaid.audit() IS
+'what repeats, refuses or endangers the IDs of this database: a row a finding, none if all is well';
