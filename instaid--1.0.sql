@@ -700,8 +700,8 @@ BEGIN ATOMIC
                (regexp_match(c.text, '\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)', 'i'))[1] AS sequence_variable
         FROM code AS c
         WHERE c.text ~* '\mnextval\s*\('
-          AND c.text ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|transaction_timestamp|timeofday)\s*\(|(?:current_timestamp|localtimestamp)\M)'
-          AND c.text ~* '(?:<<|\^)\s*[(''\s]*\d|\mpow(?:er)?\s*\(\s*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
+          AND c.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|transaction_timestamp|timeofday)\s*\(|(?:current_timestamp|localtimestamp)\M)'
+          AND c.bare ~* '(?:<<|\^)\s*[(''\s]*\d|\mpow(?:er)?\s*\(\s*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
 
     -- The shard ID: the number that is shifted by ten bits, or the one that the
     -- variable there, or another that is named so, begins with.
@@ -820,7 +820,7 @@ BEGIN ATOMIC
              CROSS JOIN LATERAL (SELECT has_sequence_privilege(c.oid, 'USAGE, SELECT')
                                         AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery())) AS r (is_readable)
              CROSS JOIN LATERAL (SELECT instaid.last_id(c.oid, 0)) AS i (last_id)
-             CROSS JOIN LATERAL (SELECT CASE WHEN i.last_id IS NOT NULL THEN i.last_id >> 23 << 10 | i.last_id & 1023
+             CROSS JOIN LATERAL (SELECT CASE WHEN i.last_id IS NOT NULL THEN (i.last_id >> 23 << 10) | (i.last_id & 1023)
                                              WHEN r.is_readable THEN pg_sequence_last_value(c.oid) END) AS t (tick)),
 
     finding (severity, object, problem, cure) AS (
