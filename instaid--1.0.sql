@@ -713,23 +713,34 @@ BEGIN ATOMIC
                )::integer AS shard_id
         FROM arithmetic AS a JOIN pg_namespace AS n ON n.oid = a.schema),
 
+    -- What a sequence may be called: in its own schema, without it.
+    sequence_name AS MATERIALIZED (
+        SELECT s.oid, v.name, v.schema
+        FROM pg_class AS s JOIN pg_namespace AS n ON n.oid = s.relnamespace
+             CROSS JOIN LATERAL (VALUES (n.nspname || '.' || s.relname, NULL::oid),
+                                        (format('%I.%I', n.nspname, s.relname), NULL),
+                                        (s.relname::text, n.oid), (quote_ident(s.relname), n.oid)) AS v (name, schema)
+        WHERE s.relkind = 'S' AND s.relpersistence <> 't'),
+
+    -- The strings of a copy, as names: folded to lower case if nothing is quoted
+    copy_string AS MATERIALIZED (
+        SELECT DISTINCT COALESCE(c.routine, c.default_oid) AS copy, c.schema, v.name
+        FROM copy AS c
+             CROSS JOIN LATERAL regexp_matches(c.text, '''((?:[^'']|'''')*)''', 'g') AS m (string)
+             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)
+             CROSS JOIN LATERAL (SELECT CASE WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END) AS k (name)
+             CROSS JOIN LATERAL (VALUES (k.name), (replace(k.name, '"', ''))) AS v (name)),
+
     -- Its sequences: those that it has parsed, and whatever string names one.
     copy_sequence AS MATERIALIZED (
         SELECT COALESCE(c.routine, c.default_oid) AS copy, d.refobjid AS sequence
         FROM copy AS c JOIN pg_depend AS d ON d.objid = COALESCE(c.routine, c.default_oid)
              JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
-        WHERE d.classid IN ('pg_proc'::regclass, 'pg_attrdef'::regclass) AND d.refclassid = 'pg_class'::regclass
+        WHERE d.classid = CASE WHEN c.routine IS NOT NULL THEN 'pg_proc'::regclass ELSE 'pg_attrdef'::regclass END
+          AND d.refclassid = 'pg_class'::regclass
         UNION
-        SELECT COALESCE(c.routine, c.default_oid), s.oid
-        FROM copy AS c
-             CROSS JOIN LATERAL regexp_matches(c.text, '''((?:[^'']|'''')*)''', 'g') AS m (string)
-             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)
-             CROSS JOIN LATERAL (SELECT CASE WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END) AS k (name)
-             JOIN pg_class AS s ON s.relkind = 'S' AND s.relpersistence <> 't'
-             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        WHERE k.name IN (format('%I.%I', n.nspname, s.relname), n.nspname || '.' || s.relname)
-           OR replace(k.name, '"', '') = n.nspname || '.' || s.relname
-           OR n.oid = c.schema AND (k.name = quote_ident(s.relname) OR replace(k.name, '"', '') = s.relname)),
+        SELECT c.copy, s.oid FROM copy_string AS c JOIN sequence_name AS s ON s.name = c.name
+        WHERE s.schema IS NULL OR s.schema = c.schema),
 
     home AS MATERIALIZED (
         SELECT p.pronamespace AS schema FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
@@ -787,7 +798,8 @@ BEGIN ATOMIC
              JOIN pg_class AS c ON c.oid = d.adrelid
         WHERE c.relpersistence <> 't'),
     default_sequence AS MATERIALIZED (
-        SELECT i.default_oid, i.minted_in, i.is_copy, s.oid AS sequence, s.relnamespace
+        SELECT i.attrelid, i.attname, i.relnamespace, i.relispartition, i.minted_in, i.is_copy,
+               s.oid AS sequence, s.relnamespace AS sequence_schema
         FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.default_oid
              JOIN pg_class AS s ON s.oid = d.refobjid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -878,14 +890,13 @@ BEGIN ATOMIC
         SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
                format('its IDs are those of schema %I', n.nspname),
                format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname, m.nspname)
-        FROM id_column AS i
-             JOIN (SELECT d.default_oid, d.minted_in AS schema FROM id_column AS d
-                   UNION
-                   SELECT d.default_oid, d.relnamespace FROM default_sequence AS d) AS o USING (default_oid)
-             JOIN pg_namespace AS n ON n.oid = o.schema
+        FROM (SELECT c.attrelid, c.attname, c.relnamespace, c.relispartition, c.minted_in AS schema FROM id_column AS c
+              UNION
+              SELECT d.attrelid, d.attname, d.relnamespace, d.relispartition, d.sequence_schema FROM default_sequence AS d) AS i
+             JOIN pg_namespace AS n ON n.oid = i.schema
              JOIN pg_namespace AS m ON m.oid = i.relnamespace
-        WHERE o.schema <> i.relnamespace AND NOT i.relispartition AND i.relnamespace IN (SELECT h.schema FROM home AS h)
-          AND (o.schema IN (SELECT h.schema FROM home AS h) OR o.schema IN (SELECT c.schema FROM copy AS c))
+        WHERE i.schema <> i.relnamespace AND NOT i.relispartition AND i.relnamespace IN (SELECT h.schema FROM home AS h)
+          AND (i.schema IN (SELECT h.schema FROM home AS h) OR i.schema IN (SELECT c.schema FROM copy AS c))
         UNION ALL
         -- An ID does not fit into it: "integer out of range".
         SELECT 'error', format('%s.%I', a.attrelid::regclass, a.attname),
