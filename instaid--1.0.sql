@@ -670,7 +670,8 @@ BEGIN ATOMIC
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                                                        AND d.deptype = 'e')),
 
-    -- ... and in column defaults, if it is more than nextval().
+    -- ... and in column defaults, if it is more than nextval().  There are no columns
+    -- in it, so it is deparsed without its table, which would be locked.
     source AS (
         SELECT r.oid AS routine, NULL::oid AS default_oid, r.oid::regprocedure::text AS name, NULL::text AS column_default,
                r.schema, r.proname, r.pronargs, r.prorettype, r.arguments, r.body, r.is_parsed
@@ -679,7 +680,7 @@ BEGIN ATOMIC
         UNION ALL
         SELECT NULL, d.oid, format('%s.%I', c.oid::regclass, a.attname),
                format('ALTER TABLE %s ALTER %I SET DEFAULT ', c.oid::regclass, a.attname),
-               c.relnamespace, NULL, NULL, NULL, '', pg_get_expr(d.adbin, d.adrelid), true
+               c.relnamespace, NULL, NULL, NULL, '', pg_get_expr(d.adbin, 0), true
         FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
              JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
         WHERE c.relpersistence <> 't' AND NOT c.relispartition
@@ -817,7 +818,9 @@ BEGIN ATOMIC
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
 
     -- The sequences that instaid.next_id() moves, and where they stand: null if
-    -- the role may not see it.  A value past the last tick is no ID's.
+    -- the role may not see it.  A value past the last tick is no ID's: core knows
+    -- it, but fails if the sequence is just being dropped.  last_id() has waited
+    -- for that, and whether the sequence is there is seen right after it.
     used (sequence, shard_id, epoch) AS (
         SELECT s.sequence::oid, s.shard_id, s.epoch FROM shard AS s
         UNION
@@ -832,8 +835,10 @@ BEGIN ATOMIC
              CROSS JOIN LATERAL (SELECT has_sequence_privilege(c.oid, 'USAGE, SELECT')
                                         AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery())) AS r (is_readable)
              CROSS JOIN LATERAL (SELECT instaid.last_id(c.oid, 0)) AS i (last_id)
-             CROSS JOIN LATERAL (SELECT CASE WHEN i.last_id IS NOT NULL THEN (i.last_id >> 23 << 10) | (i.last_id & 1023)
-                                             WHEN r.is_readable THEN pg_sequence_last_value(c.oid) END) AS t (tick)),
+             CROSS JOIN LATERAL (SELECT COALESCE((i.last_id >> 23 << 10) | (i.last_id & 1023),
+                                                 CASE WHEN r.is_readable AND instaid.last_id(c.oid, 0) IS NULL
+                                                           AND has_sequence_privilege(c.oid, 'USAGE, SELECT')
+                                                      THEN pg_sequence_last_value(c.oid) END)) AS t (tick)),
 
     finding (severity, object, problem, cure) AS (
         -- It takes nextval and the time in two steps, so that two sessions can pair
