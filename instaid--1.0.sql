@@ -270,25 +270,23 @@ COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clo
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped it';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'end of the shard: its IDs would be negative from here on';
 
-CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
-                                     epoch timestamptz DEFAULT instaid.default_epoch(),
-                                     sequence_name name DEFAULT 'table_id_seq') RETURNS void
+-- Refuses what cannot be a shard, and keeps others from making one until we commit.
+CREATE FUNCTION instaid.check_new_shard(schema_name name, shard_id integer, epoch timestamptz, sequence text,
+                                        adopted regprocedure DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
 AS $$
 DECLARE
-    sequence text;
-    arguments text;
     expires_at timestamptz;
     other record;
 BEGIN
-    IF schema_name IS NULL OR shard_id IS NULL OR epoch IS NULL OR sequence_name IS NULL THEN
+    IF schema_name IS NULL OR shard_id IS NULL OR epoch IS NULL OR sequence IS NULL THEN
         RAISE null_value_not_allowed USING
-            MESSAGE = 'create_shard() does not take a null',
-            DETAIL = format('schema_name is %L, shard_id is %L, epoch is %L, sequence_name is %L.',
-                            schema_name, shard_id, epoch, sequence_name);
+            MESSAGE = 'a shard cannot be made of a null',
+            DETAIL = format('The schema is %L, the shard ID is %L, the epoch is %L, the sequence is %L.',
+                            schema_name, shard_id, epoch, sequence);
     END IF;
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
         RAISE numeric_value_out_of_range USING
@@ -310,7 +308,7 @@ BEGIN
                                   'instaid.shards'::regclass::oid::integer);
 
     SELECT s.* INTO other FROM instaid.list_shards() AS s
-        WHERE s.schema_name = create_shard.schema_name;
+        WHERE s.schema_name = check_new_shard.schema_name;
     IF FOUND THEN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function next_id()', schema_name),
@@ -318,7 +316,7 @@ BEGIN
             HINT = 'A schema is one shard: choose another schema.';
     END IF;
     SELECT s.* INTO other FROM instaid.list_shards() AS s
-        WHERE s.shard_id = create_shard.shard_id;
+        WHERE s.shard_id = check_new_shard.shard_id;
     IF FOUND THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, other.schema_name),
@@ -328,22 +326,20 @@ BEGIN
                     FROM generate_series(0, 8191) AS n
                     WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
     END IF;
-    SELECT p.oid::regprocedure AS routine, p.proname INTO other
+    SELECT p.oid::regprocedure AS routine, p.proname, p.pronargs INTO other
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE n.nspname = schema_name AND p.proname IN ('next_id', 'next_ids')
+          AND p.oid IS DISTINCT FROM adopted::oid
         ORDER BY p.proname, p.pronargs LIMIT 1;
     IF FOUND THEN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
             DETAIL = format('It is %s.', other.routine),
-            HINT = format('Rename it first: ALTER ROUTINE %s RENAME TO old_%s; '
-                          'column defaults that use it go on using it.', other.routine, other.proname);
-    END IF;
-    sequence := format('%I.%I', schema_name, sequence_name);
-    IF to_regclass(sequence) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('relation %s already exists', sequence),
-            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+            HINT = CASE WHEN other.proname = 'next_id' AND other.pronargs = 0
+                        THEN format('To take it over: SELECT instaid.adopt_shard(%L, %s); to keep it, rename it', schema_name, shard_id)
+                        ELSE 'Rename it' END
+                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults that use it go on using it.',
+                             other.routine, other.proname);
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -353,28 +349,39 @@ BEGIN
     END IF;
     SELECT count(*) AS shards, min(s.schema_name::text) AS schema_name INTO other
         FROM instaid.list_shards() AS s
-        WHERE COALESCE(s.epoch, instaid.default_epoch()) <> create_shard.epoch;
+        WHERE COALESCE(s.epoch, instaid.default_epoch()) <> check_new_shard.epoch;
     IF other.shards > 0 THEN
         RAISE NOTICE USING
             MESSAGE = format('epoch %s differs from that of other shards', epoch),
             DETAIL = format('Shards with another epoch: %s, such as schema %I. Their IDs and this shard''s do not sort by time together.',
                             other.shards, other.schema_name);
     END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.check_new_shard(name, integer, timestamptz, text, regprocedure) IS
+'what create_shard() and adopt_shard() check';
 
-    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
-        EXECUTE format('CREATE SCHEMA %I', schema_name);
-    END IF;
-    EXECUTE format('CREATE SEQUENCE %s', sequence);
-    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
-                   format('ticks of shard %s: ms since %s << 10 | sequence', shard_id, epoch));
+CREATE FUNCTION instaid.define_shard(schema_name name, shard_id integer, epoch timestamptz, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+AS $$
+DECLARE
+    arguments text := format('%s, %L::timestamptz', shard_id, epoch);
+    out_argument text;
+    rights text;
+BEGIN
+    -- A next_id() that is replaced keeps the name of its result, and whose rights it has.
+    SELECT pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END INTO out_argument, rights
+        FROM pg_proc AS p WHERE p.oid = to_regprocedure(format('%I.next_id()', schema_name));
 
     -- Standard bodies: they are inlined, follow what they name through a
     -- rename, do not depend on search_path, and are dumped with the schema.
-    arguments := format('%s, %L::timestamptz', shard_id, epoch);
-    EXECUTE format('CREATE FUNCTION %I.next_id() RETURNS bigint'
-                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE'
+    EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
+                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE %s'
                    ' RETURN instaid.next_id(%L::regclass, %s)',
-                   schema_name, sequence, arguments);
+                   schema_name, out_argument, rights, sequence, arguments);
     EXECUTE format('CREATE FUNCTION %I.next_id(sequence regclass) RETURNS bigint'
                    ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE'
                    ' RETURN instaid.next_id(sequence, %s)',
@@ -389,6 +396,34 @@ BEGIN
                    format('the next ID of shard %s by a sequence of a table''s own, unique in that table only', shard_id));
     EXECUTE format('COMMENT ON FUNCTION %I.next_ids(integer) IS %L', schema_name,
                    format('the next 1 to 1000000 IDs of shard %s, in increasing order', shard_id));
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
+                   format('ticks of shard %s: ms since %s << 10 | sequence', shard_id, epoch));
+END
+$$;
+COMMENT ON FUNCTION instaid.define_shard(name, integer, timestamptz, regclass) IS
+'create the functions of a shard, for create_shard() and adopt_shard()';
+
+CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
+                                     epoch timestamptz DEFAULT instaid.default_epoch(),
+                                     sequence_name name DEFAULT 'table_id_seq') RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+BEGIN
+    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+    END IF;
+
+    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE format('CREATE SEQUENCE %s', sequence);
+    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence::regclass);
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(name, integer, timestamptz, name) IS
@@ -475,6 +510,289 @@ END
 $$;
 COMMENT ON FUNCTION instaid.thaw_shard(name) IS
 'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences';
+
+--
+-- Adopting what exists
+--
+
+CREATE FUNCTION instaid.adopt_shard(schema_name name, shard_id integer,
+                                    epoch timestamptz DEFAULT instaid.default_epoch(),
+                                    sequence regclass DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+AS $$
+DECLARE
+    adopted CONSTANT regprocedure := to_regprocedure(quote_ident(schema_name) || '.next_id()');
+    sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
+    owner regrole;
+    tables text;
+    queries text;
+    youngest bigint;
+    place text;
+BEGIN
+    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence_text, adopted);
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = 'adopt_shard() must run in a READ COMMITTED transaction',
+            DETAIL = 'Else it would not see the IDs of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+    SELECT p.proowner INTO owner FROM pg_proc AS p
+        WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no function next_id() that gives a bigint', schema_name),
+            HINT = 'If its IDs are made by a function of another name: ALTER FUNCTION ... RENAME TO next_id; column defaults'
+                   ' go on using it. If they are not made by a function, use create_shard() and adopt_column().';
+    END IF;
+    sequence := to_regclass(sequence_text);
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
+        RAISE EXCEPTION USING
+            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table' ELSE 'wrong_object_type' END,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.' ELSE 'It is not a sequence, or it is temporary.' END,
+            HINT = 'Pass the sequence that next_id() uses.';
+    END IF;
+
+    -- Whoever inserts with the old function as a default is waited for, and who
+    -- comes later sees the new one.  A call that waits for the sequence ends as
+    -- it began, in the old one: so IDs go on a second ahead of the clock.
+    SELECT string_agg(DISTINCT c.oid::regclass::text, ', '),
+           string_agg(format('SELECT max(%I)::bigint AS id, %L AS place FROM %s', t.attname,
+                             format('%s.%I', c.oid::regclass, t.attname), c.oid::regclass), ' UNION ALL ')
+               FILTER (WHERE t.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype))
+        INTO tables, queries
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't';
+    IF tables IS NOT NULL THEN
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', tables);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence);
+
+    IF queries IS NOT NULL THEN
+        EXECUTE format('SELECT id, place FROM (%s) AS i ORDER BY id DESC NULLS LAST LIMIT 1', queries) INTO youngest, place;
+    END IF;
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The youngest is %s in %s: with epoch %s it is of %s. The clock reads %s.',
+                            youngest, place, epoch, instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'Pass the epoch that next_id() subtracts. If next_id() did not make that ID, give the row another one.';
+    END IF;
+    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
+
+    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence);
+    IF owner <> current_user::regrole THEN
+        EXECUTE format('ALTER FUNCTION %I.next_id(regclass) OWNER TO %s', schema_name, owner);
+        EXECUTE format('ALTER FUNCTION %I.next_ids(integer) OWNER TO %s', schema_name, owner);
+    END IF;
+
+    IF instaid.extract_shard_id(youngest) <> shard_id THEN
+        RAISE WARNING USING
+            MESSAGE = format('the youngest ID of schema %I names shard %s', schema_name, instaid.extract_shard_id(youngest)),
+            DETAIL = format('It is %s in %s. IDs name shard %s from now on.', youngest, place, shard_id),
+            HINT = 'If that is not meant, roll back, and pass the shard ID that next_id() had.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+            DETAIL = format('That is the youngest, in %s. With epoch %s it is of %s.',
+                            place, epoch, instaid.extract_timestamp(youngest, epoch)),
+            HINT = 'If that time is wrong, roll back, and pass the epoch that next_id() had.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_shard(name, integer, timestamptz, regclass) IS
+'make a schema a shard that has the published function as next_id(): replace the function, widen the sequence (table_id_seq by default), and go on above the IDs of all columns that default to it; needs to own the function, the sequence and the tables';
+
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name name, dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+AS $$
+DECLARE
+    main record;
+    serial regclass;
+    family record;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    IF table_name IS NULL OR column_name IS NULL OR dry_run IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = 'adopt_column() does not take a null',
+            DETAIL = format('table_name is %L, column_name is %L, dry_run is %L.', table_name, column_name, dry_run);
+    END IF;
+    IF NOT dry_run AND current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = 'adopt_column() must run in a READ COMMITTED transaction',
+            DETAIL = 'Else it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+
+    SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
+           d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%s.%I', c.oid::regclass, column_name) AS name,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent,
+           s.shard_id, s.epoch, s.sequence INTO main
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name AND a.attnum > 0
+             LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+             LEFT JOIN instaid.shards AS s ON s.schema_name = n.nspname
+        WHERE c.oid = table_name;
+    IF main.attname IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %s does not exist', main.name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.' ELSE 'It is not in a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', main.name),
+            HINT = format('Adopt that of the parent: SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
+    END IF;
+    IF main.shard_id IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database; create_shard() and adopt_shard() make one.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name, format_type(main.atttypid, NULL)),
+            DETAIL = 'IDs are bigint; integer and smallint are widened to it.';
+    END IF;
+
+    -- The column, those that refer to it, and those that refer to them.  A column
+    -- of a partition is altered through its parent's, and the other way round a
+    -- foreign key may refer to a partition.
+    WITH RECURSIVE family (relid, attnum) AS (
+            SELECT table_name::oid, main.attnum
+        UNION
+            SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+                SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+                FROM pg_constraint AS k
+                WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL
+                SELECT other.attrelid, other.attnum
+                FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                     JOIN pg_inherits AS i ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                                            (other.attrelid, this.attrelid))
+                WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+        narrow AS (
+            SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, t.typtype,
+                   a.attrelid::regclass AS table_name, format('%s.%I', a.attrelid::regclass, a.attname) AS name
+            FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+                 JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+            WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype)),
+        altered AS (
+            SELECT n.attrelid, n.table_name::text,
+                   format('ALTER TABLE %s %s', n.table_name,
+                          string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum)) AS statement
+            FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name)
+    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t) AS statements,
+           -- Who inserts a row locks its table first, and then what the row refers
+           -- to, which is mostly older: so do we.
+           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
+            WHERE t.attrelid <> adopt_column.table_name) AS others,
+           (SELECT string_agg(format('%s (%s)', n.name, pg_size_pretty(pg_total_relation_size(n.attrelid))), ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r') AS sizes,
+           (SELECT string_agg(DISTINCT n.name || COALESCE(' is used by view ' || r.ev_class::regclass, ' has a domain'), '; ')
+            FROM narrow AS n
+                 LEFT JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = n.attrelid
+                                         AND d.refobjsubid = n.attnum AND d.classid = 'pg_rewrite'::regclass
+                 LEFT JOIN pg_rewrite AS r ON r.oid = d.objid
+            WHERE n.typtype = 'd' OR r.ev_class IS NOT NULL) AS obstacles
+        INTO family;
+    IF family.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened', main.name),
+            DETAIL = family.obstacles || '.',
+            HINT = 'Drop the views, and create them again afterwards; change domains to bigint.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE', family.others || ', ', table_name)];
+    IF NOT dry_run THEN
+        EXECUTE statements[1];
+    END IF;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
+    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id), instaid.min_id(clock_timestamp(), main.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s', main.name, main.shard_id),
+            DETAIL = format('The highest is %s, of %s if it is an ID; IDs go on above %s.',
+                            highest, instaid.extract_timestamp(highest, main.epoch), next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day', main.epoch)
+                        THEN format('To go on above it: SELECT instaid.advance_past(%L, %s);', main.sequence, highest)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- The default goes before the type changes, as it need not fit the new one.  A
+    -- serial's sequence goes, too, unless something else uses it.
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    IF main.default_text = format('%I.next_id()', main.nspname) THEN
+        statements := statements || family.statements;
+    ELSE
+        IF main.attidentity <> '' THEN
+            statements := statements || format('ALTER TABLE %s ALTER %I DROP IDENTITY', table_name, column_name);
+        ELSIF main.default_oid IS NOT NULL THEN
+            statements := statements || format('ALTER TABLE %s ALTER %I DROP DEFAULT', table_name, column_name);
+        END IF;
+        statements := statements || family.statements
+            || format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id()', table_name, column_name, main.nspname);
+        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
+            statements := statements || format(
+                CASE WHEN (SELECT count(*) FROM pg_depend AS d
+                            WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial AND d.deptype = 'n') > 1
+                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
+        END IF;
+    END IF;
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE USING MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
+        RETURN;
+    END IF;
+
+    IF family.sizes IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = 'integer columns become bigint, which rewrites their tables',
+            DETAIL = format('They are %s.', family.sizes);
+    END IF;
+    SELECT string_agg(DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s;', main.sequence,
+                                      CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), ' ') INTO grants
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE c.oid = table_name AND x.privilege_type = 'INSERT'
+          AND NOT CASE WHEN x.grantee = 0 THEN has_sequence_privilege('public', main.sequence, 'USAGE, UPDATE')
+                       ELSE has_sequence_privilege(x.grantee, main.sequence, 'USAGE, UPDATE') END;
+    IF grants IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('roles that may insert into %s may not take IDs of shard %s', table_name, main.shard_id),
+            DETAIL = 'Their inserts will fail: permission denied for sequence.',
+            HINT = grants;
+    END IF;
+
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        IF NOT dry_run THEN
+            EXECUTE statement;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, name, boolean) IS
+'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the tables';
 
 --
 -- Partitions
