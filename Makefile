@@ -23,8 +23,8 @@ PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze ranges partitions sanity
-ISOLATION = order create_shard create_partitions alter freeze
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions audit sanity
+ISOLATION = order create_shard create_partitions alter freeze adopt
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
