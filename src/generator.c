@@ -612,7 +612,8 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	}
 
 	/*
-	 * Plain stores cannot fail, so they need no critical section.  Where no WAL is written, be it until the commit only (wal_level = minimal), no
+	 * Plain stores cannot fail, so they need no critical section.  Where no
+	 * WAL is written, be it until the commit only (wal_level = minimal), no
 	 * record covers anything: -1 makes core log, too.
 	 */
 	data->last_value = last;
