@@ -288,6 +288,12 @@ BEGIN
             DETAIL = format('The schema is %L, the shard ID is %L, the epoch is %L, the sequence is %L.',
                             schema_name, shard_id, epoch, sequence);
     END IF;
+    IF schema_name = 'instaid' THEN
+        RAISE reserved_name USING
+            MESSAGE = 'schema instaid cannot be a shard',
+            DETAIL = 'It holds the functions of the extension.',
+            HINT = 'Choose another schema.';
+    END IF;
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('shard ID %s is out of range', shard_id),
@@ -313,7 +319,7 @@ BEGIN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function next_id()', schema_name),
             DETAIL = format('It makes the schema shard %s.', other.shard_id),
-            HINT = 'A schema is one shard: choose another schema.';
+            HINT = 'A schema is one shard: choose another schema, if this is not the one that was meant.';
     END IF;
     SELECT s.* INTO other FROM instaid.list_shards() AS s
         WHERE s.shard_id = check_new_shard.shard_id;
@@ -528,8 +534,12 @@ DECLARE
     adopted CONSTANT regprocedure := to_regprocedure(quote_ident(schema_name) || '.next_id()');
     sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
+    other record;
     tables text;
     queries text;
+    before bigint;
+    id bigint;
+    failure text;
     youngest bigint;
     place text;
 BEGIN
@@ -545,6 +555,10 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no function next_id() that gives a bigint', schema_name),
+            DETAIL = COALESCE((SELECT format('%s gives %s.', adopted, COALESCE(pg_get_function_result(p.oid), 'nothing'))
+                               FROM pg_proc AS p WHERE p.oid = adopted),
+                              format('There is no %s %I.', CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                                                THEN 'schema' ELSE 'function next_id() in schema' END, schema_name)),
             HINT = 'If its IDs are made by a function of another name: ALTER FUNCTION ... RENAME TO next_id; column defaults'
                    ' go on using it. If they are not made by a function, use create_shard() and adopt_column().';
     END IF;
@@ -557,21 +571,76 @@ BEGIN
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
 
+    -- A sequence counts the ticks of one epoch, and nothing else.
+    SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
+        WHERE s.sequence = adopt_shard.sequence AND COALESCE(s.epoch, instaid.default_epoch()) <> adopt_shard.epoch;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = format('It is that of schema %I, whose epoch is another.', other.schema_name),
+            HINT = 'Pass the sequence that next_id() uses, and its epoch.';
+    END IF;
+    SELECT pg_describe_object(d.classid, d.objid, d.objsubid) AS name INTO other
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND d.classid = 'pg_attrdef'::regclass
+          AND NOT EXISTS (SELECT FROM pg_depend AS f WHERE f.classid = d.classid AND f.objid = d.objid
+                                                       AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+        UNION ALL
+        SELECT pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)
+        FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.deptype = 'i'
+        LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = format('It also counts for %s.', other.name),
+            HINT = 'Pass the sequence that next_id() uses. If it is this, give the column another default first; in a shard, adopt_column() does.';
+    END IF;
+
     -- Whoever inserts with the old function as a default is waited for, and who
     -- comes later sees the new one.  A call that waits for the sequence ends as
     -- it began, in the old one: so IDs go on a second ahead of the clock.
     SELECT string_agg(DISTINCT c.oid::regclass::text, ', '),
            string_agg(format('SELECT max(%I)::bigint AS id, %L AS place FROM %s', t.attname,
                              format('%s.%I', c.oid::regclass, t.attname), c.oid::regclass), ' UNION ALL ')
-               FILTER (WHERE t.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype))
+               FILTER (WHERE COALESCE(NULLIF(y.typbasetype, 0), y.oid) IN ('bigint'::regtype, 'instaid.id'::regtype)
+                         AND c.relkind <> 'v')
         INTO tables, queries
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_type AS y ON y.oid = t.atttypid
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't';
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't';
     IF tables IS NOT NULL THEN
         EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', tables);
+    END IF;
+
+    -- What the old function is, it says itself: it is called once.
+    BEGIN
+        BEGIN
+            before := currval(sequence);
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        END;
+        EXECUTE format('SELECT %I.next_id()', schema_name) INTO id;
+    EXCEPTION WHEN OTHERS THEN
+        failure := SQLERRM;
+    END;
+    IF failure IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('cannot check what %s makes', adopted),
+            DETAIL = format('It fails: %s.', failure),
+            HINT = 'See that its shard ID, its epoch and its sequence are those that were passed; if not, roll back.';
+    ELSIF id IS NULL OR abs(extract(epoch FROM instaid.extract_timestamp(id, epoch) - clock_timestamp())) > 86400 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the IDs of %s are not of epoch %s', adopted, epoch),
+            DETAIL = format('It gave %s, of %s with that epoch. The clock reads %s.',
+                            COALESCE(id::text, 'null'), instaid.extract_timestamp(id, epoch), clock_timestamp()),
+            HINT = format('If its layout is Instagram''s, its epoch is about %s. If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (instaid.extract_timestamp(id, epoch) - clock_timestamp()), epoch));
+    ELSIF currval(sequence) IS NOT DISTINCT FROM before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', adopted, sequence),
+            HINT = 'Pass the sequence that it uses.';
     END IF;
     EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence);
 
@@ -583,7 +652,7 @@ BEGIN
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
             DETAIL = format('The youngest is %s in %s: with epoch %s it is of %s. The clock reads %s.',
                             youngest, place, epoch, instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'Pass the epoch that next_id() subtracts. If next_id() did not make that ID, give the row another one.';
+            HINT = 'If next_id() did not make that ID, give the row another one; else pass the epoch that next_id() subtracts.';
     END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
 
@@ -593,18 +662,16 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %I.next_ids(integer) OWNER TO %s', schema_name, owner);
     END IF;
 
-    IF instaid.extract_shard_id(youngest) <> shard_id THEN
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
         RAISE WARNING USING
-            MESSAGE = format('the youngest ID of schema %I names shard %s', schema_name, instaid.extract_shard_id(youngest)),
-            DETAIL = format('It is %s in %s. IDs name shard %s from now on.', youngest, place, shard_id),
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name, instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('From now on they name shard %s.', shard_id),
             HINT = 'If that is not meant, roll back, and pass the shard ID that next_id() had.';
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE USING
             MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
-            DETAIL = format('That is the youngest, in %s. With epoch %s it is of %s.',
-                            place, epoch, instaid.extract_timestamp(youngest, epoch)),
-            HINT = 'If that time is wrong, roll back, and pass the epoch that next_id() had.';
+            DETAIL = format('That is the youngest, in %s, of %s.', place, instaid.extract_timestamp(youngest, epoch));
     END IF;
 END
 $$;
@@ -620,6 +687,7 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name name, dry_
 AS $$
 DECLARE
     main record;
+    heirs oid[];
     serial regclass;
     family record;
     statements text[];
@@ -646,13 +714,14 @@ BEGIN
            (SELECT i.inhparent::regclass FROM pg_inherits AS i WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent,
            s.shard_id, s.epoch, s.sequence INTO main
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name AND a.attnum > 0
+             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped
              LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
              LEFT JOIN instaid.shards AS s ON s.schema_name = n.nspname
         WHERE c.oid = table_name;
     IF main.attname IS NULL THEN
         RAISE undefined_column USING
-            MESSAGE = format('column %s does not exist', main.name);
+            MESSAGE = format('column %I does not exist', column_name),
+            DETAIL = format('It was looked for in %s.', table_name);
     END IF;
     IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
         RAISE wrong_object_type USING
@@ -675,6 +744,22 @@ BEGIN
             DETAIL = 'IDs are bigint; integer and smallint are widened to it.';
     END IF;
 
+    -- Its partitions and children get the default, too.
+    WITH RECURSIVE heir (relid) AS (
+            SELECT table_name::oid
+        UNION
+            SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
+    SELECT array_agg(h.relid) INTO heirs FROM heir AS h;
+    SELECT format('%s.%I', d.adrelid::regclass, a.attname) AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO family
+        FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+        WHERE d.adrelid = ANY (heirs) AND a.attname = column_name AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s has a default of its own', family.name),
+            DETAIL = format('It is %s, and would be replaced with that of %s.', family.default_text, main.name),
+            HINT = 'Drop that default first.';
+    END IF;
+
     -- The column, those that refer to it, and those that refer to them.  A column
     -- of a partition is altered through its parent's, and the other way round a
     -- foreign key may refer to a partition.
@@ -692,7 +777,7 @@ BEGIN
                                                                             (other.attrelid, this.attrelid))
                 WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
         narrow AS (
-            SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, t.typtype,
+            SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype, c.reloftype, t.typtype,
                    a.attrelid::regclass AS table_name, format('%s.%I', a.attrelid::regclass, a.attname) AS name
             FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
                  JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
@@ -709,18 +794,34 @@ BEGIN
             WHERE t.attrelid <> adopt_column.table_name) AS others,
            (SELECT string_agg(format('%s (%s)', n.name, pg_size_pretty(pg_total_relation_size(n.attrelid))), ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r') AS sizes,
-           (SELECT string_agg(DISTINCT n.name || COALESCE(' is used by view ' || r.ev_class::regclass, ' has a domain'), '; ')
-            FROM narrow AS n
-                 LEFT JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = n.attrelid
-                                         AND d.refobjsubid = n.attnum AND d.classid = 'pg_rewrite'::regclass
-                 LEFT JOIN pg_rewrite AS r ON r.oid = d.objid
-            WHERE n.typtype = 'd' OR r.ev_class IS NOT NULL) AS obstacles
+           -- what ALTER COLUMN TYPE would stumble over, perhaps after hours
+           (SELECT string_agg(DISTINCT format('%s: %s', n.name, o.obstacle), '; ')
+            FROM narrow AS n CROSS JOIN LATERAL (
+                SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+                FROM pg_depend AS d LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+                WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
+                  AND (d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                                     'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+                       OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum))
+            UNION ALL
+                SELECT 'the partition key' FROM pg_depend AS d
+                WHERE d.classid = 'pg_class'::regclass AND d.objid = n.attrelid AND d.objsubid = n.attnum
+                  AND d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+            UNION ALL
+                SELECT format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+                FROM pg_attribute AS u WHERE u.atttypid = n.reltype
+            UNION ALL
+                SELECT CASE WHEN n.typtype = 'd' THEN 'its domain'
+                            WHEN n.reloftype <> 0 THEN 'the type of its table'
+                            WHEN NOT pg_has_role(n.relowner, 'USAGE') THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END) AS o (obstacle)
+            WHERE o.obstacle IS NOT NULL) AS obstacles
         INTO family;
     IF family.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened', main.name),
             DETAIL = family.obstacles || '.',
-            HINT = 'Drop the views, and create them again afterwards; change domains to bigint.';
+            HINT = 'Drop what is in the way, and create it again afterwards.';
     END IF;
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE', family.others || ', ', table_name)];
@@ -754,8 +855,9 @@ BEGIN
             || format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id()', table_name, column_name, main.nspname);
         IF main.default_text = format('nextval(%L::regclass)', serial) THEN
             statements := statements || format(
-                CASE WHEN (SELECT count(*) FROM pg_depend AS d
-                            WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial AND d.deptype = 'n') > 1
+                CASE WHEN EXISTS (SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                                  WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial AND d.deptype = 'n'
+                                    AND (a.adrelid = ANY (heirs) AND pg_get_expr(a.adbin, a.adrelid) = main.default_text) IS NOT TRUE)
                      THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
         END IF;
     END IF;
@@ -769,17 +871,33 @@ BEGIN
             MESSAGE = 'integer columns become bigint, which rewrites their tables',
             DETAIL = format('They are %s.', family.sizes);
     END IF;
-    SELECT string_agg(DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s;', main.sequence,
-                                      CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), ' ') INTO grants
-        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
-        WHERE c.oid = table_name AND x.privilege_type = 'INSERT'
-          AND NOT CASE WHEN x.grantee = 0 THEN has_sequence_privilege('public', main.sequence, 'USAGE, UPDATE')
-                       ELSE has_sequence_privilege(x.grantee, main.sequence, 'USAGE, UPDATE') END;
+    -- Who may insert, also into a partition, or through a view
+    WITH RECURSIVE entrance (relid) AS (
+            SELECT unnest(heirs)
+        UNION
+            SELECT r.ev_class
+            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.relid
+                                                  AND d.classid = 'pg_rewrite'::regclass
+                 JOIN pg_rewrite AS r ON r.oid = d.objid),
+        inserter AS (
+            SELECT DISTINCT x.grantee, CASE WHEN x.grantee = 0 THEN 'public' ELSE pg_get_userbyid(x.grantee) END AS name
+            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid JOIN pg_attribute AS a ON a.attrelid = c.oid
+                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+            WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', g.what, CASE WHEN i.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(i.name) END),
+                      ' ' ORDER BY i.name, g.what)
+        INTO grants
+        FROM inserter AS i CROSS JOIN pg_proc AS p
+             CROSS JOIN LATERAL (VALUES
+                 (format('USAGE ON SEQUENCE %s', main.sequence),
+                  p.prosecdef OR has_sequence_privilege(i.name, main.sequence, 'USAGE, UPDATE')),
+                 (format('EXECUTE ON FUNCTION %s', p.oid::regprocedure), has_function_privilege(i.name, p.oid, 'EXECUTE')))
+                 AS g (what, is_granted)
+        WHERE p.oid = format('%I.next_id()', main.nspname)::regprocedure AND NOT g.is_granted;
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
             MESSAGE = format('roles that may insert into %s may not take IDs of shard %s', table_name, main.shard_id),
-            DETAIL = 'Their inserts will fail: permission denied for sequence.',
+            DETAIL = 'Their inserts will fail: permission denied.',
             HINT = grants;
     END IF;
 
