@@ -1125,12 +1125,13 @@ BEGIN ATOMIC
     -- Comments do not count; in "bare", strings do not, either.  What opens and
     -- is not closed ends with the text, lest each place be tried to the end.
     code AS MATERIALIZED (
-        SELECT s.*, t.text, regexp_replace(t.text, '''(?:[^'']|'''')*''?', '''''', 'g') AS bare
+        SELECT s.*, t.text, regexp_replace(t.text, '\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?', '''''', 'gi') AS bare
         FROM source AS s
              CROSS JOIN LATERAL (SELECT regexp_replace(s.body,
-                 '(''(?:[^'']|'''')*''?|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1 ', 'g')) AS t (text)),
+                 '(\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1 ', 'gi')) AS t (text)),
 
-    -- nextval(), a clock, and a shift to the left, or what does the same
+    -- nextval(), a clock, and a shift to the left by as much as milliseconds have
+    -- below them, or by a variable, or what does the same
     arithmetic AS MATERIALIZED (
         SELECT c.*, (regexp_match(c.text, '\m(\d{12,13})\M'))[1] AS epoch_ms,
                (regexp_match(c.text, '\m(\w{1,63})[''\s)]*(?:::\s*\w+)?[\s)]*<<\s*10\M'))[1] AS shard,
@@ -1138,7 +1139,7 @@ BEGIN ATOMIC
         FROM code AS c
         WHERE c.text ~* '\mnextval\s*\('
           AND c.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|transaction_timestamp|timeofday)\s*\(|(?:current_timestamp|localtimestamp)\M)'
-          AND c.bare ~* '(?:<<|\^)\s*[(''\s]*\d|\mpow(?:er)?\s*\(\s*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
+          AND c.bare ~* '(?:[a-z_)\]\"]|\d{9})\s*<<\s*[(''\s]*(?:1[6-9]\M|2[0-4]\M|\d+\s*\+|[a-z_])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
 
     -- The shard ID: the number that is shifted by ten bits, or the one that the
     -- variable there, or another that is named so, begins with.
@@ -1191,12 +1192,22 @@ BEGIN ATOMIC
                     THEN 'Let columns default to the next_id() of a shard instead; instaid.create_shard() makes one.'
                     WHEN c.proname <> 'next_id' AND c.schema IN (SELECT h.schema FROM home AS h)
                     THEN format('Let columns default to %I.next_id() instead.', c.nspname)
+                    WHEN EXISTS (SELECT FROM shard AS s WHERE s.shard_id = c.shard_id)
+                      OR EXISTS (SELECT FROM copy AS o WHERE o.shard_id = c.shard_id AND o.schema <> c.schema)
+                    THEN format('Choose another shard ID, such as %s, and pass it to instaid.adopt_shard(%L, shard_id).',
+                                (SELECT min(n) FROM generate_series(0, 8191) AS n
+                                 WHERE n NOT IN (SELECT s.shard_id FROM shard AS s)
+                                   AND n NOT IN (SELECT o.shard_id FROM copy AS o WHERE o.shard_id IS NOT NULL)), c.nspname)
                     WHEN c.shard_id BETWEEN 0 AND 8191
-                    THEN CASE WHEN c.proname <> 'next_id' THEN format('ALTER FUNCTION %s RENAME TO next_id; ', c.name) ELSE '' END
-                         || format('SELECT instaid.adopt_shard(%L, %s%s%s);', c.nspname, c.shard_id,
-                                   CASE WHEN c.epoch_ms <> '1314220021721' THEN format(', to_timestamp(%s / 1000.0)', c.epoch_ms) END,
-                                   ', sequence => ' || quote_literal(NULLIF(q.sequence::regclass::text,
-                                                                            quote_ident(c.nspname) || '.table_id_seq')))
+                    -- who calls it by another name goes on doing so
+                    THEN format(CASE WHEN c.proname = 'next_id' THEN '%1$s'
+                                     ELSE 'BEGIN; ALTER FUNCTION %2$s RENAME TO next_id; %1$s'
+                                          ' CREATE FUNCTION %2$s RETURNS bigint LANGUAGE sql RETURN %3$I.next_id(); COMMIT;' END,
+                                format('SELECT instaid.adopt_shard(%L, %s%s%s);', c.nspname, c.shard_id,
+                                       CASE WHEN c.epoch_ms <> '1314220021721' THEN format(', to_timestamp(%s / 1000.0)', c.epoch_ms) END,
+                                       ', sequence => ' || quote_literal(NULLIF(q.sequence::regclass::text,
+                                                                                quote_ident(c.nspname) || '.table_id_seq'))),
+                                c.name, c.nspname)
                     ELSE format('Find out which shard ID from 0 to 8191 the schema is to have, and pass it to instaid.adopt_shard(%L, shard_id).', c.nspname)
                END AS cure
         FROM copy AS c
@@ -1294,10 +1305,10 @@ BEGIN ATOMIC
         UNION ALL
         -- A name in text is looked up at each call: after a rename it is not found,
         -- or search_path finds another.  Only what is parsed once holds a regclass.
-        SELECT 'warning', c.name, 'names its sequence in text, not as a regclass: it fails after a rename', c.cure
+        SELECT 'warning', c.name, 'names its sequence in its text: it fails after a rename', c.cure
         FROM copy_cure AS c
         WHERE CASE WHEN c.is_parsed THEN c.text LIKE '%nextval((%'       -- is cast when it runs
-                   ELSE c.text ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident)\s*\(|[^;'')]*(?:\|\||::\s*text))'
+                   ELSE c.text ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident|cast)\s*\(|[^;'')]*(?:\|\||::\s*text))'
                         OR c.text || ';' || c.arguments
                            ~* ('\m' || c.sequence_variable || '\s+(?:constant\s+)?(?:text|varchar|character\s+varying|name)\M') END
         UNION ALL
@@ -1329,28 +1340,50 @@ BEGIN ATOMIC
         UNION ALL
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
         SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
-               format('its IDs are those of schema %I', n.nspname),
+               format(CASE WHEN i.is_sequence THEN 'its sequence is that of schema %I' ELSE 'its IDs are those of schema %I' END, n.nspname),
                format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname, m.nspname)
-        FROM (SELECT c.attrelid, c.attname, c.relnamespace, c.relispartition, c.minted_in AS schema FROM id_column AS c
+        FROM (SELECT c.attrelid, c.attname, c.relnamespace, c.relispartition, c.minted_in AS schema, false AS is_sequence
+              FROM id_column AS c
               UNION
-              SELECT d.attrelid, d.attname, d.relnamespace, d.relispartition, d.sequence_schema FROM default_sequence AS d) AS i
+              SELECT d.attrelid, d.attname, d.relnamespace, d.relispartition, d.sequence_schema, true FROM default_sequence AS d
+              WHERE d.sequence_schema IS DISTINCT FROM d.minted_in) AS i
              JOIN pg_namespace AS n ON n.oid = i.schema
              JOIN pg_namespace AS m ON m.oid = i.relnamespace
         WHERE i.schema <> i.relnamespace AND NOT i.relispartition AND i.relnamespace IN (SELECT h.schema FROM home AS h)
           AND (i.schema IN (SELECT h.schema FROM home AS h) OR i.schema IN (SELECT c.schema FROM copy AS c))
         UNION ALL
-        -- An ID does not fit into it: "integer out of range".
+        -- instaid.next_id() with the shard ID of another schema
+        SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
+               CASE WHEN own.shard_id <> n.shard_id THEN format('its IDs name shard %s, and its schema is shard %s', n.shard_id, own.shard_id)
+                    ELSE format('shard ID %s is also that of schema %I', n.shard_id, s.schema_name) END,
+               format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname,
+                      COALESCE(own.schema_name, s.schema_name))
+        FROM id_column AS i JOIN pg_attrdef AS d ON d.oid = i.default_oid
+             CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(d.adbin, d.adrelid),
+                                                      '\minstaid\.next_id\(.*, (\d{1,4})\M'))[1]::integer) AS n (shard_id)
+             LEFT JOIN shard AS own ON own.schema = i.relnamespace
+             LEFT JOIN shard AS s ON s.shard_id = n.shard_id
+        WHERE i.minted_in IS NULL AND NOT i.is_copy AND NOT i.relispartition
+          AND (own.shard_id <> n.shard_id
+               OR s.schema <> i.relnamespace
+                  AND NOT EXISTS (SELECT FROM default_sequence AS q JOIN shard AS o ON o.schema = q.sequence_schema
+                                  WHERE q.attrelid = i.attrelid AND q.attname = i.attname AND o.shard_id = n.shard_id))
+        UNION ALL
+        -- An ID does not fit into it: "integer out of range"; a float rounds it.
         SELECT 'error', format('%s.%I', a.attrelid::regclass, a.attname),
                format('type %s %s', format_type(a.atttypid, NULL),
                       CASE WHEN i.attrelid IS NULL THEN 'cannot hold the IDs that it refers to' ELSE 'cannot hold its IDs' END),
-               format('ALTER %s %s ALTER %I TYPE bigint;', CASE c.relkind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END,
-                      a.attrelid::regclass, a.attname)
+               CASE WHEN i.minted_in = c.relnamespace AND NOT i.is_copy
+                      AND c.relkind <> 'f' AND t.oid IN ('integer'::regtype, 'smallint'::regtype) AND c.relnamespace IN (SELECT s.schema FROM shard AS s)
+                    THEN format('SELECT * FROM instaid.adopt_column(%L, %L);', a.attrelid::regclass, a.attname)
+                    ELSE format('ALTER %s %s ALTER %I TYPE bigint;', CASE c.relkind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END,
+                                a.attrelid::regclass, a.attname) END
         FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
              JOIN pg_type AS t ON t.oid = a.atttypid
              JOIN pg_class AS c ON c.oid = a.attrelid
              LEFT JOIN id_column AS i ON i.attrelid = a.attrelid AND i.attnum = a.attnum
-        WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype)
-          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND i.relispartition IS NOT TRUE
+        WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype, 'double precision'::regtype)
+          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0
         UNION ALL
         -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
         SELECT 'warning', format('%s.%I', i.attrelid::regclass, i.attname), 'no unique index on the ID alone',
@@ -1402,7 +1435,7 @@ BEGIN ATOMIC
         FROM clocked AS q
              CROSS JOIN LATERAL (SELECT g.setting::integer * interval '1 ms' AS max_drift
                                  FROM pg_settings AS g WHERE g.name = 'instaid.max_drift') AS d
-        WHERE q.drift > d.max_drift + interval '64 ms')
+        WHERE q.drift > d.max_drift + interval '64 ms' AND q.tick < q.last_tick)
     SELECT f.severity, f.object, f.problem, f.cure
     FROM (SELECT DISTINCT * FROM finding) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";

@@ -40,6 +40,11 @@ BEGIN
     RAISE NOTICE '<< 23 -- %% now(';
     RETURN nextval('regress_5.photos_n_seq') + extract(epoch FROM now())::bigint;
 END $$;
+CREATE FUNCTION regress_5.flags() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    new.flags := new.flags | (1 << 20) | (new.n << 3); new.id := nextval('regress_5.likes_id_seq'); new.updated := now();
+    PERFORM pg_advisory_xact_lock((new.n::bigint << 32) | 7);
+    RETURN new;
+END $$;
 CREATE FUNCTION regress_5.empty() RETURNS void LANGUAGE sql AS '';
 SELECT * FROM instaid.audit();
 
@@ -125,6 +130,18 @@ SELECT * FROM instaid.audit();
 SELECT cure FROM instaid.audit() WHERE problem ~ 'copy' \gexec
 SELECT * FROM findings;
 
+-- with another name: the cure keeps those who call it by that; strings and comments with quotes before it
+CREATE SCHEMA insta4;
+CREATE SEQUENCE insta4.table_id_seq;
+CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN /* it's */
+    PERFORM E'it\'s'; RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << (10 + 13)) | (4 << 10) | (nextval('insta4.table_id_seq') % 1024);
+END $$;
+CREATE FUNCTION insta4.by_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN insta4.id_generator(); END';
+SELECT * FROM instaid.audit() WHERE severity = 'error';
+SELECT cure FROM instaid.audit() WHERE severity = 'error' \gexec
+SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
+DROP SCHEMA insta4 CASCADE;
+
 -- a next_id() that is no copy, and not listed either
 CREATE SCHEMA regress_8;
 CREATE SEQUENCE regress_8.s;
@@ -159,6 +176,11 @@ SELECT cure FROM instaid.audit() WHERE cure !~ 'small' \gexec
 SELECT * FROM findings;
 DROP TABLE regress_5.refers_id;
 
+-- a float rounds IDs
+CREATE TABLE regress_5.floats (id double precision PRIMARY KEY DEFAULT regress_5.next_id());
+SELECT * FROM instaid.audit();
+DROP TABLE regress_5.floats;
+
 --
 -- No unique index on the ID alone
 --
@@ -173,6 +195,16 @@ SELECT * FROM instaid.audit();
 SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
 SELECT * FROM findings;
 DROP TABLE regress_5.by_n;
+
+-- instaid.next_id() with another's shard ID
+CREATE SEQUENCE regress_seq;
+CREATE TABLE public.regress_direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_seq', 5));
+CREATE TABLE regress_5.direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 4000, '2020-01-01 UTC'));
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() \gexec
+SELECT * FROM findings;
+DROP TABLE public.regress_direct, regress_5.direct;
+DROP SEQUENCE regress_seq;
 
 --
 -- Two schemas with one shard ID
@@ -249,7 +281,7 @@ CREATE SCHEMA "Été .""%s";
 SET check_function_bodies = off;
 \set ECHO none
 SELECT format('CREATE FUNCTION "Été .""%%s"."f ''%s %%I"() RETURNS bigint LANGUAGE plpgsql AS %L', n, body)
-FROM (VALUES (1, $$nextval('"') now() << 1 ''$$), (2, $$nextval('a.b.c.d.e') now() << 1 nextval(E'\'') nextval('') nextval(' "a . b" ') shard_id := 99999999999999999999;$$),
+FROM (VALUES (1, $$nextval('"') now() << 23 ''$$), (2, $$nextval('a.b.c.d.e') now() << 23 nextval(E'\'') nextval('') nextval(' "a . b" ') shard_id := 99999999999999999999;$$),
     (3, $$nextval(now() << 23 | (sérial << 10) 'unterminated$$), (4, $$nextval(now() << 23 | x << 10 /* unterminated$$), (5, $$nextval(now()) << 23 "unterminated$$),
     (6, repeat('a', 20000) || ' << 10 nextval(now() << 23'),
     (7, 'nextval(now() << 23 ' || repeat('/*', 20000)), (8, 'nextval(now() << 23 ' || repeat('''a', 20001)),
