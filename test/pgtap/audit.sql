@@ -44,10 +44,10 @@ SET LOCAL check_function_bodies = on;
 SELECT pg_temp.finds('error', 'insta1.next_id()', 'copy of the published function%', 'a copy of the published function');
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%\%\%%', '... with a doubled percent sign');
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%clock that stands still%', '... with now()');
-SELECT pg_temp.finds('warning', 'insta1.next_id()', '%not as a regclass%', '... with text in place of regclass');
+SELECT pg_temp.finds('warning', 'insta1.next_id()', 'names its sequence in its text%', '... with text in place of regclass');
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%CACHE 50%', '... with CACHE');
 SELECT pg_temp.finds('error', 'insta1.next_id()', 'shard ID 5 is also that of insta5.next_id()', '... with the ID of another shard');
-SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$SELECT instaid.adopt_shard('insta1', 5);$$, '... and its cure');
+SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$Choose another shard ID, such as 0, and pass it to instaid.adopt_shard('insta1', shard_id).$$, '... and its cure');
 DROP SCHEMA insta1 CASCADE;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'no copy, no row');
 
