@@ -4,6 +4,7 @@
 #   make demo                see it work on a private, throw-away server
 #   make test                every test, likewise
 #   make test-matrix         every test on each PostgreSQL, in Debian folders
+#   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
 
@@ -22,7 +23,7 @@ PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions tickets sanity
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions audit tickets sanity
 ISOLATION = order create_shard create_partitions alter freeze adopt tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
@@ -63,4 +64,11 @@ test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh
-.PHONY: demo test test-matrix
+bench-instructions:
+	@$(srcdir_of_makefile)test/lib/run bench/instructions.sh
+# what the counts of this build are from now on
+bench-instructions-store:
+	@cd $(srcdir_of_makefile). && STORE=1 test/lib/run bench/instructions.sh >bench/instructions.new && \
+		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
+		status=$$?; rm -f bench/instructions.new; exit $$status
+.PHONY: demo test test-matrix bench-instructions bench-instructions-store

@@ -61,7 +61,8 @@ CREATE ROLE regress_adopter;
 CREATE SCHEMA adopt3 AUTHORIZATION regress_adopter;
 CREATE SEQUENCE ids;
 ALTER SEQUENCE ids OWNER TO regress_adopter;
-CREATE FUNCTION adopt3.next_id() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$SELECT nextval('public.ids')$$;
+CREATE FUNCTION adopt3.next_id() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) - 1577836800) * 1000)::bigint << 23) | (403 << 10) | (nextval('public.ids') % 1024) $$;
 ALTER FUNCTION adopt3.next_id() OWNER TO regress_adopter;
 CREATE TABLE adopt3.t (id bigint DEFAULT adopt3.next_id(), own bigint);
 SELECT try($$SELECT instaid.adopt_shard('adopt3', 403, '2020-01-01 UTC')$$);
@@ -69,6 +70,20 @@ SELECT instaid.adopt_shard('adopt3', 403, '2020-01-01 UTC', 'ids');
 SELECT schema_name, epoch, sequence FROM instaid.shards WHERE shard_id = 403;
 SELECT p.oid::regprocedure, proowner::regrole, prosecdef FROM pg_proc AS p
 WHERE pronamespace = 'adopt3'::regnamespace ORDER BY p.oid::regprocedure::text;
+DROP SCHEMA adopt3 CASCADE;
+
+-- a function that fails is replaced, too; a column whose type is a domain, and a view
+CALL publish('adopt3', 403);
+CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN result := nextval('adopt3.table_id_seq') %% 1024; END $$;
+CREATE DOMAIN adopt3.id AS bigint;
+CREATE TABLE adopt3.t (id adopt3.id DEFAULT adopt3.next_id());
+CREATE VIEW adopt3.v AS SELECT id FROM adopt3.t;
+ALTER VIEW adopt3.v ALTER id SET DEFAULT adopt3.next_id();
+INSERT INTO adopt3.t SELECT instaid.make_id('2020-01-01 UTC', 403, 1);
+SELECT instaid.adopt_shard('adopt3', 403);
+INSERT INTO adopt3.v DEFAULT VALUES;
+SELECT instaid.extract_shard_id(id) FROM adopt3.t;
 DROP SCHEMA adopt3 CASCADE;
 
 -- pasted from another shard: it gets an ID of its own, and a warning
@@ -91,12 +106,20 @@ SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, 'infinity')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.t')$$);
 CREATE TEMP SEQUENCE temp_seq;
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'temp_seq')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'nothing')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt1.table_id_seq')$$);
+CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i bigint GENERATED ALWAYS AS IDENTITY);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+DROP TABLE adopt5.counted;
+SELECT try($$SELECT instaid.adopt_shard('instaid', 405)$$);
 SELECT try($$SELECT instaid.adopt_shard('nowhere', 405)$$);
 SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
--- IDs of three years from now: that is not their epoch
+-- with another epoch, the function's IDs are not of now
 SET client_min_messages = warning;
 SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5', 405, now() - interval '3 years')$$),
-    'epoch .* The clock', 'epoch ... The clock');
+    'of epoch .*|It gave .* The clock|about .*\+00', '...');
 RESET client_min_messages;
 CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
 INSERT INTO adopt5.free VALUES (9223372036854775807);
@@ -174,13 +197,33 @@ INSERT INTO adopt1.profiles SELECT id FROM adopt1.users;
 INSERT INTO adopt1.prefs VALUES (1, 1), (2, 2);
 INSERT INTO adopt1.pairs VALUES (1, 3, 5);
 SELECT statement FROM instaid.adopt_column('adopt1.users', 'id', true) AS statement;
--- what cannot be widened is named first
+-- what is in the way is named first, by a dry run, too: each of these would fail
 CREATE DOMAIN small AS integer;
+CREATE TYPE typed AS (user_id integer);
+BEGIN;
 CREATE TABLE adopt1.odd_child (user_id small REFERENCES adopt1.users);
+CREATE TABLE adopt1.odd_typed OF typed (FOREIGN KEY (user_id) REFERENCES adopt1.users);
+CREATE TABLE adopt1.odd_row (holds adopt1.profiles);
+CREATE TABLE adopt1.odd_generated (user_id integer REFERENCES adopt1.users, twice integer GENERATED ALWAYS AS (user_id * 2) STORED);
+CREATE TABLE adopt1.odd_key (user_id integer REFERENCES adopt1.users) PARTITION BY RANGE (user_id);
+CREATE TABLE adopt1.odd_expression (user_id integer REFERENCES adopt1.users) PARTITION BY RANGE ((user_id / 2));
+CREATE TABLE adopt1.odd_rule (user_id integer REFERENCES adopt1.users);
+CREATE RULE odd AS ON DELETE TO adopt1.odd_rule WHERE old.user_id < 3 DO INSTEAD NOTHING;
+CREATE POLICY odd ON adopt1.odd_rule USING (user_id > 0);
+CREATE FUNCTION adopt1.odd_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+CREATE TRIGGER odd BEFORE UPDATE OF user_id ON adopt1.odd_rule FOR EACH ROW EXECUTE FUNCTION adopt1.odd_trigger();
+CREATE FUNCTION adopt1.odd_function() RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT user_id FROM adopt1.odd_rule; END;
+CREATE PUBLICATION regress_odd FOR TABLE adopt1.odd_rule WHERE (user_id > 4);
 CREATE VIEW adopt1.bosses AS SELECT boss FROM adopt1.users;
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id')$$);
-DROP TABLE adopt1.odd_child;
-DROP VIEW adopt1.bosses;
+CREATE TABLE adopt1.odd_owner (user_id integer REFERENCES adopt1.users);
+ALTER TABLE adopt1.odd_owner OWNER TO regress_adopter;
+SELECT regexp_split_to_table(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), '; ');
+CREATE ROLE regress_adopter2;
+GRANT ALL ON SCHEMA adopt1 TO regress_adopter2;
+ALTER TABLE adopt1.users OWNER TO regress_adopter2;
+SET ROLE regress_adopter2;
+SELECT regexp_matches(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), 'adopt1.odd_owner[^;]*');
+ROLLBACK;
 SELECT statement FROM instaid.adopt_column('adopt1.users', 'id') AS statement;
 SELECT attrelid::regclass, attname, atttypid::regtype FROM pg_attribute
 WHERE attrelid::regclass::text ~ '^adopt1\.(users|profiles|prefs|pairs)\d?$' AND attnum > 0 ORDER BY 1, 2;
@@ -197,6 +240,23 @@ UPDATE adopt1.users SET boss = NULL;
 DELETE FROM adopt1.users WHERE id > 3;
 SELECT count(*) FROM adopt1.profiles;
 
+-- who may insert through a view, or into a child; who may not call next_id()
+CREATE TABLE adopt1.parent (id bigint, n integer);
+CREATE TABLE adopt1.child () INHERITS (adopt1.parent);
+CREATE VIEW adopt1.window AS SELECT * FROM adopt1.parent;
+REVOKE USAGE ON SEQUENCE adopt1.table_id_seq FROM regress_adopter, PUBLIC;
+GRANT INSERT ON adopt1.window TO regress_adopter;
+CREATE ROLE "Regress 3";
+GRANT INSERT ON adopt1.child TO "Regress 3";
+REVOKE EXECUTE ON FUNCTION adopt1.next_id() FROM PUBLIC;
+SELECT * FROM instaid.adopt_column('adopt1.parent', 'id', true);
+GRANT EXECUTE ON FUNCTION adopt1.next_id() TO PUBLIC;
+-- a child that has a default of its own keeps it
+ALTER TABLE adopt1.child ALTER id SET DEFAULT adopt4.next_id();
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.parent', 'id')$$);
+DROP TABLE adopt1.parent CASCADE;
+DROP ROLE "Regress 3";
+
 -- a partitioned table
 CREATE TABLE adopt1.logs (id serial, part integer) PARTITION BY LIST (part);
 CREATE TABLE adopt1.logs1 PARTITION OF adopt1.logs FOR VALUES IN (1);
@@ -211,6 +271,7 @@ SELECT instaid.extract_shard_id(id) FROM adopt1.logs ORDER BY id;
 SELECT try($$SELECT * FROM instaid.adopt_column(NULL, 'id')$$);
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'nothing')$$);
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'ctid')$$);
+SELECT try($$SELECT * FROM instaid.adopt_column(999999999::oid, 'id')$$);
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.odd', 'code')$$);
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt5.t', 'id')$$);
 CREATE VIEW adopt1.v AS SELECT id FROM adopt1.plain;
@@ -234,3 +295,9 @@ SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', '
 
 DROP OWNED BY regress_adopter CASCADE;
 DROP ROLE regress_adopter;
+SET client_min_messages = warning;
+DROP SCHEMA adopt1, adopt2, adopt4, adopt5 CASCADE;
+DROP PROCEDURE publish;
+DROP DOMAIN small;
+DROP TYPE typed;
+RESET client_min_messages;

@@ -39,12 +39,13 @@ read_page(Buffer buffer, Oid relid)
 {
 	Page		page = BufferGetPage(buffer);
 	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
-	HeapTupleHeader tuple = page_tuple(page);
+	HeapTupleHeader tuple;
 
 	if (unlikely(sm->magic != SEQ_MAGIC))
 		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
 			 relid, sm->magic);
 
+	tuple = page_tuple(page);
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
 }
 
