@@ -93,16 +93,20 @@ $node->safe_psql('postgres', q{
 my $row   = q{INSERT INTO rows VALUES (instaid.next_ticket('busy')) RETURNING id;};
 my $read  = q{SELECT instaid.next_ticket('busy');};
 my $lease = q{SELECT generate_series(first, last, increment) FROM instaid.lease_ticket('busy', 40);};
-my @statements = ($row, "BEGIN; $row ROLLBACK;", $read, 'BEGIN;' . (" $read" x 2000), $lease);
-my @twin = (q{SELECT instaid.next_ticket('twin');}) x 2;
+my @commits = ($row, "BEGIN; $row ROLLBACK;", $read, 'BEGIN;' . (" $read" x 2000), $lease);
+# in every other round nobody commits, so that no commit flushes WAL
+my @open = ('BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $lease" x 1000));
+my $twin = q{SELECT instaid.next_ticket('twin');};
 my %last = (busy => 0, twin => 0);
 for my $round (1 .. $rounds)
 {
 	my $wal_level = (qw(minimal replica logical))[ $round % 3 ];
 	$node->append_conf('postgresql.conf', "wal_level = $wal_level\n");
 	$node->restart;
-	my $aside   = Clients->start($node, $round % 2 ? 'CHECKPOINT;' : ());
-	my %clients = (busy => Clients->start($node, @statements), twin => Clients->start($node, @twin));
+	my $aside = Clients->start($node, $round % 4 > 1 ? 'CHECKPOINT;' : ());
+	my %clients = $round % 2
+	  ? (busy => Clients->start($node, @open), twin => Clients->start($node, ('BEGIN;' . (" $twin" x 2000)) x 2))
+	  : (busy => Clients->start($node, @commits), twin => Clients->start($node, ($twin) x 2));
 	sleep(0.3 + rand(0.4));
 	$node->stop('immediate');
 	my $problems = join '', map { $_->finish } $aside, values %clients;
