@@ -2,6 +2,7 @@
 #
 #   make && make install     build and install, for the server of PG_CONFIG
 #   make demo                see it work on a private, throw-away server
+#   make bench               measure it beside others, likewise
 #   make test                every test, likewise
 #   make test-matrix         every test on each PostgreSQL, in Debian folders
 #
@@ -60,4 +61,11 @@ test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh
-.PHONY: demo test test-matrix
+# A run of another size than the documented one has a file of its own.
+RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
+bench:
+	@RESULT=$(abspath $(RESULT)) $(srcdir_of_makefile)test/lib/run bench/bench.sh
+# the tables and pictures of docs/benchmarks.md
+bench-docs:
+	@sh $(srcdir_of_makefile)bench/docs.sh $(abspath $(RESULT))
+.PHONY: demo test test-matrix bench bench-docs
