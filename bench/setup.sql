@@ -19,6 +19,9 @@ CREATE TABLE bench.generators (
 -- what an ID costs is a turn's time less that of the loop around it
 INSERT INTO bench.generators (name, expr) VALUES ('empty loop', 'i');
 
+-- what a row costs when its ID comes with it: no generator can be below that
+INSERT INTO bench.generators (name, id_column) VALUES ('given IDs', 'bigint');
+
 SELECT instaid.create_shard('insta1', 101), instaid.create_shard('insta32', 132);
 ALTER SEQUENCE insta32.table_id_seq CACHE 32;
 INSERT INTO bench.generators (name, cache, expr, id_column, ms) VALUES
