@@ -61,11 +61,14 @@ test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh
+
 # A run of another size than the documented one has a file of its own.
 RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
 bench:
 	@RESULT=$(abspath $(RESULT)) $(srcdir_of_makefile)test/lib/run bench/bench.sh
+
 # the tables and pictures of docs/benchmarks.md
 bench-docs:
 	@sh $(srcdir_of_makefile)bench/docs.sh $(abspath $(RESULT))
+
 .PHONY: demo test test-matrix bench bench-docs
