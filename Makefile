@@ -5,6 +5,7 @@
 #   make bench               measure it beside others, likewise
 #   make test                every test, likewise
 #   make test-matrix         every test on each PostgreSQL, in Debian folders
+#   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
 
@@ -23,8 +24,8 @@ PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze ranges partitions sanity
-ISOLATION = order create_shard create_partitions alter freeze
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards explain freeze adopt ranges partitions audit sanity
+ISOLATION = order create_shard create_partitions alter freeze adopt
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
@@ -71,4 +72,12 @@ bench:
 bench-docs:
 	@sh $(srcdir_of_makefile)bench/docs.sh $(abspath $(RESULT))
 
-.PHONY: demo test test-matrix bench bench-docs
+bench-instructions:
+	@$(srcdir_of_makefile)test/lib/run bench/instructions.sh
+# what the counts of this build are from now on
+bench-instructions-store:
+	@cd $(srcdir_of_makefile). && STORE=1 test/lib/run bench/instructions.sh >bench/instructions.new && \
+		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
+		status=$$?; rm -f bench/instructions.new; exit $$status
+
+.PHONY: demo test test-matrix bench bench-docs bench-instructions bench-instructions-store

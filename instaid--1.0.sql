@@ -270,25 +270,29 @@ COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clo
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped it';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'end of the shard: its IDs would be negative from here on';
 
-CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
-                                     epoch timestamptz DEFAULT instaid.default_epoch(),
-                                     sequence_name name DEFAULT 'table_id_seq') RETURNS void
+-- Refuses what cannot be a shard, and keeps others from making one until we commit.
+CREATE FUNCTION instaid.check_new_shard(schema_name name, shard_id integer, epoch timestamptz, sequence text,
+                                        adopted regprocedure DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
 AS $$
 DECLARE
-    sequence text;
-    arguments text;
     expires_at timestamptz;
     other record;
 BEGIN
-    IF schema_name IS NULL OR shard_id IS NULL OR epoch IS NULL OR sequence_name IS NULL THEN
+    IF schema_name IS NULL OR shard_id IS NULL OR epoch IS NULL OR sequence IS NULL THEN
         RAISE null_value_not_allowed USING
-            MESSAGE = 'create_shard() does not take a null',
-            DETAIL = format('schema_name is %L, shard_id is %L, epoch is %L, sequence_name is %L.',
-                            schema_name, shard_id, epoch, sequence_name);
+            MESSAGE = 'a shard cannot be made of a null',
+            DETAIL = format('The schema is %L, the shard ID is %L, the epoch is %L, the sequence is %L.',
+                            schema_name, shard_id, epoch, sequence);
+    END IF;
+    IF schema_name = 'instaid' THEN
+        RAISE reserved_name USING
+            MESSAGE = 'schema instaid cannot be a shard',
+            DETAIL = 'It holds the functions of the extension.',
+            HINT = 'Choose another schema.';
     END IF;
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
         RAISE numeric_value_out_of_range USING
@@ -310,15 +314,15 @@ BEGIN
                                   'instaid.shards'::regclass::oid::integer);
 
     SELECT s.* INTO other FROM instaid.list_shards() AS s
-        WHERE s.schema_name = create_shard.schema_name;
+        WHERE s.schema_name = check_new_shard.schema_name;
     IF FOUND THEN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function next_id()', schema_name),
             DETAIL = format('It makes the schema shard %s.', other.shard_id),
-            HINT = 'A schema is one shard: choose another schema.';
+            HINT = 'A schema is one shard: choose another schema, if this is not the one that was meant.';
     END IF;
     SELECT s.* INTO other FROM instaid.list_shards() AS s
-        WHERE s.shard_id = create_shard.shard_id;
+        WHERE s.shard_id = check_new_shard.shard_id;
     IF FOUND THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, other.schema_name),
@@ -328,22 +332,20 @@ BEGIN
                     FROM generate_series(0, 8191) AS n
                     WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
     END IF;
-    SELECT p.oid::regprocedure AS routine, p.proname INTO other
+    SELECT p.oid::regprocedure AS routine, p.proname, p.pronargs INTO other
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE n.nspname = schema_name AND p.proname IN ('next_id', 'next_ids')
+          AND p.oid IS DISTINCT FROM adopted::oid
         ORDER BY p.proname, p.pronargs LIMIT 1;
     IF FOUND THEN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
             DETAIL = format('It is %s.', other.routine),
-            HINT = format('Rename it first: ALTER ROUTINE %s RENAME TO old_%s; '
-                          'column defaults that use it go on using it.', other.routine, other.proname);
-    END IF;
-    sequence := format('%I.%I', schema_name, sequence_name);
-    IF to_regclass(sequence) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('relation %s already exists', sequence),
-            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+            HINT = CASE WHEN other.proname = 'next_id' AND other.pronargs = 0
+                        THEN format('To take it over: SELECT instaid.adopt_shard(%L, %s); to keep it, rename it', schema_name, shard_id)
+                        ELSE 'Rename it' END
+                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults that use it go on using it.',
+                             other.routine, other.proname);
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -353,28 +355,39 @@ BEGIN
     END IF;
     SELECT count(*) AS shards, min(s.schema_name::text) AS schema_name INTO other
         FROM instaid.list_shards() AS s
-        WHERE COALESCE(s.epoch, instaid.default_epoch()) <> create_shard.epoch;
+        WHERE COALESCE(s.epoch, instaid.default_epoch()) <> check_new_shard.epoch;
     IF other.shards > 0 THEN
         RAISE NOTICE USING
             MESSAGE = format('epoch %s differs from that of other shards', epoch),
             DETAIL = format('Shards with another epoch: %s, such as schema %I. Their IDs and this shard''s do not sort by time together.',
                             other.shards, other.schema_name);
     END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.check_new_shard(name, integer, timestamptz, text, regprocedure) IS
+'what create_shard() and adopt_shard() check';
 
-    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
-        EXECUTE format('CREATE SCHEMA %I', schema_name);
-    END IF;
-    EXECUTE format('CREATE SEQUENCE %s', sequence);
-    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
-                   format('ticks of shard %s: ms since %s << 10 | sequence', shard_id, epoch));
+CREATE FUNCTION instaid.define_shard(schema_name name, shard_id integer, epoch timestamptz, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+AS $$
+DECLARE
+    arguments text := format('%s, %L::timestamptz', shard_id, epoch);
+    out_argument text;
+    rights text;
+BEGIN
+    -- A next_id() that is replaced keeps the name of its result, and whose rights it has.
+    SELECT pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END INTO out_argument, rights
+        FROM pg_proc AS p WHERE p.oid = to_regprocedure(format('%I.next_id()', schema_name));
 
     -- Standard bodies: they are inlined, follow what they name through a
     -- rename, do not depend on search_path, and are dumped with the schema.
-    arguments := format('%s, %L::timestamptz', shard_id, epoch);
-    EXECUTE format('CREATE FUNCTION %I.next_id() RETURNS bigint'
-                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE'
+    EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
+                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE %s'
                    ' RETURN instaid.next_id(%L::regclass, %s)',
-                   schema_name, sequence, arguments);
+                   schema_name, out_argument, rights, sequence, arguments);
     EXECUTE format('CREATE FUNCTION %I.next_id(sequence regclass) RETURNS bigint'
                    ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE'
                    ' RETURN instaid.next_id(sequence, %s)',
@@ -389,6 +402,34 @@ BEGIN
                    format('the next ID of shard %s by a sequence of a table''s own, unique in that table only', shard_id));
     EXECUTE format('COMMENT ON FUNCTION %I.next_ids(integer) IS %L', schema_name,
                    format('the next 1 to 1000000 IDs of shard %s, in increasing order', shard_id));
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
+                   format('ticks of shard %s: ms since %s << 10 | sequence', shard_id, epoch));
+END
+$$;
+COMMENT ON FUNCTION instaid.define_shard(name, integer, timestamptz, regclass) IS
+'create the functions of a shard, for create_shard() and adopt_shard()';
+
+CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
+                                     epoch timestamptz DEFAULT instaid.default_epoch(),
+                                     sequence_name name DEFAULT 'table_id_seq') RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+BEGIN
+    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+    END IF;
+
+    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE format('CREATE SEQUENCE %s', sequence);
+    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence::regclass);
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(name, integer, timestamptz, name) IS
@@ -475,6 +516,401 @@ END
 $$;
 COMMENT ON FUNCTION instaid.thaw_shard(name) IS
 'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences';
+
+--
+-- Adopting what exists
+--
+
+CREATE FUNCTION instaid.adopt_shard(schema_name name, shard_id integer,
+                                    epoch timestamptz DEFAULT instaid.default_epoch(),
+                                    sequence regclass DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+AS $$
+DECLARE
+    adopted CONSTANT regprocedure := to_regprocedure(quote_ident(schema_name) || '.next_id()');
+    sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
+    owner regrole;
+    other record;
+    tables text;
+    queries text;
+    before bigint;
+    id bigint;
+    failure text;
+    youngest bigint;
+    place text;
+BEGIN
+    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence_text, adopted);
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = 'adopt_shard() must run in a READ COMMITTED transaction',
+            DETAIL = 'Else it would not see the IDs of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+    SELECT p.proowner INTO owner FROM pg_proc AS p
+        WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no function next_id() that gives a bigint', schema_name),
+            DETAIL = COALESCE((SELECT format('%s gives %s.', adopted, COALESCE(pg_get_function_result(p.oid), 'nothing'))
+                               FROM pg_proc AS p WHERE p.oid = adopted),
+                              format('There is no %s %I.', CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                                                THEN 'schema' ELSE 'function next_id() in schema' END, schema_name)),
+            HINT = 'If its IDs are made by a function of another name: ALTER FUNCTION ... RENAME TO next_id; column defaults'
+                   ' go on using it. If they are not made by a function, use create_shard() and adopt_column().';
+    END IF;
+    sequence := to_regclass(sequence_text);
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
+        RAISE EXCEPTION USING
+            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table' ELSE 'wrong_object_type' END,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.' ELSE 'It is not a sequence, or it is temporary.' END,
+            HINT = 'Pass the sequence that next_id() uses.';
+    END IF;
+
+    -- A sequence counts the ticks of one epoch, and nothing else.
+    SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
+        WHERE s.sequence = adopt_shard.sequence AND COALESCE(s.epoch, instaid.default_epoch()) <> adopt_shard.epoch;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = format('It is that of schema %I, whose epoch is another.', other.schema_name),
+            HINT = 'Pass the sequence that next_id() uses, and its epoch.';
+    END IF;
+    SELECT pg_describe_object(d.classid, d.objid, d.objsubid) AS name INTO other
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND d.classid = 'pg_attrdef'::regclass
+          AND NOT EXISTS (SELECT FROM pg_depend AS f WHERE f.classid = d.classid AND f.objid = d.objid
+                                                       AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+        UNION ALL
+        SELECT pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)
+        FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.deptype = 'i'
+        LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = format('It also counts for %s.', other.name),
+            HINT = 'Pass the sequence that next_id() uses. If it is this, give the column another default first; in a shard, adopt_column() does.';
+    END IF;
+
+    -- Whoever inserts with the old function as a default is waited for, and who
+    -- comes later sees the new one.  A call that waits for the sequence ends as
+    -- it began, in the old one: so IDs go on a second ahead of the clock.
+    SELECT string_agg(DISTINCT c.oid::regclass::text, ', '),
+           string_agg(format('SELECT max(%I)::bigint AS id, %L AS place FROM %s', t.attname,
+                             format('%s.%I', c.oid::regclass, t.attname), c.oid::regclass), ' UNION ALL ')
+               FILTER (WHERE COALESCE(NULLIF(y.typbasetype, 0), y.oid) IN ('bigint'::regtype, 'instaid.id'::regtype)
+                         AND c.relkind <> 'v')
+        INTO tables, queries
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_type AS y ON y.oid = t.atttypid
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't';
+    IF tables IS NOT NULL THEN
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', tables);
+    END IF;
+
+    -- What the old function is, it says itself: it is called once.
+    BEGIN
+        BEGIN
+            before := currval(sequence);
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        END;
+        EXECUTE format('SELECT %I.next_id()', schema_name) INTO id;
+    EXCEPTION WHEN OTHERS THEN
+        failure := SQLERRM;
+    END;
+    IF failure IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('cannot check what %s makes', adopted),
+            DETAIL = format('It fails: %s.', failure),
+            HINT = 'See that its shard ID, its epoch and its sequence are those that were passed; if not, roll back.';
+    ELSIF id IS NULL OR abs(extract(epoch FROM instaid.extract_timestamp(id, epoch) - clock_timestamp())) > 86400 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the IDs of %s are not of epoch %s', adopted, epoch),
+            DETAIL = format('It gave %s, of %s with that epoch. The clock reads %s.',
+                            COALESCE(id::text, 'null'), instaid.extract_timestamp(id, epoch), clock_timestamp()),
+            HINT = format('If its layout is Instagram''s, its epoch is about %s. If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (instaid.extract_timestamp(id, epoch) - clock_timestamp()), epoch));
+    ELSIF currval(sequence) IS NOT DISTINCT FROM before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', adopted, sequence),
+            HINT = 'Pass the sequence that it uses.';
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence);
+
+    IF queries IS NOT NULL THEN
+        EXECUTE format('SELECT id, place FROM (%s) AS i ORDER BY id DESC NULLS LAST LIMIT 1', queries) INTO youngest, place;
+    END IF;
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The youngest is %s in %s: with epoch %s it is of %s. The clock reads %s.',
+                            youngest, place, epoch, instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'If next_id() did not make that ID, give the row another one; else pass the epoch that next_id() subtracts.';
+    END IF;
+    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
+
+    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence);
+    IF owner <> current_user::regrole THEN
+        EXECUTE format('ALTER FUNCTION %I.next_id(regclass) OWNER TO %s', schema_name, owner);
+        EXECUTE format('ALTER FUNCTION %I.next_ids(integer) OWNER TO %s', schema_name, owner);
+    END IF;
+
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
+        RAISE WARNING USING
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name, instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('From now on they name shard %s.', shard_id),
+            HINT = 'If that is not meant, roll back, and pass the shard ID that next_id() had.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+            DETAIL = format('That is the youngest, in %s, of %s.', place, instaid.extract_timestamp(youngest, epoch));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_shard(name, integer, timestamptz, regclass) IS
+'make a schema a shard that has the published function as next_id(): replace the function, widen the sequence (table_id_seq by default), and go on above the IDs of all columns that default to it; needs to own the function, the sequence and the tables';
+
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name name, dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+AS $$
+DECLARE
+    main record;
+    heirs oid[];
+    serial regclass;
+    family record;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    IF table_name IS NULL OR column_name IS NULL OR dry_run IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = 'adopt_column() does not take a null',
+            DETAIL = format('table_name is %L, column_name is %L, dry_run is %L.', table_name, column_name, dry_run);
+    END IF;
+    IF NOT dry_run AND current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = 'adopt_column() must run in a READ COMMITTED transaction',
+            DETAIL = 'Else it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+
+    SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
+           d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%s.%I', c.oid::regclass, column_name) AS name,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent,
+           s.shard_id, s.epoch, s.sequence INTO main
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped
+             LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+             LEFT JOIN instaid.shards AS s ON s.schema_name = n.nspname
+        WHERE c.oid = table_name;
+    IF main.attname IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I does not exist', column_name),
+            DETAIL = format('It was looked for in %s.', table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.' ELSE 'It is not in a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', main.name),
+            HINT = format('Adopt that of the parent: SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
+    END IF;
+    IF main.shard_id IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database; create_shard() and adopt_shard() make one.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name, format_type(main.atttypid, NULL)),
+            DETAIL = 'IDs are bigint; integer and smallint are widened to it.';
+    END IF;
+
+    -- Its partitions and children get the default, too.
+    WITH RECURSIVE heir (relid) AS (
+            SELECT table_name::oid
+        UNION
+            SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
+    SELECT array_agg(h.relid) INTO heirs FROM heir AS h;
+    SELECT format('%s.%I', d.adrelid::regclass, a.attname) AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO family
+        FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+        WHERE d.adrelid = ANY (heirs) AND a.attname = column_name AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s has a default of its own', family.name),
+            DETAIL = format('It is %s, and would be replaced with that of %s.', family.default_text, main.name),
+            HINT = 'Drop that default first.';
+    END IF;
+
+    -- The column, those that refer to it, and those that refer to them.  A column
+    -- of a partition is altered through its parent's, and the other way round a
+    -- foreign key may refer to a partition.
+    WITH RECURSIVE family (relid, attnum) AS (
+            SELECT table_name::oid, main.attnum
+        UNION
+            SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+                SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+                FROM pg_constraint AS k
+                WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL
+                SELECT other.attrelid, other.attnum
+                FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                     JOIN pg_inherits AS i ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                                            (other.attrelid, this.attrelid))
+                WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+        narrow AS (
+            SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype, c.reloftype, t.typtype,
+                   a.attrelid::regclass AS table_name, format('%s.%I', a.attrelid::regclass, a.attname) AS name
+            FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+                 JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+            WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype)),
+        altered AS (
+            SELECT n.attrelid, n.table_name::text,
+                   format('ALTER TABLE %s %s', n.table_name,
+                          string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum)) AS statement
+            FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name)
+    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t) AS statements,
+           -- Who inserts a row locks its table first, and then what the row refers
+           -- to, which is mostly older: so do we.
+           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
+            WHERE t.attrelid <> adopt_column.table_name) AS others,
+           (SELECT string_agg(format('%s (%s)', n.name, pg_size_pretty(pg_total_relation_size(n.attrelid))), ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r') AS sizes,
+           -- what ALTER COLUMN TYPE would stumble over, perhaps after hours
+           (SELECT string_agg(DISTINCT format('%s: %s', n.name, o.obstacle), '; ')
+            FROM narrow AS n CROSS JOIN LATERAL (
+                SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+                FROM pg_depend AS d LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+                WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
+                  AND (d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                                     'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+                       OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum))
+            UNION ALL
+                SELECT 'the partition key' FROM pg_depend AS d
+                WHERE d.classid = 'pg_class'::regclass AND d.objid = n.attrelid AND d.objsubid = n.attnum
+                  AND d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+            UNION ALL
+                SELECT format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+                FROM pg_attribute AS u WHERE u.atttypid = n.reltype
+            UNION ALL
+                SELECT CASE WHEN n.typtype = 'd' THEN 'its domain'
+                            WHEN n.reloftype <> 0 THEN 'the type of its table'
+                            WHEN NOT pg_has_role(n.relowner, 'USAGE') THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END) AS o (obstacle)
+            WHERE o.obstacle IS NOT NULL) AS obstacles
+        INTO family;
+    IF family.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened', main.name),
+            DETAIL = family.obstacles || '.',
+            HINT = 'Drop what is in the way, and create it again afterwards.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE', family.others || ', ', table_name)];
+    IF NOT dry_run THEN
+        EXECUTE statements[1];
+    END IF;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
+    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id), instaid.min_id(clock_timestamp(), main.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s', main.name, main.shard_id),
+            DETAIL = format('The highest is %s, of %s if it is an ID; IDs go on above %s.',
+                            highest, instaid.extract_timestamp(highest, main.epoch), next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day', main.epoch)
+                        THEN format('To go on above it: SELECT instaid.advance_past(%L, %s);', main.sequence, highest)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- The default goes before the type changes, as it need not fit the new one.  A
+    -- serial's sequence goes, too, unless something else uses it.
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    IF main.default_text = format('%I.next_id()', main.nspname) THEN
+        statements := statements || family.statements;
+    ELSE
+        IF main.attidentity <> '' THEN
+            statements := statements || format('ALTER TABLE %s ALTER %I DROP IDENTITY', table_name, column_name);
+        ELSIF main.default_oid IS NOT NULL THEN
+            statements := statements || format('ALTER TABLE %s ALTER %I DROP DEFAULT', table_name, column_name);
+        END IF;
+        statements := statements || family.statements
+            || format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id()', table_name, column_name, main.nspname);
+        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
+            statements := statements || format(
+                CASE WHEN EXISTS (SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                                  WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial AND d.deptype = 'n'
+                                    AND (a.adrelid = ANY (heirs) AND pg_get_expr(a.adbin, a.adrelid) = main.default_text) IS NOT TRUE)
+                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
+        END IF;
+    END IF;
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE USING MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
+        RETURN;
+    END IF;
+
+    IF family.sizes IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = 'integer columns become bigint, which rewrites their tables',
+            DETAIL = format('They are %s.', family.sizes);
+    END IF;
+    -- Who may insert, also into a partition, or through a view
+    WITH RECURSIVE entrance (relid) AS (
+            SELECT unnest(heirs)
+        UNION
+            SELECT r.ev_class
+            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.relid
+                                                  AND d.classid = 'pg_rewrite'::regclass
+                 JOIN pg_rewrite AS r ON r.oid = d.objid),
+        inserter AS (
+            SELECT DISTINCT x.grantee, CASE WHEN x.grantee = 0 THEN 'public' ELSE pg_get_userbyid(x.grantee) END AS name
+            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid JOIN pg_attribute AS a ON a.attrelid = c.oid
+                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+            WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', g.what, CASE WHEN i.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(i.name) END),
+                      ' ' ORDER BY i.name, g.what)
+        INTO grants
+        FROM inserter AS i CROSS JOIN pg_proc AS p
+             CROSS JOIN LATERAL (VALUES
+                 (format('USAGE ON SEQUENCE %s', main.sequence),
+                  p.prosecdef OR has_sequence_privilege(i.name, main.sequence, 'USAGE, UPDATE')),
+                 (format('EXECUTE ON FUNCTION %s', p.oid::regprocedure), has_function_privilege(i.name, p.oid, 'EXECUTE')))
+                 AS g (what, is_granted)
+        WHERE p.oid = format('%I.next_id()', main.nspname)::regprocedure AND NOT g.is_granted;
+    IF grants IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('roles that may insert into %s may not take IDs of shard %s', table_name, main.shard_id),
+            DETAIL = 'Their inserts will fail: permission denied.',
+            HINT = grants;
+    END IF;
+
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        IF NOT dry_run THEN
+            EXECUTE statement;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, name, boolean) IS
+'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the tables';
 
 --
 -- Partitions
@@ -637,3 +1073,372 @@ END
 $$;
 COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval, timestamptz) IS
 'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table';
+
+--
+-- Knowing before it breaks
+--
+
+-- An error: IDs repeat, name a wrong shard, or are refused, now.  A warning: they
+-- will, or something weakens what is guaranteed.
+--
+-- Reads catalogs, and the text of users' functions; runs nothing of theirs.  The
+-- patterns are made so that no text takes them long, nor makes them fail.
+CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text, OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH RECURSIVE shard AS MATERIALIZED (
+        SELECT s.*, n.oid AS schema
+        FROM instaid.shards AS s JOIN pg_namespace AS n ON n.nspname = s.schema_name),
+
+    -- What users wrote in SQL and PL/pgSQL.  A standard body has no text; it is
+    -- deparsed only if it calls nextval(), as that locks the tables in it.
+    routine AS MATERIALIZED (
+        SELECT p.oid, p.pronamespace AS schema, p.proname, p.pronargs, p.prorettype,
+               pg_get_function_arguments(p.oid) AS arguments,
+               CASE WHEN p.prosqlbody IS NULL THEN p.prosrc
+                    WHEN p.prosqlbody::text LIKE '%:funcid ' || 'nextval(regclass)'::regprocedure::oid::text || ' %'
+                    THEN pg_get_function_sqlbody(p.oid) END AS body,
+               p.prosqlbody IS NOT NULL AS is_parsed
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                                                       AND d.deptype = 'e')),
+
+    -- ... and in column defaults, if it is more than nextval().  There are no columns
+    -- in it, so it is deparsed without its table, which would be locked.
+    source AS (
+        SELECT r.oid AS routine, NULL::oid AS default_oid, r.oid::regprocedure::text AS name, NULL::text AS column_default,
+               r.schema, r.proname, r.pronargs, r.prorettype, r.arguments, r.body, r.is_parsed
+        FROM routine AS r
+        WHERE r.body ILIKE '%nextval%' OR r.proname = 'next_id' AND r.body ILIKE '%instaid%'
+        UNION ALL
+        SELECT NULL, d.oid, format('%s.%I', c.oid::regclass, a.attname),
+               format('ALTER TABLE %s ALTER %I SET DEFAULT ', c.oid::regclass, a.attname),
+               c.relnamespace, NULL, NULL, NULL, '', pg_get_expr(d.adbin, 0), true
+        FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+        WHERE c.relpersistence <> 't' AND NOT c.relispartition
+          AND d.adbin::text LIKE '%{OPEXPR%:funcid ' || 'nextval(regclass)'::regprocedure::oid::text || ' %'),
+
+    -- Comments do not count; in "bare", strings do not, either.  What opens and
+    -- is not closed ends with the text, lest each place be tried to the end.
+    code AS MATERIALIZED (
+        SELECT s.*, t.text, regexp_replace(t.text, '\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?', '''''', 'gi') AS bare
+        FROM source AS s
+             CROSS JOIN LATERAL (SELECT regexp_replace(s.body,
+                 '(\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1 ', 'gi')) AS t (text)),
+
+    -- nextval(), a clock, and a shift to the left by as much as milliseconds have
+    -- below them, or by a variable, or what does the same
+    arithmetic AS MATERIALIZED (
+        SELECT c.*, (regexp_match(c.text, '\m(\d{12,13})\M'))[1] AS epoch_ms,
+               (regexp_match(c.text, '\m(\w{1,63})[''\s)]*(?:::\s*\w+)?[\s)]*<<\s*10\M'))[1] AS shard,
+               (regexp_match(c.text, '\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)', 'i'))[1] AS sequence_variable
+        FROM code AS c
+        WHERE c.text ~* '\mnextval\s*\('
+          AND c.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|transaction_timestamp|timeofday)\s*\(|(?:current_timestamp|localtimestamp)\M)'
+          AND c.bare ~* '(?:[a-z_)\]\"]|\d{9})\s*<<\s*[(''\s]*(?:1[6-9]\M|2[0-4]\M|\d+\s*\+|[a-z_])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
+
+    -- The shard ID: the number that is shifted by ten bits, or the one that the
+    -- variable there, or another that is named so, begins with.
+    copy AS MATERIALIZED (
+        SELECT a.*, n.nspname, COALESCE(
+                   (regexp_match(a.shard, '^\d{1,9}$'))[1],
+                   (regexp_match(a.text, '\m' || a.shard || '\M\s*(?:constant\s+)?(?:\w+\s*)?(?::=|=|\mdefault\M)\s*\(?\s*(\d{1,9})\M', 'i'))[1],
+                   (regexp_match(a.text, '\m\w{0,50}shard\w{0,50}\M\s*(?:constant\s+)?(?:\w+\s*)?(?::=|=|\mdefault\M)\s*\(?\s*(\d{1,9})\M', 'i'))[1]
+               )::integer AS shard_id
+        FROM arithmetic AS a JOIN pg_namespace AS n ON n.oid = a.schema),
+
+    -- What a sequence may be called: in its own schema, without it.
+    sequence_name AS MATERIALIZED (
+        SELECT s.oid, v.name, v.schema
+        FROM pg_class AS s JOIN pg_namespace AS n ON n.oid = s.relnamespace
+             CROSS JOIN LATERAL (VALUES (n.nspname || '.' || s.relname, NULL::oid),
+                                        (format('%I.%I', n.nspname, s.relname), NULL),
+                                        (s.relname::text, n.oid), (quote_ident(s.relname), n.oid)) AS v (name, schema)
+        WHERE s.relkind = 'S' AND s.relpersistence <> 't'),
+
+    -- The strings of a copy, as names: folded to lower case if nothing is quoted
+    copy_string AS MATERIALIZED (
+        SELECT DISTINCT COALESCE(c.routine, c.default_oid) AS copy, c.schema, v.name
+        FROM copy AS c
+             CROSS JOIN LATERAL regexp_matches(c.text, '''((?:[^'']|'''')*)''', 'g') AS m (string)
+             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)
+             CROSS JOIN LATERAL (SELECT CASE WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END) AS k (name)
+             CROSS JOIN LATERAL (VALUES (k.name), (replace(k.name, '"', ''))) AS v (name)),
+
+    -- Its sequences: those that it has parsed, and whatever string names one.
+    copy_sequence AS MATERIALIZED (
+        SELECT COALESCE(c.routine, c.default_oid) AS copy, d.refobjid AS sequence
+        FROM copy AS c JOIN pg_depend AS d ON d.objid = COALESCE(c.routine, c.default_oid)
+             JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+        WHERE d.classid = CASE WHEN c.routine IS NOT NULL THEN 'pg_proc'::regclass ELSE 'pg_attrdef'::regclass END
+          AND d.refclassid = 'pg_class'::regclass
+        UNION
+        SELECT c.copy, s.oid FROM copy_string AS c JOIN sequence_name AS s ON s.name = c.name
+        WHERE s.schema IS NULL OR s.schema = c.schema),
+
+    home AS MATERIALIZED (
+        SELECT p.pronamespace AS schema FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
+
+    -- A copy becomes a shard where it is, by adopt_shard(), if it is one's next_id().
+    copy_cure AS MATERIALIZED (
+        SELECT c.*, q.sequence,
+               CASE WHEN c.default_oid IS NOT NULL AND EXISTS (SELECT FROM shard AS s WHERE s.schema = c.schema)
+                    THEN format('%s%I.next_id();', c.column_default, c.nspname)
+                    WHEN c.default_oid IS NOT NULL OR c.pronargs > 0 OR c.prorettype <> 'bigint'::regtype
+                    THEN 'Let columns default to the next_id() of a shard instead; instaid.create_shard() makes one.'
+                    WHEN c.proname <> 'next_id' AND c.schema IN (SELECT h.schema FROM home AS h)
+                    THEN format('Let columns default to %I.next_id() instead.', c.nspname)
+                    WHEN EXISTS (SELECT FROM shard AS s WHERE s.shard_id = c.shard_id)
+                      OR EXISTS (SELECT FROM copy AS o WHERE o.shard_id = c.shard_id AND o.schema <> c.schema)
+                    THEN format('Choose another shard ID, such as %s, and pass it to instaid.adopt_shard(%L, shard_id).',
+                                (SELECT min(n) FROM generate_series(0, 8191) AS n
+                                 WHERE n NOT IN (SELECT s.shard_id FROM shard AS s)
+                                   AND n NOT IN (SELECT o.shard_id FROM copy AS o WHERE o.shard_id IS NOT NULL)), c.nspname)
+                    WHEN c.shard_id BETWEEN 0 AND 8191
+                    -- who calls it by another name goes on doing so
+                    THEN format(CASE WHEN c.proname = 'next_id' THEN '%1$s'
+                                     ELSE 'BEGIN; ALTER FUNCTION %2$s RENAME TO next_id; %1$s'
+                                          ' CREATE FUNCTION %2$s RETURNS bigint LANGUAGE sql RETURN %3$I.next_id(); COMMIT;' END,
+                                format('SELECT instaid.adopt_shard(%L, %s%s%s);', c.nspname, c.shard_id,
+                                       CASE WHEN c.epoch_ms <> '1314220021721' THEN format(', to_timestamp(%s / 1000.0)', c.epoch_ms) END,
+                                       ', sequence => ' || quote_literal(NULLIF(q.sequence::regclass::text,
+                                                                                quote_ident(c.nspname) || '.table_id_seq'))),
+                                c.name, c.nspname)
+                    ELSE format('Find out which shard ID from 0 to 8191 the schema is to have, and pass it to instaid.adopt_shard(%L, shard_id).', c.nspname)
+               END AS cure
+        FROM copy AS c
+             LEFT JOIN LATERAL (SELECT min(s.sequence) AS sequence FROM copy_sequence AS s
+                                WHERE s.copy = COALESCE(c.routine, c.default_oid)) AS q ON true),
+
+    -- A next_id() that instaid.shards cannot read
+    hidden AS MATERIALIZED (
+        SELECT r.oid, r.schema FROM routine AS r
+        WHERE r.proname = 'next_id' AND r.pronargs = 0 AND r.schema NOT IN (SELECT s.schema FROM shard AS s)
+          AND (EXISTS (SELECT FROM code AS c WHERE c.routine = r.oid AND c.text ~* '\minstaid\M"?\s*\.\s*"?next_id\M')
+               OR EXISTS (SELECT FROM pg_depend AS d
+                          WHERE d.classid = 'pg_proc'::regclass AND d.objid = r.oid AND d.refclassid = d.classid
+                            AND d.refobjid = 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure))),
+
+    -- Columns whose default makes IDs, and who makes them: null for instaid.next_id() itself
+    id_function (oid, schema, is_copy) AS (
+        SELECT p.oid, p.pronamespace, false FROM pg_proc AS p JOIN shard AS s ON s.schema = p.pronamespace
+        WHERE p.proname = 'next_id'
+        UNION
+        SELECT h.oid, h.schema, false FROM hidden AS h
+        UNION
+        SELECT 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false
+        UNION
+        SELECT c.routine, c.schema, true FROM copy AS c WHERE c.routine IS NOT NULL),
+    id_column AS MATERIALIZED (
+        SELECT a.attrelid, a.attnum, a.attname, a.atttypid, c.relnamespace, c.relkind, c.relispartition,
+               d.oid AS default_oid, i.schema AS minted_in, i.is_copy
+        FROM (SELECT d.objid AS oid, f.schema, f.is_copy
+              FROM id_function AS f JOIN pg_depend AS d ON d.refobjid = f.oid
+              WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass
+              UNION
+              SELECT c.default_oid, NULL, true FROM copy AS c WHERE c.default_oid IS NOT NULL) AS i
+             JOIN pg_attrdef AS d ON d.oid = i.oid
+             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+             JOIN pg_class AS c ON c.oid = d.adrelid
+        WHERE c.relpersistence <> 't'),
+    default_sequence AS MATERIALIZED (
+        SELECT i.attrelid, i.attname, i.relnamespace, i.relispartition, i.minted_in, i.is_copy,
+               s.oid AS sequence, s.relnamespace AS sequence_schema
+        FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.default_oid
+             JOIN pg_class AS s ON s.oid = d.refobjid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+          AND s.relkind = 'S' AND s.relpersistence <> 't'),
+
+    -- ... and those that refer to such a column, or to one that refers to it
+    holder (relid, attnum) AS (
+        SELECT i.attrelid, i.attnum FROM id_column AS i
+        UNION
+        SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
+        UNION
+        SELECT f.conrelid, k.attnum
+        FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
+             CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
+        WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
+
+    -- The sequences that instaid.next_id() moves, and where they stand: null if
+    -- the role may not see it.  A value past the last tick is no ID's: core knows
+    -- it, but fails if the sequence is just being dropped.  last_id() has waited
+    -- for that, and whether the sequence is there is seen right after it.
+    used (sequence, shard_id, epoch) AS (
+        SELECT s.sequence::oid, s.shard_id, s.epoch FROM shard AS s
+        UNION
+        SELECT d.sequence, s.shard_id, s.epoch
+        FROM default_sequence AS d LEFT JOIN shard AS s ON s.schema = d.minted_in
+        WHERE NOT d.is_copy),
+    clocked AS MATERIALIZED (
+        SELECT u.sequence::regclass::text AS name, c.relpersistence, q.seqtypid, q.seqincrement, q.seqcycle, q.seqmax,
+               1125899906842623 AS last_tick, r.is_readable, t.tick,
+               instaid.extract_timestamp(i.last_id, u.epoch) - clock_timestamp() AS drift
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL (SELECT has_sequence_privilege(c.oid, 'USAGE, SELECT')
+                                        AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery())) AS r (is_readable)
+             CROSS JOIN LATERAL (SELECT instaid.last_id(c.oid, 0)) AS i (last_id)
+             CROSS JOIN LATERAL (SELECT COALESCE((i.last_id >> 23 << 10) | (i.last_id & 1023),
+                                                 CASE WHEN r.is_readable AND instaid.last_id(c.oid, 0) IS NULL
+                                                           AND has_sequence_privilege(c.oid, 'USAGE, SELECT')
+                                                      THEN pg_sequence_last_value(c.oid) END)) AS t (tick)),
+
+    finding (severity, object, problem, cure) AS (
+        -- It takes nextval and the time in two steps, so that two sessions can pair
+        -- the same of both; and it repeats IDs when the clock is set back.
+        SELECT 'error', c.name, 'copy of the published function: its IDs repeat', c.cure
+        FROM copy_cure AS c
+        UNION ALL
+        -- from a page that doubled the percent sign: every call fails
+        SELECT 'error', c.name, 'has the operator %%, which does not exist', c.cure
+        FROM copy_cure AS c WHERE c.bare ~ '%%'
+        UNION ALL
+        -- A clock that stands still: the 1,025th ID of a transaction is the first again.
+        SELECT 'error', c.name, 'reads a clock that stands still in a statement: its 1,025th ID is the first again', c.cure
+        FROM copy_cure AS c
+        WHERE c.bare ~* '\m(?:(?:now|statement_timestamp|transaction_timestamp)\s*\(|(?:current_timestamp|localtimestamp)\M)'
+          AND c.bare !~* '\m(?:clock_timestamp|timeofday)\s*\('
+        UNION ALL
+        -- A name in text is looked up at each call: after a rename it is not found,
+        -- or search_path finds another.  Only what is parsed once holds a regclass.
+        SELECT 'warning', c.name, 'names its sequence in its text: it fails after a rename', c.cure
+        FROM copy_cure AS c
+        WHERE CASE WHEN c.is_parsed THEN c.text LIKE '%nextval((%'       -- is cast when it runs
+                   ELSE c.text ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident|cast)\s*\(|[^;'')]*(?:\|\||::\s*text))'
+                        OR c.text || ';' || c.arguments
+                           ~* ('\m' || c.sequence_variable || '\s+(?:constant\s+)?(?:text|varchar|character\s+varying|name)\M') END
+        UNION ALL
+        -- A session takes values beforehand, and uses them in a later millisecond.
+        SELECT 'error', c.name, format('its sequence %s has CACHE %s: its IDs repeat at any rate', q.sequence::regclass, s.seqcache),
+               format('ALTER SEQUENCE %s CACHE 1;', q.sequence::regclass)
+        FROM copy AS c JOIN copy_sequence AS q ON q.copy = COALESCE(c.routine, c.default_oid)
+             JOIN pg_sequence AS s ON s.seqrelid = q.sequence
+        WHERE s.seqcache > 1
+        UNION ALL
+        -- 13 bits: more run over into the time.
+        SELECT 'error', c.name, format('shard ID %s is above 8191: its IDs name another shard, and another time', c.shard_id), c.cure
+        FROM copy_cure AS c WHERE c.shard_id > 8191
+        UNION ALL
+        -- Pasted with its shard ID: two sequences give the same values.
+        SELECT 'error', c.name, format('shard ID %s is also that of %s', c.shard_id, o.name),
+               'Give one of them another shard ID; instaid.shards lists those that are taken.'
+        FROM copy_cure AS c
+             JOIN (SELECT p.name, p.shard_id, p.schema, p.sequence FROM copy_cure AS p
+                   UNION ALL
+                   SELECT format('%I.next_id()', s.schema_name), s.shard_id, s.schema, s.sequence::oid FROM shard AS s) AS o
+             ON o.shard_id = c.shard_id AND o.name <> c.name
+        WHERE (o.schema, o.sequence) IS DISTINCT FROM (c.schema, c.sequence)
+        UNION ALL
+        -- What is not seen is not frozen, watched, or kept from being taken twice.
+        SELECT 'warning', h.oid::regprocedure::text, 'calls instaid.next_id() in a way that instaid.shards does not see',
+               'Replace its body by RETURN instaid.next_id(sequence, shard_id), LANGUAGE sql, with constants.'
+        FROM hidden AS h
+        UNION ALL
+        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+        SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
+               format(CASE WHEN i.is_sequence THEN 'its sequence is that of schema %I' ELSE 'its IDs are those of schema %I' END, n.nspname),
+               format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname, m.nspname)
+        FROM (SELECT c.attrelid, c.attname, c.relnamespace, c.relispartition, c.minted_in AS schema, false AS is_sequence
+              FROM id_column AS c
+              UNION
+              SELECT d.attrelid, d.attname, d.relnamespace, d.relispartition, d.sequence_schema, true FROM default_sequence AS d
+              WHERE d.sequence_schema IS DISTINCT FROM d.minted_in) AS i
+             JOIN pg_namespace AS n ON n.oid = i.schema
+             JOIN pg_namespace AS m ON m.oid = i.relnamespace
+        WHERE i.schema <> i.relnamespace AND NOT i.relispartition AND i.relnamespace IN (SELECT h.schema FROM home AS h)
+          AND (i.schema IN (SELECT h.schema FROM home AS h) OR i.schema IN (SELECT c.schema FROM copy AS c))
+        UNION ALL
+        -- instaid.next_id() with the shard ID of another schema
+        SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
+               CASE WHEN own.shard_id <> n.shard_id THEN format('its IDs name shard %s, and its schema is shard %s', n.shard_id, own.shard_id)
+                    ELSE format('shard ID %s is also that of schema %I', n.shard_id, s.schema_name) END,
+               format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname,
+                      COALESCE(own.schema_name, s.schema_name))
+        FROM id_column AS i JOIN pg_attrdef AS d ON d.oid = i.default_oid
+             CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(d.adbin, d.adrelid),
+                                                      '\minstaid\.next_id\(.*, (\d{1,4})\M'))[1]::integer) AS n (shard_id)
+             LEFT JOIN shard AS own ON own.schema = i.relnamespace
+             LEFT JOIN shard AS s ON s.shard_id = n.shard_id
+        WHERE i.minted_in IS NULL AND NOT i.is_copy AND NOT i.relispartition
+          AND (own.shard_id <> n.shard_id
+               OR s.schema <> i.relnamespace
+                  AND NOT EXISTS (SELECT FROM default_sequence AS q JOIN shard AS o ON o.schema = q.sequence_schema
+                                  WHERE q.attrelid = i.attrelid AND q.attname = i.attname AND o.shard_id = n.shard_id))
+        UNION ALL
+        -- An ID does not fit into it: "integer out of range"; a float rounds it.
+        SELECT 'error', format('%s.%I', a.attrelid::regclass, a.attname),
+               format('type %s %s', format_type(a.atttypid, NULL),
+                      CASE WHEN i.attrelid IS NULL THEN 'cannot hold the IDs that it refers to' ELSE 'cannot hold its IDs' END),
+               CASE WHEN i.minted_in = c.relnamespace AND NOT i.is_copy
+                      AND c.relkind <> 'f' AND t.oid IN ('integer'::regtype, 'smallint'::regtype) AND c.relnamespace IN (SELECT s.schema FROM shard AS s)
+                    THEN format('SELECT * FROM instaid.adopt_column(%L, %L);', a.attrelid::regclass, a.attname)
+                    ELSE format('ALTER %s %s ALTER %I TYPE bigint;', CASE c.relkind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END,
+                                a.attrelid::regclass, a.attname) END
+        FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
+             JOIN pg_type AS t ON t.oid = a.atttypid
+             JOIN pg_class AS c ON c.oid = a.attrelid
+             LEFT JOIN id_column AS i ON i.attrelid = a.attrelid AND i.attnum = a.attnum
+        WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype, 'double precision'::regtype)
+          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0
+        UNION ALL
+        -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
+        SELECT 'warning', format('%s.%I', i.attrelid::regclass, i.attname), 'no unique index on the ID alone',
+               CASE WHEN p.partrelid IS NOT NULL AND (p.partnatts <> 1 OR p.partattrs[0] <> i.attnum)
+                    THEN 'Partition the table by its ID: a unique index must have all columns of the partition key.'
+                    ELSE format('CREATE UNIQUE INDEX ON %s (%I);', i.attrelid::regclass, i.attname) END
+        FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.attrelid
+        WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition
+          AND NOT EXISTS (SELECT FROM pg_index AS x
+                          WHERE x.indrelid = i.attrelid AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1
+                            AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+        UNION ALL
+        -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+        SELECT 'error', quote_ident(s.schema_name), format('shard ID %s is also that of schema %I', s.shard_id, o.schema_name),
+               'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use a shard with another ID.'
+        FROM shard AS s JOIN shard AS o ON o.shard_id = s.shard_id AND o.schema <> s.schema
+        UNION ALL
+        -- as next_id() itself checks; a frozen one has its MAXVALUE on purpose
+        SELECT 'error', q.name, w.complaint,
+               format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE;', q.name)
+        FROM clocked AS q
+             CROSS JOIN LATERAL (SELECT CASE
+                 WHEN q.seqtypid <> 'bigint'::regtype
+                 THEN format('cannot serve: its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
+                 WHEN q.seqincrement <> 1 THEN format('cannot serve: its INCREMENT is %s; it must be 1', q.seqincrement)
+                 WHEN q.seqcycle THEN 'cannot serve: it is defined with CYCLE'
+                 WHEN q.seqmax < q.last_tick AND q.is_readable AND q.tick IS DISTINCT FROM q.seqmax
+                 THEN format('cannot serve: its MAXVALUE is %s; it must be at least %s', q.seqmax, q.last_tick) END) AS w (complaint)
+        WHERE w.complaint IS NOT NULL
+        UNION ALL
+        -- setval() or advance_past() took it too far, or its time is over
+        SELECT 'error', q.name, 'has reached the last tick of the ID format', format('ALTER SEQUENCE %s RESTART;', q.name)
+        FROM clocked AS q WHERE q.tick >= q.last_tick AND q.seqmax >= q.last_tick
+        UNION ALL
+        -- After a crash it starts from the clock: IDs that were ahead of it come again.
+        SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash', format('ALTER SEQUENCE %s SET LOGGED;', q.name)
+        FROM clocked AS q WHERE q.relpersistence = 'u'
+        UNION ALL
+        -- next_id() fails then; tables need years to move
+        SELECT CASE WHEN s.expires_at <= clock_timestamp() THEN 'error' ELSE 'warning' END, quote_ident(s.schema_name),
+               format(CASE WHEN s.expires_at <= clock_timestamp() THEN 'its IDs ended at %s' ELSE 'its IDs end at %s, in under five years' END,
+                      s.expires_at),
+               'Let its tables use another shard, with a later epoch: instaid.create_shard(schema_name, shard_id, epoch).'
+        FROM shard AS s WHERE s.expires_at < clock_timestamp() + interval '5 years'
+        UNION ALL
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.
+        SELECT 'warning', q.name, format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.max_drift),
+               'Set the server''s clock right; if it was wrong by much, see docs/operations.md, else wait.'
+        FROM clocked AS q
+             CROSS JOIN LATERAL (SELECT g.setting::integer * interval '1 ms' AS max_drift
+                                 FROM pg_settings AS g WHERE g.name = 'instaid.max_drift') AS d
+        WHERE q.drift > d.max_drift + interval '64 ms' AND q.tick < q.last_tick)
+    SELECT f.severity, f.object, f.problem, f.cure
+    FROM (SELECT DISTINCT * FROM finding) AS f
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+END;
+COMMENT ON FUNCTION instaid.audit() IS
+'what repeats, refuses or endangers the IDs of this database: a row a finding, none if all is well';

@@ -135,26 +135,32 @@ tick_to_id(int64 tick, int32 shard_id)
 	return pack_id(tick_ms(tick), shard_id, tick_sequence(tick));
 }
 
+static pg_noinline void
+id_timestamp_error(int64 id, TimestampTz epoch)
+{
+	check_epoch(epoch);
+	ereport(ERROR,
+			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+			 errmsg("timestamp out of range"),
+			 errdetail("ID %lld is %lld ms after epoch %s.",
+					   (long long) id, (long long) id_ms(id),
+					   timestamptz_to_str(epoch))));
+}
+
 /*
  * The time of an ID, to the millisecond.  All 41 bits count, so the time of a
  * negative ID is more than 34.8 years after the epoch.
  */
-static TimestampTz
+static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)
 {
-	TimestampTz result;
-
-	check_epoch(epoch);
 	/* 41 bits of milliseconds fit 64 bits of microseconds, the sum may not */
-	if (pg_add_s64_overflow(epoch, id_ms(id) * 1000, &result) ||
-		!IS_VALID_TIMESTAMP(result))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("timestamp out of range"),
-				 errdetail("ID %lld is %lld ms after epoch %s.",
-						   (long long) id, (long long) id_ms(id),
-						   timestamptz_to_str(epoch))));
-	return result;
+	int64		elapsed = id_ms(id) * 1000;
+
+	/* An epoch that is not finite is out of these bounds, too. */
+	if (unlikely(epoch < MIN_TIMESTAMP || epoch >= END_TIMESTAMP - elapsed))
+		id_timestamp_error(id, epoch);
+	return epoch + elapsed;
 }
 
 /*
@@ -168,13 +174,11 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
-	int64		tick;
 
 	check_shard_id(shard_id);
 	check_epoch(epoch);
 
-	instaid_take_ticks(sequence, epoch, 1, &tick);
-	PG_RETURN_INT64(tick_to_id(tick, shard_id));
+	PG_RETURN_INT64(tick_to_id(instaid_take_tick(sequence, epoch), shard_id));
 }
 
 /*

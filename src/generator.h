@@ -14,6 +14,7 @@
 extern int	instaid_max_drift;
 
 extern bool instaid_ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *ms);
+extern int64 instaid_take_tick(Oid sequence, TimestampTz epoch);
 extern int	instaid_take_ticks(Oid sequence, TimestampTz epoch, int wanted,
 					   int64 *first);
 extern bool instaid_last_tick(Oid sequence, int64 *tick);

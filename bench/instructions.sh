@@ -1,0 +1,176 @@
+# How many instructions an ID takes, compared with core's nextval() and with the
+# counts in bench/instructions.expected.  Started by test/lib/run.
+#
+# Fails if a count of ours grew by more than 5 %, or misses its target.  With
+# STORE set it prints the lines to be stored, each after "expected: ", and does
+# not compare; "make bench-instructions-store" puts them into the file.
+#
+# callgrind counts what a single-user server executes: the machine's speed and
+# its load do not matter, and a row that costs one branch more is seen.  What
+# it does not count is the kernel: reading the clock is some 25 ns that
+# nextval() does not have, and that "make bench" would show.
+#
+# Each statement is run for two numbers of rows.  The difference is what the
+# rows cost, without start, parser and planner; from that the same of an empty
+# loop is taken away.
+
+set -eu
+. test/lib/private.sh
+
+# name | target | unit of the target | empty loop | rows | IDs a row | statement
+#
+# A * is where the number of rows goes.  "ahead" is next_id() while the
+# sequence is ahead of the clock, when every ID depends on flushed WAL.
+#
+# The empty loop is count(g), and reads g, as the loops do with which the targets
+# were set; count(next_id()) does not read it.  What that is worth is told below
+# the table, with the ratios against a loop that does not read g either.
+#
+# PostgreSQL does not inline a volatile function that returns a set, so the
+# empty loop of a shard's next_ids() is a function of the same form, around
+# generate_series().  "in FROM" is instaid.next_ids() without a shard's function.
+rows='FROM generate_series(1, *) AS g'
+bigint_rows='FROM generate_series(1::bigint, *::bigint) AS g'
+cases="
+bare loop     | -    | -       | -         | 5000 | 1    | SELECT count(1) $rows
+loop          | -    | -       | -         | 5000 | 1    | SELECT count(g) $rows
+bigint loop   | -    | -       | -         | 5000 | 1    | SELECT count(g) $bigint_rows
+set loop      | -    | -       | -         | 20   | 1000 | SELECT count(i) $rows, empty.next_ids(1000 + 0 * g) AS i
+from loop     | -    | -       | -         | 20   | 1000 | SELECT count(i) $rows, generate_series(1::bigint, 1000 + 0 * g) AS i
+nextval       | -    | nextval | loop      | 5000 | 1    | SELECT count(nextval('core_seq')) $rows
+next_id       | 0.35 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id()) $rows
+ahead         | 0.35 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id('ahead_seq')) $rows
+next_id 32    | 0.05 | nextval | loop     | 20000 | 1    | SELECT count(insta5.next_id('cache_seq')) $rows
+next_ids 1000 | 0.05 | nextval | set loop  | 20   | 1000 | SELECT count(i) $rows, insta5.next_ids(1000 + 0 * g) AS i
+in FROM       | 0.05 | nextval | from loop | 20   | 1000 | SELECT count(i) $rows, instaid.next_ids('insta5.table_id_seq', 5, 1000 + 0 * g) AS i
+id >> 23      | -    | nextval | bigint loop | 5000 | 1  | SELECT count(g >> 23) $bigint_rows
+extract_timestamp | 1.50 | id >> 23 | bigint loop | 5000 | 1 | SELECT count(instaid.extract_timestamp(g)) $bigint_rows
+published     | -    | nextval | loop      | 500  | 1    | SELECT count(published.next_id()) $rows
+uuid          | -    | nextval | loop      | 2000 | 1    | SELECT count(gen_random_uuid()) $rows
+"
+
+# in single-user mode a line is a statement
+setup="CREATE EXTENSION instaid
+SELECT instaid.create_shard('insta5', 5)
+CREATE SEQUENCE core_seq
+CREATE SEQUENCE ahead_seq
+CREATE SEQUENCE cache_seq CACHE 32
+CREATE SCHEMA empty
+CREATE FUNCTION empty.next_ids(count integer) RETURNS SETOF bigint STRICT PARALLEL UNSAFE RETURN generate_series(1::bigint, count)
+CREATE SCHEMA published
+CREATE SEQUENCE published.table_id_seq
+CREATE FUNCTION published.next_id(OUT result bigint) LANGUAGE plpgsql AS \$\$ DECLARE our_epoch bigint := 1314220021721; seq_id bigint; now_millis bigint; shard_id int := 5; BEGIN SELECT nextval('published.table_id_seq') % 1024 INTO seq_id; SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis; result := (now_millis - our_epoch) << 23; result := result | (shard_id << 10); result := result | (seq_id); END; \$\$"
+
+# server NAME COMMAND...: run a single-user server by that command, with the
+# statements that come in, and stop if one of them fails
+server()
+{
+	log=$SCRATCH/log/$1.log
+	shift
+	"$@" --single -D "$SCRATCH/data" -c fsync=off -c log_checkpoints=off postgres >"$log" 2>&1 &&
+		! grep -a 'ERROR: ' "$log" ||
+		{ tail -n 20 "$log" >&2; exit 1; }
+}
+
+mkdir -p "$SCRATCH/log"
+install_private >"$SCRATCH/log/install.log" 2>&1 || { cat "$SCRATCH/log/install.log" >&2; exit 1; }
+cc -O2 -shared -fPIC -o "$SCRATCH/clock.so" bench/instructions_clock.c
+initdb -D "$SCRATCH/data" -U postgres -A trust -E UTF8 --no-locale --no-sync >"$SCRATCH/log/initdb.log"
+echo "$setup" | server setup postgres
+
+# Each case three times: once to fill the caches, and then the two that count.
+# callgrind writes a file of counts at each statement's first step.
+{
+	# half a second ahead, which the cases' clock never catches up with
+	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'))"
+	echo "$cases" | awk -F ' *[|] *' 'NF {
+		for (i = 1; i <= 3; i++) {
+			n = i < 3 ? $5 / 5 : $5 + $5 / 5
+			statement = $7
+			sub(/1, \*/, "1, " n, statement)
+			sub(/\*::bigint/, n "::bigint", statement)
+			print statement
+		}
+	}'
+} >"$SCRATCH/statements"
+server count env LD_PRELOAD="$SCRATCH/clock.so" valgrind --tool=callgrind \
+	--callgrind-out-file="$SCRATCH/counts" --dump-before=pg_parse_query \
+	"$(command -v postgres)" <"$SCRATCH/statements"
+
+# The first file is the start, the second the statement that goes ahead; what
+# comes after the last statement is in the file without a number.
+statements=$(wc -l <"$SCRATCH/statements")
+for i in $(seq 3 "$statements") ''; do
+	sed -n 's/^totals: //p' "$SCRATCH/counts${i:+.$i}"
+done >"$SCRATCH/totals"
+[ "$(wc -l <"$SCRATCH/totals")" -eq $((statements - 1)) ] ||
+	{ echo "callgrind does not tell the statements apart" >&2; exit 1; }
+
+# A count of ours has grown if it did so both in itself and against nextval() in
+# the same run.  When a new minor version, or another compiler, makes all of the
+# server's code longer, the second stays; when it makes nextval() shorter, the
+# first does.  A fault of ours shows in both.
+build="$("$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/') $(uname -m)"
+echo "$cases" | perl -we '
+	use strict;
+	my ($build, $store, $totals, $expected) = @ARGV;
+	my (@cases, %per_id, %net, %old);
+
+	open my $t, "<", $totals or die $!;
+	while (<STDIN>)
+	{
+		next unless /\S/;
+		chomp;
+		my ($name, $target, $unit, $loop, $rows, $ids) = split / *[|] */;
+		my @total = map { 0 + <$t> } 1 .. 3;
+		$per_id{$name} = ($total[2] - $total[1]) / ($rows * $ids);
+		next if $loop eq "-";
+		$net{$name} = $per_id{$name} - $per_id{$loop};
+		push @cases, [ $name, $target, $unit ];
+	}
+
+	open my $e, "<", $expected or die "$expected: $!";
+	my @others = grep { !/^\Q$build\E [|]/ } <$e>;
+	if ($store)
+	{
+		push @others, map { sprintf "%s | %s | %.1f\n", $build, $_->[0], $net{ $_->[0] } } @cases;
+		# the versions in order, the comment first
+		my ($of_a, $of_b);
+		print map { "expected: $_" } sort {
+			($of_a) = $a =~ /^(\d+)/;
+			($of_b) = $b =~ /^(\d+)/;
+			($of_a // 0) <=> ($of_b // 0)
+		} @others;
+		exit;
+	}
+	seek $e, 0, 0;
+	/^\Q$build\E [|] (.*?) [|] ([\d.]+)$/ and $old{$1} = $2 while <$e>;
+
+	print "Instructions per ID, PostgreSQL $build\n\n";
+	printf "%-18s %9s %9s %8s   %s\n", "", "now", "stored", "/nextval", "target";
+	my @faults;
+	for (@cases)
+	{
+		my ($name, $target, $unit) = @$_;
+		my $now = $net{$name};
+		my $told = "";
+		if ($target ne "-")
+		{
+			my $of = $now / $net{$unit};
+			$told = sprintf "%.3f of %.2f %s", $of, $target, $unit;
+			push @faults, sprintf "%s: %.3f of %s, the target is %.2f", $name, $of, $unit, $target
+			  if $of > $target;
+			push @faults, sprintf "%s: %.1f instructions, %.1f %% more than stored", $name, $now, 100 * ($now / $old{$name} - 1)
+			  if $old{$name} && $now > 1.05 * $old{$name}
+			  && $now / $net{nextval} > 1.05 * $old{$name} / $old{nextval};
+		}
+		printf "%-18s %9.1f %9s %8.4f   %s\n", $name, $now, $old{$name} // "-", $now / $net{nextval}, $told;
+	}
+	my $read = $per_id{loop} - $per_id{"bare loop"};
+	printf "\nThe empty loop reads a column, %.0f instructions.  Without: %s of nextval.\n", $read,
+	  join ", ", map { sprintf "$_ %.3f", ($net{$_} + $read) / ($net{nextval} + $read) } "next_id", "ahead", "next_id 32";
+	print "No counts are stored for this build: make bench-instructions-store\n" unless %old;
+	print "\n" if @faults;
+	print "FAILED: $_\n" for @faults;
+	exit(@faults ? 1 : 0);
+	' "$build" "${STORE:-}" "$SCRATCH/totals" bench/instructions.expected

@@ -1,0 +1,303 @@
+-- Taking over the published function, and columns that have other defaults.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+
+-- a schema with the published arithmetic
+CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE SCHEMA %I', schema_name);
+    EXECUTE format('CREATE SEQUENCE %I.table_id_seq', schema_name);
+    EXECUTE format($f$CREATE FUNCTION %1$I.next_id(OUT result bigint) LANGUAGE plpgsql AS $body$
+        BEGIN
+            result := nextval('%1$I.table_id_seq') %% 1024;
+            result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
+                | (%2$s << 10);
+        END $body$ $f$, schema_name, shard_id);
+END $$;
+
+-- its IDs go on above all that are there, in columns that keep their defaults
+CALL publish('Adopt "1"', 401);
+ALTER SEQUENCE "Adopt ""1""".table_id_seq AS integer MAXVALUE 100000 CYCLE CACHE 7;
+CREATE TABLE "Adopt ""1""".photos (id bigint PRIMARY KEY DEFAULT "Adopt ""1""".next_id(), n integer);
+CREATE TABLE "Adopt ""1""".likes (id instaid.id PRIMARY KEY DEFAULT "Adopt ""1""".next_id(), n integer);
+CREATE TABLE "Adopt ""1""".views (id bigint DEFAULT "Adopt ""1""".next_id(), "N" text) PARTITION BY RANGE (id);
+CREATE TABLE "Adopt ""1""".views_all PARTITION OF "Adopt ""1""".views DEFAULT;
+ALTER TABLE "Adopt ""1""".views ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE TABLE "Adopt ""1""".odd (code text DEFAULT "Adopt ""1""".next_id()::text);
+INSERT INTO "Adopt ""1""".photos SELECT instaid.make_id('2020-01-01 UTC', 401, 1), 0;
+INSERT INTO "Adopt ""1""".likes SELECT instaid.make_id('2020-01-03 UTC', 401, 5), 0;
+INSERT INTO "Adopt ""1""".views SELECT instaid.make_id('2020-01-02 UTC', 401, 3), 'zero';
+PREPARE insert_photo AS INSERT INTO "Adopt ""1""".photos (n) VALUES (1);
+SELECT '"Adopt ""1""".next_id()'::regprocedure::oid AS oid \gset
+SELECT instaid.adopt_shard('Adopt "1"', 401);
+SELECT '"Adopt ""1""".next_id()'::regprocedure::oid = :oid AS same_oid;
+\sf "Adopt ""1""".next_id()
+\df "Adopt ""1""".*
+SELECT seqtypid::regtype, seqincrement, seqmax, seqcycle, seqcache FROM pg_sequence
+WHERE seqrelid = '"Adopt ""1""".table_id_seq'::regclass;
+SELECT obj_description('"Adopt ""1""".table_id_seq'::regclass);
+SELECT schema_name, shard_id, epoch, sequence, drift > '0' AS ahead FROM instaid.shards WHERE shard_id = 401;
+EXECUTE insert_photo;
+INSERT INTO "Adopt ""1""".photos (n) SELECT generate_series(2, 3000);
+SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_shard_id(id) = 401) AS of_shard,
+    array_agg(n ORDER BY id) = array_agg(n ORDER BY n) AS in_order FROM "Adopt ""1""".photos;
+SELECT result > (SELECT max(id) FROM "Adopt ""1""".photos) AS above FROM "Adopt ""1""".next_id();
+-- a rename does not stop it any more
+ALTER SCHEMA "Adopt ""1""" RENAME TO adopt1;
+SELECT instaid.extract_shard_id(adopt1.next_id());
+
+-- the youngest is ahead of the clock, by an hour: above it, all the same
+CALL publish('adopt2', 402);
+CREATE TABLE adopt2.t (id bigint DEFAULT adopt2.next_id());
+INSERT INTO adopt2.t SELECT instaid.make_id(now() + interval '1 hour', 402, 9);
+SET client_min_messages = warning;
+SELECT instaid.adopt_shard('adopt2', 402);
+SET client_min_messages = error;
+SELECT max(id) < adopt2.next_id() AS above FROM adopt2.t;
+RESET client_min_messages;
+
+-- without any ID, with a sequence from elsewhere, another epoch, and rights of its owner's
+CREATE ROLE regress_adopter;
+CREATE SCHEMA adopt3 AUTHORIZATION regress_adopter;
+CREATE SEQUENCE ids;
+ALTER SEQUENCE ids OWNER TO regress_adopter;
+CREATE FUNCTION adopt3.next_id() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) - 1577836800) * 1000)::bigint << 23) | (403 << 10) | (nextval('public.ids') % 1024) $$;
+ALTER FUNCTION adopt3.next_id() OWNER TO regress_adopter;
+CREATE TABLE adopt3.t (id bigint DEFAULT adopt3.next_id(), own bigint);
+SELECT try($$SELECT instaid.adopt_shard('adopt3', 403, '2020-01-01 UTC')$$);
+SELECT instaid.adopt_shard('adopt3', 403, '2020-01-01 UTC', 'ids');
+SELECT schema_name, epoch, sequence FROM instaid.shards WHERE shard_id = 403;
+SELECT p.oid::regprocedure, proowner::regrole, prosecdef FROM pg_proc AS p
+WHERE pronamespace = 'adopt3'::regnamespace ORDER BY p.oid::regprocedure::text;
+DROP SCHEMA adopt3 CASCADE;
+
+-- a function that fails is replaced, too; a column whose type is a domain, and a view
+CALL publish('adopt3', 403);
+CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN result := nextval('adopt3.table_id_seq') %% 1024; END $$;
+CREATE DOMAIN adopt3.id AS bigint;
+CREATE TABLE adopt3.t (id adopt3.id DEFAULT adopt3.next_id());
+CREATE VIEW adopt3.v AS SELECT id FROM adopt3.t;
+ALTER VIEW adopt3.v ALTER id SET DEFAULT adopt3.next_id();
+INSERT INTO adopt3.t SELECT instaid.make_id('2020-01-01 UTC', 403, 1);
+SELECT instaid.adopt_shard('adopt3', 403);
+INSERT INTO adopt3.v DEFAULT VALUES;
+SELECT instaid.extract_shard_id(id) FROM adopt3.t;
+DROP SCHEMA adopt3 CASCADE;
+
+-- pasted from another shard: it gets an ID of its own, and a warning
+CALL publish('adopt4', 1);
+CREATE TABLE adopt4.t (id bigint PRIMARY KEY DEFAULT adopt4.next_id());
+INSERT INTO adopt4.t SELECT instaid.make_id('2020-01-01 UTC', 1, 1);
+SELECT instaid.adopt_shard('adopt4', 404);
+INSERT INTO adopt4.t DEFAULT VALUES;
+SELECT instaid.extract_shard_id(id) FROM adopt4.t ORDER BY id;
+
+-- refused: nothing is changed then
+CALL publish('adopt5', 405);
+CREATE TABLE adopt5.t (id bigint PRIMARY KEY DEFAULT adopt5.next_id());
+INSERT INTO adopt5.t SELECT instaid.make_id('2020-01-01 UTC', 405, 1);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 401)$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 9000)$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt4', 405)$$);
+SELECT try($$SELECT instaid.adopt_shard(NULL, 405)$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, 'infinity')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.t')$$);
+CREATE TEMP SEQUENCE temp_seq;
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'temp_seq')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'nothing')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt1.table_id_seq')$$);
+CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i bigint GENERATED ALWAYS AS IDENTITY);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+DROP TABLE adopt5.counted;
+SELECT try($$SELECT instaid.adopt_shard('instaid', 405)$$);
+SELECT try($$SELECT instaid.adopt_shard('nowhere', 405)$$);
+SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
+-- with another epoch, the function's IDs are not of now
+SET client_min_messages = warning;
+SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5', 405, now() - interval '3 years')$$),
+    'of epoch .*|It gave .* The clock|about .*\+00', '...');
+RESET client_min_messages;
+CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
+INSERT INTO adopt5.free VALUES (9223372036854775807);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+DELETE FROM adopt5.free;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+ROLLBACK;
+ALTER FUNCTION adopt5.next_id() RENAME TO new_id;
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+CREATE FUNCTION adopt5.next_id() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+DROP FUNCTION adopt5.next_id();
+CREATE PROCEDURE adopt5.next_id() LANGUAGE sql AS 'SELECT 1';
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+DROP PROCEDURE adopt5.next_id();
+ALTER FUNCTION adopt5.new_id() RENAME TO next_id;
+CREATE FUNCTION adopt5.next_ids(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+DROP FUNCTION adopt5.next_ids(integer);
+GRANT USAGE ON SCHEMA adopt5 TO regress_adopter;
+SET ROLE regress_adopter;
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+RESET ROLE;
+SELECT lanname FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = 'adopt5.next_id()'::regprocedure;
+BEGIN;
+SELECT instaid.adopt_shard('adopt5', 405);
+ROLLBACK;
+SELECT p.oid::regprocedure, lanname, last_value < 1000 AS small FROM adopt5.table_id_seq, pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+WHERE pronamespace = 'adopt5'::regnamespace;
+
+-- a serial: a role that could insert will want the right to the new sequence
+CREATE TABLE adopt1.s (id bigserial PRIMARY KEY, n integer);
+INSERT INTO adopt1.s (n) SELECT generate_series(1, 3);
+GRANT INSERT ON adopt1.s TO regress_adopter;
+GRANT INSERT (n) ON adopt1.s TO PUBLIC;
+SELECT * FROM instaid.adopt_column('adopt1.s', 'id', dry_run => true);
+\d adopt1.s
+GRANT USAGE ON SEQUENCE adopt1.table_id_seq TO regress_adopter, PUBLIC;
+SELECT * FROM instaid.adopt_column('adopt1.s', 'id');
+\d adopt1.s
+INSERT INTO adopt1.s (n) VALUES (4);
+SELECT n, instaid.extract_shard_id(id) FROM adopt1.s ORDER BY id;
+SELECT * FROM instaid.adopt_column('adopt1.s', 'id');
+
+-- a sequence that something else uses stays
+CREATE TABLE adopt1.s2 (id bigserial);
+CREATE TABLE adopt1.s3 (id bigint DEFAULT nextval('adopt1.s2_id_seq'), other integer DEFAULT 5);
+SELECT * FROM instaid.adopt_column('adopt1.s2', 'id');
+SELECT * FROM instaid.adopt_column('adopt1.s3', 'id');
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid IN ('adopt1.s2'::regclass, 'adopt1.s3'::regclass) ORDER BY 1;
+
+-- identity columns, without a default, with another, of the type for JSON
+CREATE TABLE adopt1."I" ("Id" bigint GENERATED ALWAYS AS IDENTITY (START 1000), by_default smallint GENERATED BY DEFAULT AS IDENTITY);
+INSERT INTO adopt1."I" DEFAULT VALUES;
+SELECT * FROM instaid.adopt_column('adopt1."I"', 'Id');
+SELECT * FROM instaid.adopt_column('adopt1."I"', 'by_default');
+\d adopt1."I"
+INSERT INTO adopt1."I" DEFAULT VALUES RETURNING instaid.extract_shard_id("Id"), instaid.extract_shard_id(by_default);
+CREATE TABLE adopt1.plain (id bigint PRIMARY KEY, j instaid.id DEFAULT 5);
+SELECT * FROM instaid.adopt_column('adopt1.plain', 'id');
+SELECT * FROM instaid.adopt_column('adopt1.plain', 'j');
+INSERT INTO adopt1.plain DEFAULT VALUES RETURNING instaid.extract_shard_id(id), instaid.extract_shard_id(j);
+
+-- an integer, and all that refers to it, through two tables and in partitions
+CREATE TABLE adopt1.users (id serial PRIMARY KEY, boss integer REFERENCES adopt1.users, big bigint REFERENCES adopt1.users);
+CREATE TABLE adopt1.profiles (user_id integer PRIMARY KEY REFERENCES adopt1.users ON DELETE CASCADE);
+CREATE TABLE adopt1.prefs (user_id smallint REFERENCES adopt1.profiles, part integer) PARTITION BY LIST (part);
+CREATE TABLE adopt1.prefs1 PARTITION OF adopt1.prefs FOR VALUES IN (1);
+CREATE TABLE adopt1.prefs2 (part integer, user_id smallint);
+ALTER TABLE adopt1.prefs ATTACH PARTITION adopt1.prefs2 FOR VALUES IN (2);
+CREATE TABLE adopt1.pairs (a integer, b integer REFERENCES adopt1.users, unrelated integer);
+INSERT INTO adopt1.users (boss) VALUES (NULL), (1), (2);
+INSERT INTO adopt1.profiles SELECT id FROM adopt1.users;
+INSERT INTO adopt1.prefs VALUES (1, 1), (2, 2);
+INSERT INTO adopt1.pairs VALUES (1, 3, 5);
+SELECT statement FROM instaid.adopt_column('adopt1.users', 'id', true) AS statement;
+-- what is in the way is named first, by a dry run, too: each of these would fail
+CREATE DOMAIN small AS integer;
+CREATE TYPE typed AS (user_id integer);
+BEGIN;
+CREATE TABLE adopt1.odd_child (user_id small REFERENCES adopt1.users);
+CREATE TABLE adopt1.odd_typed OF typed (FOREIGN KEY (user_id) REFERENCES adopt1.users);
+CREATE TABLE adopt1.odd_row (holds adopt1.profiles);
+CREATE TABLE adopt1.odd_generated (user_id integer REFERENCES adopt1.users, twice integer GENERATED ALWAYS AS (user_id * 2) STORED);
+CREATE TABLE adopt1.odd_key (user_id integer REFERENCES adopt1.users) PARTITION BY RANGE (user_id);
+CREATE TABLE adopt1.odd_expression (user_id integer REFERENCES adopt1.users) PARTITION BY RANGE ((user_id / 2));
+CREATE TABLE adopt1.odd_rule (user_id integer REFERENCES adopt1.users);
+CREATE RULE odd AS ON DELETE TO adopt1.odd_rule WHERE old.user_id < 3 DO INSTEAD NOTHING;
+CREATE POLICY odd ON adopt1.odd_rule USING (user_id > 0);
+CREATE FUNCTION adopt1.odd_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+CREATE TRIGGER odd BEFORE UPDATE OF user_id ON adopt1.odd_rule FOR EACH ROW EXECUTE FUNCTION adopt1.odd_trigger();
+CREATE FUNCTION adopt1.odd_function() RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT user_id FROM adopt1.odd_rule; END;
+CREATE PUBLICATION regress_odd FOR TABLE adopt1.odd_rule WHERE (user_id > 4);
+CREATE VIEW adopt1.bosses AS SELECT boss FROM adopt1.users;
+CREATE TABLE adopt1.odd_owner (user_id integer REFERENCES adopt1.users);
+ALTER TABLE adopt1.odd_owner OWNER TO regress_adopter;
+SELECT regexp_split_to_table(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), '; ');
+CREATE ROLE regress_adopter2;
+GRANT ALL ON SCHEMA adopt1 TO regress_adopter2;
+ALTER TABLE adopt1.users OWNER TO regress_adopter2;
+SET ROLE regress_adopter2;
+SELECT regexp_matches(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), 'adopt1.odd_owner[^;]*');
+ROLLBACK;
+SELECT statement FROM instaid.adopt_column('adopt1.users', 'id') AS statement;
+SELECT attrelid::regclass, attname, atttypid::regtype FROM pg_attribute
+WHERE attrelid::regclass::text ~ '^adopt1\.(users|profiles|prefs|pairs)\d?$' AND attnum > 0 ORDER BY 1, 2;
+SELECT conrelid::regclass, convalidated FROM pg_constraint
+WHERE contype = 'f' AND conrelid::regclass::text ~ '^adopt1\.' ORDER BY conrelid, conname;
+INSERT INTO adopt1.users (boss) VALUES (3);
+WITH u AS (SELECT max(id) AS id FROM adopt1.users), p AS (INSERT INTO adopt1.profiles SELECT id FROM u RETURNING *)
+SELECT instaid.extract_shard_id(user_id) FROM p;
+INSERT INTO adopt1.prefs SELECT max(user_id), 2 FROM adopt1.profiles;
+SELECT try($$INSERT INTO adopt1.prefs VALUES (99, 1)$$);
+DELETE FROM adopt1.prefs;
+DELETE FROM adopt1.pairs;
+UPDATE adopt1.users SET boss = NULL;
+DELETE FROM adopt1.users WHERE id > 3;
+SELECT count(*) FROM adopt1.profiles;
+
+-- who may insert through a view, or into a child; who may not call next_id()
+CREATE TABLE adopt1.parent (id bigint, n integer);
+CREATE TABLE adopt1.child () INHERITS (adopt1.parent);
+CREATE VIEW adopt1.window AS SELECT * FROM adopt1.parent;
+REVOKE USAGE ON SEQUENCE adopt1.table_id_seq FROM regress_adopter, PUBLIC;
+GRANT INSERT ON adopt1.window TO regress_adopter;
+CREATE ROLE "Regress 3";
+GRANT INSERT ON adopt1.child TO "Regress 3";
+REVOKE EXECUTE ON FUNCTION adopt1.next_id() FROM PUBLIC;
+SELECT * FROM instaid.adopt_column('adopt1.parent', 'id', true);
+GRANT EXECUTE ON FUNCTION adopt1.next_id() TO PUBLIC;
+-- a child that has a default of its own keeps it
+ALTER TABLE adopt1.child ALTER id SET DEFAULT adopt4.next_id();
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.parent', 'id')$$);
+DROP TABLE adopt1.parent CASCADE;
+DROP ROLE "Regress 3";
+
+-- a partitioned table
+CREATE TABLE adopt1.logs (id serial, part integer) PARTITION BY LIST (part);
+CREATE TABLE adopt1.logs1 PARTITION OF adopt1.logs FOR VALUES IN (1);
+INSERT INTO adopt1.logs (part) VALUES (1);
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.logs1', 'id')$$);
+SELECT * FROM instaid.adopt_column('adopt1.logs', 'id');
+INSERT INTO adopt1.logs (part) VALUES (1);
+INSERT INTO adopt1.logs1 (part) VALUES (1);
+SELECT instaid.extract_shard_id(id) FROM adopt1.logs ORDER BY id;
+
+-- refused
+SELECT try($$SELECT * FROM instaid.adopt_column(NULL, 'id')$$);
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'nothing')$$);
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'ctid')$$);
+SELECT try($$SELECT * FROM instaid.adopt_column(999999999::oid, 'id')$$);
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.odd', 'code')$$);
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt5.t', 'id')$$);
+CREATE VIEW adopt1.v AS SELECT id FROM adopt1.plain;
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.v', 'id')$$);
+CREATE TABLE adopt1.gen (id bigint GENERATED ALWAYS AS (n * 2) STORED, n bigint);
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.gen', 'id')$$);
+SET ROLE regress_adopter;
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.s3', 'id')$$);
+RESET ROLE;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.gen', 'n')$$);
+ROLLBACK;
+CREATE TABLE adopt1.ahead (id bigserial);
+INSERT INTO adopt1.ahead VALUES (1), (instaid.make_id('2046-01-01 UTC', 401, 7));
+SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', 'id')$$), 'above \d+', 'above ...');
+DELETE FROM adopt1.ahead WHERE id > 1;
+INSERT INTO adopt1.ahead VALUES (instaid.make_id(now() + interval '1 hour', 401, 7));
+SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', 'id', true)$$),
+    '\d{19}|\d{4}-\d\d-\d\d [^ ]*', '...', 'g');
+\d adopt1.ahead
+
+DROP OWNED BY regress_adopter CASCADE;
+DROP ROLE regress_adopter;
+SET client_min_messages = warning;
+DROP SCHEMA adopt1, adopt2, adopt4, adopt5 CASCADE;
+DROP PROCEDURE publish;
+DROP DOMAIN small;
+DROP TYPE typed;
+RESET client_min_messages;

@@ -1,0 +1,307 @@
+-- What audit() finds: nothing in a healthy database, and each fault that is made here.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+SET intervalstyle = 'postgres';
+SET client_min_messages = warning;
+-- Of each finding, what it is about; the cures are shown once, and run.
+CREATE VIEW findings AS SELECT severity, object, problem FROM instaid.audit();
+
+--
+-- Nothing
+--
+SELECT * FROM instaid.audit();
+SELECT instaid.create_shard('regress_5', 5);
+SELECT instaid.create_shard('Regress "6"', 6, '2020-01-01 UTC', 'Odd''s seq');
+SELECT instaid.create_shard('regress_7', 7);
+CREATE SEQUENCE regress_5.likes_id_seq CACHE 20;
+CREATE TABLE regress_5.photos (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), n serial, at timestamptz DEFAULT now());
+CREATE TABLE regress_5.likes (id bigint PRIMARY KEY DEFAULT regress_5.next_id('regress_5.likes_id_seq'),
+    photo_id bigint REFERENCES regress_5.photos ON UPDATE CASCADE);
+CREATE TABLE regress_5.comments (id instaid.id DEFAULT regress_5.next_id(), photo_id instaid.id REFERENCES regress_5.photos, UNIQUE (id));
+CREATE TABLE regress_5.views (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), photo_id bigint REFERENCES regress_5.photos)
+    PARTITION BY RANGE (id);
+SELECT count(*) FROM instaid.create_partitions('regress_5.views', '2026-01-01 UTC', '2026-04-01 UTC', '1 month');
+CREATE TABLE "Regress ""6"""."Odd.table" ("the ""id""" bigint UNIQUE DEFAULT "Regress ""6""".next_id(), small smallint);
+-- IDs may be used outside the shard, and by instaid.next_id() itself
+CREATE TABLE public.regress_outside (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), other bigint UNIQUE DEFAULT instaid.next_id('regress_5.table_id_seq', 5));
+CREATE TEMPORARY TABLE temp_copy (id integer DEFAULT regress_5.next_id());
+INSERT INTO regress_5.photos (n) SELECT generate_series(1, 10);
+INSERT INTO regress_5.likes (photo_id) SELECT id FROM regress_5.photos;
+-- what is frozen is so on purpose
+SELECT instaid.extract_shard_id(regress_7.next_id());
+SELECT instaid.freeze_shard('regress_7');
+-- sequences, clocks and shifts, but no IDs
+CREATE FUNCTION regress_5.ticket() RETURNS bigint LANGUAGE sql RETURN nextval('regress_5.photos_n_seq');
+CREATE FUNCTION regress_5.later() RETURNS bigint LANGUAGE plpgsql AS $$
+<<here>>
+BEGIN
+    -- clock_timestamp() << 23
+    /* nextval('regress_5.photos_n_seq') << 23 */
+    RAISE NOTICE '<< 23 -- %% now(';
+    RETURN nextval('regress_5.photos_n_seq') + extract(epoch FROM now())::bigint;
+END $$;
+CREATE FUNCTION regress_5.flags() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    new.flags := new.flags | (1 << 20) | (new.n << 3); new.id := nextval('regress_5.likes_id_seq'); new.updated := now();
+    PERFORM pg_advisory_xact_lock((new.n::bigint << 32) | 7);
+    RETURN new;
+END $$;
+CREATE FUNCTION regress_5.empty() RETURNS void LANGUAGE sql AS '';
+SELECT * FROM instaid.audit();
+
+--
+-- Copies of the published function, as it was published
+--
+CREATE SCHEMA insta1;
+CREATE SEQUENCE insta1.table_id_seq;
+SET check_function_bodies = off;
+CREATE OR REPLACE FUNCTION insta1.next_id(OUT result bigint) AS $$
+DECLARE
+    our_epoch bigint := 1314220021721;
+    seq_id bigint;
+    now_millis bigint;
+    shard_id int := 5;
+BEGIN
+    SELECT nextval('insta1.table_id_seq') %% 1024 INTO seq_id;
+
+    SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis;
+    result := (now_millis - our_epoch) << 23;
+    result := result | (shard_id << 10);
+    result := result | (seq_id);
+END;
+$$ LANGUAGE PLPGSQL;
+RESET check_function_bodies;
+CREATE TABLE insta1.photos (id bigint PRIMARY KEY DEFAULT insta1.next_id());
+SELECT * FROM instaid.audit();
+-- CACHE
+ALTER SEQUENCE insta1.table_id_seq CACHE 50;
+SELECT problem, cure FROM instaid.audit() WHERE problem LIKE '%CACHE%';
+SELECT cure FROM instaid.audit() WHERE problem LIKE '%CACHE%' \gexec
+SELECT count(*) FROM findings WHERE problem LIKE '%CACHE%';
+-- another copy of it, with the same shard ID; the sequence's name follows search_path
+CREATE SCHEMA insta2;
+CREATE SEQUENCE insta2.table_id_seq CACHE 2;
+CREATE FUNCTION insta2.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE shard_id CONSTANT int = 5;
+BEGIN
+    result := (FLOOR(EXTRACT(EPOCH FROM NOW ()) * 1000)::bigint - 1577836800000)<<23 | (shard_id::bigint << 10) | (NEXTVAL('Table_id_SEQ')%1024);
+END $$;
+SELECT * FROM instaid.audit();
+-- above 13 bits; arithmetic without a shift; a sequence with another name
+CREATE OR REPLACE FUNCTION insta2.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE shard_id CONSTANT int = 9000; seq text := '"insta2".ids';
+BEGIN
+    result := FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint * 8388608 + shard_id * 1024 + nextval(seq::regclass) % 1024;
+END $$;
+CREATE SEQUENCE insta2.ids CACHE 3;
+SELECT * FROM instaid.audit() WHERE object ~ '^insta2';
+-- a table of one that takes its IDs from the other
+ALTER FUNCTION insta2.id_generator() RENAME TO next_id;
+CREATE TABLE insta2.photos (LIKE insta1.photos INCLUDING ALL);
+SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'photos';
+DROP SCHEMA insta1, insta2 CASCADE;
+
+-- One column each: which of the faults a way to write it has.  None is run.
+CREATE SCHEMA insta3;
+CREATE SEQUENCE insta3.table_id_seq;
+CREATE SEQUENCE insta3."Odd ""seq""" CACHE 7;
+SET check_function_bodies = off;
+SELECT format('CREATE FUNCTION insta3.f%s(p_seq text DEFAULT %L, q_seq regclass DEFAULT %L) RETURNS bigint LANGUAGE %s', n, '', 'insta3.table_id_seq', body)
+FROM (VALUES
+    ( 1, $$sql RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23 | 31 << 10 | nextval('insta3.table_id_seq') % 1024$$),
+    ( 2, $$sql RETURN floor(extract(epoch FROM now()) * 1000)::bigint - 1314220021721 << 23 | 32::bigint << 10 | nextval('insta3.table_id_seq'::text) % 1024$$),
+    ( 3, $$sql BEGIN ATOMIC SELECT power(2, 23)::bigint * extract(epoch FROM current_timestamp)::bigint | (33 << 10) | nextval('insta3."Odd ""seq"""'); END$$),
+    ( 4, $$sql AS 'SELECT (extract(epoch FROM localtimestamp) * 1000)::bigint << 23 | 34 << 10 | nextval($2)'$$),
+    ( 5, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM transaction_timestamp()) * 1000)::bigint<<23|35<<10|nextval(p_seq); END'$$),
+    ( 6, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|36<<10|nextval(q_seq); END'$$),
+    ( 7, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|37<<10|nextval(current_schema || ''.table_id_seq''); END'$$),
+    ( 8, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM timeofday()::timestamp) * 1000)::bigint<<23|38<<10|nextval(format(''%I.s'', p_seq)); END'$$),
+    ( 9, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|39<<10|nextval(''insta3."Odd ""seq"""'') /* %% now() */ %/**/1024; END'$$),
+    (10, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<22|nextval(q_seq); END'$$)) AS v (n, body) \gexec
+RESET check_function_bodies;
+SELECT object, array_agg(split_part(problem, ' ', 1) || CASE WHEN problem ~ 'CACHE' THEN ' CACHE' ELSE '' END ORDER BY problem) FROM findings GROUP BY object ORDER BY object COLLATE "C";
+DROP SCHEMA insta3 CASCADE;
+
+-- as a column default
+CREATE TABLE regress_5.inlined (id bigint PRIMARY KEY);
+CREATE SEQUENCE regress_5.inlined_seq CACHE 4;
+ALTER TABLE regress_5.inlined ALTER id SET DEFAULT
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23 | 5 << 10 | nextval('regress_5.inlined_seq') % 1024;
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() WHERE problem ~ 'copy' \gexec
+SELECT * FROM findings;
+
+-- with another name: the cure keeps those who call it by that; strings and comments with quotes before it
+CREATE SCHEMA insta4;
+CREATE SEQUENCE insta4.table_id_seq;
+CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN /* it's */
+    PERFORM E'it\'s'; RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << (10 + 13)) | (4 << 10) | (nextval('insta4.table_id_seq') % 1024);
+END $$;
+CREATE FUNCTION insta4.by_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN insta4.id_generator(); END';
+SELECT * FROM instaid.audit() WHERE severity = 'error';
+SELECT cure FROM instaid.audit() WHERE severity = 'error' \gexec
+SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
+DROP SCHEMA insta4 CASCADE;
+
+-- a next_id() that is no copy, and not listed either
+CREATE SCHEMA regress_8;
+CREATE SEQUENCE regress_8.s;
+CREATE FUNCTION regress_8.next_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN instaid . next_id('regress_8.s', 8); END $$;
+CREATE SCHEMA regress_9;
+CREATE FUNCTION regress_9.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 8 + random()::integer);
+SELECT * FROM instaid.audit();
+CREATE OR REPLACE FUNCTION regress_8.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 8);
+DROP SCHEMA regress_9 CASCADE;
+SELECT * FROM findings;
+
+--
+-- Tables that mint elsewhere
+--
+CREATE TABLE regress_8.photos (LIKE regress_5.photos INCLUDING DEFAULTS INCLUDING INDEXES);
+CREATE TABLE regress_8.likes (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 8));
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() \gexec
+SELECT * FROM findings;
+
+--
+-- integer
+--
+CREATE TABLE regress_5.narrow (id integer PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE DOMAIN regress_5.small AS smallint;
+CREATE TABLE regress_5.refers (id integer PRIMARY KEY REFERENCES regress_5.narrow, again integer REFERENCES regress_5.refers);
+CREATE TABLE regress_5.refers_id (n regress_5.small REFERENCES regress_5.comments (id));
+CREATE TABLE regress_5.parts (narrow_id integer REFERENCES regress_5.narrow, n integer) PARTITION BY LIST (n);
+CREATE TABLE regress_5.part_1 PARTITION OF regress_5.parts FOR VALUES IN (1);
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() WHERE cure !~ 'small' \gexec
+SELECT * FROM findings;
+DROP TABLE regress_5.refers_id;
+
+-- a float rounds IDs
+CREATE TABLE regress_5.floats (id double precision PRIMARY KEY DEFAULT regress_5.next_id());
+SELECT * FROM instaid.audit();
+DROP TABLE regress_5.floats;
+
+--
+-- No unique index on the ID alone
+--
+CREATE TABLE regress_5.bare (id bigint DEFAULT regress_5.next_id(), n integer);
+CREATE UNIQUE INDEX ON regress_5.bare (id) WHERE n > 0;
+CREATE UNIQUE INDEX ON regress_5.bare (id, n);
+CREATE UNIQUE INDEX ON regress_5.bare ((id + 1));
+CREATE INDEX ON regress_5.bare (id);
+CREATE TABLE regress_5.by_n (id bigint DEFAULT regress_5.next_id(), n integer, PRIMARY KEY (id, n)) PARTITION BY LIST (n);
+CREATE TABLE regress_5.by_n_1 PARTITION OF regress_5.by_n FOR VALUES IN (1);
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
+SELECT * FROM findings;
+DROP TABLE regress_5.by_n;
+
+-- instaid.next_id() with another's shard ID
+CREATE SEQUENCE regress_seq;
+CREATE TABLE public.regress_direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_seq', 5));
+CREATE TABLE regress_5.direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 4000, '2020-01-01 UTC'));
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() \gexec
+SELECT * FROM findings;
+DROP TABLE public.regress_direct, regress_5.direct;
+DROP SEQUENCE regress_seq;
+
+--
+-- Two schemas with one shard ID
+--
+CREATE SCHEMA regress_9;
+CREATE FUNCTION regress_9.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 5);
+SELECT * FROM instaid.audit();
+DROP SCHEMA regress_9 CASCADE;
+
+--
+-- Sequences that cannot serve
+--
+ALTER SEQUENCE regress_8.s CYCLE;
+ALTER SEQUENCE "Regress ""6"""."Odd's seq" INCREMENT 2;
+ALTER SEQUENCE regress_5.likes_id_seq AS integer RESTART;
+ALTER SEQUENCE regress_5.table_id_seq MAXVALUE 1125899906842622;
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() \gexec
+SELECT * FROM findings;
+-- past the end; what setval() leaves may be no tick at all
+SELECT setval('regress_8.s', 9223372036854775807) > 0 AS far;
+SELECT instaid.advance_past('regress_5.likes_id_seq', 9223372036854775807);
+SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem, cure FROM instaid.audit();
+SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
+SELECT * FROM findings WHERE problem !~ 'ahead';
+ALTER SEQUENCE regress_5.likes_id_seq RESTART;
+-- unlogged
+ALTER SEQUENCE regress_8.s SET UNLOGGED;
+SELECT * FROM instaid.audit();
+SELECT cure FROM instaid.audit() \gexec
+SELECT * FROM findings;
+
+--
+-- The end, and the clock
+--
+BEGIN;
+SET LOCAL client_min_messages = error;
+SELECT instaid.create_shard('regress_old', 99,
+    date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
+SELECT severity, object, regexp_replace(problem, 'at .*,', 'at ...,') AS problem, cure FROM instaid.audit();
+CREATE OR REPLACE FUNCTION regress_old.next_id() RETURNS bigint LANGUAGE sql
+    RETURN instaid.next_id('regress_old.table_id_seq', 99, '1980-01-01 UTC');
+SELECT severity, object, problem FROM instaid.audit();
+ROLLBACK;
+SELECT instaid.advance_past('regress_8.s', instaid.make_id(now() + interval '1 h', 8, 0));
+SELECT instaid.advance_past('regress_5.likes_id_seq', instaid.make_id(now() + interval '1 h', 5, 0));
+SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem, cure FROM instaid.audit();
+SET instaid.max_drift = '1 h';
+SELECT * FROM findings;
+RESET instaid.max_drift;
+
+--
+-- An ordinary role sees what is in the catalogs; where sequences stand, only with rights on them
+--
+CREATE TABLE regress_8.bare (id bigint DEFAULT regress_8.next_id());
+CREATE ROLE regress_auditor;
+SET ROLE regress_auditor;
+SELECT severity, object, problem FROM instaid.audit();
+RESET ROLE;
+GRANT SELECT ON regress_8.s TO regress_auditor;
+SET ROLE regress_auditor;
+SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem FROM instaid.audit();
+RESET ROLE;
+DROP OWNED BY regress_auditor;
+DROP ROLE regress_auditor;
+DROP TABLE regress_8.bare;
+ALTER SEQUENCE regress_8.s RESTART;
+ALTER SEQUENCE regress_5.likes_id_seq RESTART;
+
+--
+-- Whatever there is, it does not fail, nor run anything of it
+--
+CREATE SCHEMA "Été .""%s";
+SET check_function_bodies = off;
+\set ECHO none
+SELECT format('CREATE FUNCTION "Été .""%%s"."f ''%s %%I"() RETURNS bigint LANGUAGE plpgsql AS %L', n, body)
+FROM (VALUES (1, $$nextval('"') now() << 23 ''$$), (2, $$nextval('a.b.c.d.e') now() << 23 nextval(E'\'') nextval('') nextval(' "a . b" ') shard_id := 99999999999999999999;$$),
+    (3, $$nextval(now() << 23 | (sérial << 10) 'unterminated$$), (4, $$nextval(now() << 23 | x << 10 /* unterminated$$), (5, $$nextval(now()) << 23 "unterminated$$),
+    (6, repeat('a', 20000) || ' << 10 nextval(now() << 23'),
+    (7, 'nextval(now() << 23 ' || repeat('/*', 20000)), (8, 'nextval(now() << 23 ' || repeat('''a', 20001)),
+    (9, 'nextval(now() << 23 ' || repeat('shard ', 20000)), (10, 'nextval(now() << 23 ' || repeat('nextval(', 20000)),
+    (11, 'nextval(now() << 23 ' || repeat('(', 20000)), (12, 'nextval(now() << 23 x' || repeat(' ', 20000)),
+    (13, $$nextval(now() << 23 | shard << 10; shard int := -1; \1 \\ %s %1$s$$)) AS v (n, body) \gexec
+\set ECHO all
+RESET check_function_bodies;
+CREATE TABLE "Été .""%s"."t %s" (gone integer, "id %s" bigint DEFAULT regress_5.next_id());
+ALTER TABLE "Été .""%s"."t %s" DROP gone;
+CREATE VIEW "Été .""%s".v AS SELECT 1::integer AS id;
+ALTER VIEW "Été .""%s".v ALTER id SET DEFAULT regress_5.next_id();
+CREATE FOREIGN DATA WRAPPER regress_audit;
+CREATE SERVER regress_audit FOREIGN DATA WRAPPER regress_audit;
+CREATE FOREIGN TABLE regress_5.abroad (id bigint DEFAULT regress_5.next_id()) SERVER regress_audit;
+SELECT object, problem, cure FROM instaid.audit() WHERE object !~ 'f ''([1-9]|1[01]) ';
+SELECT count(DISTINCT object) FROM instaid.audit() WHERE object ~ 'f ''';
+
+DROP FOREIGN DATA WRAPPER regress_audit CASCADE;
+DROP TABLE temp_copy, public.regress_outside;
+DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
+DROP VIEW findings;
+SELECT * FROM instaid.audit();

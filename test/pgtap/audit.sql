@@ -1,0 +1,95 @@
+-- What audit() finds, as a specification.
+BEGIN;
+CREATE EXTENSION IF NOT EXISTS pgtap;
+CREATE EXTENSION instaid;
+SET LOCAL timezone = 'UTC';
+SET LOCAL client_min_messages = warning;
+SELECT plan(27);
+
+-- whether a row says this of that
+CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
+$$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.severity = $1 AND a.object = $2 AND a.problem LIKE $3 AND a.cure <> ''), $4) $$;
+
+SELECT function_returns('instaid', 'audit', ARRAY[]::name[], 'setof record');
+SELECT volatility_is('instaid', 'audit', 'volatile', 'audit is volatile');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'no shard, no row');
+SELECT instaid.create_shard('insta5', 5), instaid.create_shard('insta6', 6);
+CREATE SEQUENCE insta5.likes_id_seq;
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+CREATE TABLE insta5.likes (id instaid.id PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'), photo_id bigint REFERENCES insta5.photos);
+INSERT INTO insta5.photos DEFAULT VALUES;
+SELECT is_empty('SELECT * FROM instaid.audit()', 'healthy shards, no row');
+SELECT instaid.freeze_shard('insta5');
+SELECT is_empty('SELECT * FROM instaid.audit()', '... nor frozen ones');
+SELECT instaid.thaw_shard('insta5');
+
+-- the published function and its faults
+CREATE SCHEMA insta1;
+CREATE SEQUENCE insta1.table_id_seq CACHE 50;
+SET LOCAL check_function_bodies = off;
+CREATE FUNCTION insta1.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    our_epoch bigint := 1314220021721;
+    seq_id bigint;
+    now_millis bigint;
+    shard_id int := 5;
+BEGIN
+    SELECT nextval('insta1.table_id_seq') %% 1024 INTO seq_id;
+    SELECT FLOOR(EXTRACT(EPOCH FROM now()) * 1000) INTO now_millis;
+    result := (now_millis - our_epoch) << 23;
+    result := result | (shard_id << 10);
+    result := result | (seq_id);
+END $$;
+SET LOCAL check_function_bodies = on;
+SELECT pg_temp.finds('error', 'insta1.next_id()', 'copy of the published function%', 'a copy of the published function');
+SELECT pg_temp.finds('error', 'insta1.next_id()', '%\%\%%', '... with a doubled percent sign');
+SELECT pg_temp.finds('error', 'insta1.next_id()', '%clock that stands still%', '... with now()');
+SELECT pg_temp.finds('warning', 'insta1.next_id()', 'names its sequence in its text%', '... with text in place of regclass');
+SELECT pg_temp.finds('error', 'insta1.next_id()', '%CACHE 50%', '... with CACHE');
+SELECT pg_temp.finds('error', 'insta1.next_id()', 'shard ID 5 is also that of insta5.next_id()', '... with the ID of another shard');
+SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$Choose another shard ID, such as 0, and pass it to instaid.adopt_shard('insta1', shard_id).$$, '... and its cure');
+DROP SCHEMA insta1 CASCADE;
+SELECT is_empty('SELECT * FROM instaid.audit()', 'no copy, no row');
+
+-- tables
+CREATE TABLE insta6.photos (LIKE insta5.photos INCLUDING ALL);
+SELECT pg_temp.finds('error', 'insta6.photos.id', '%those of schema insta5', 'a table that LIKE gave another shard''s default');
+DROP TABLE insta6.photos;
+CREATE TABLE insta6.narrow (id integer PRIMARY KEY DEFAULT insta6.next_id());
+CREATE TABLE insta6.refers (id integer REFERENCES insta6.narrow);
+SELECT pg_temp.finds('error', 'insta6.narrow.id', 'type integer%', 'an integer that holds IDs');
+SELECT pg_temp.finds('error', 'insta6.refers.id', 'type integer%', 'an integer that refers to IDs');
+DROP TABLE insta6.refers, insta6.narrow;
+CREATE TABLE insta6.bare (id bigint DEFAULT insta6.next_id());
+SELECT pg_temp.finds('warning', 'insta6.bare.id', 'no unique index%', 'IDs without a unique index');
+CREATE UNIQUE INDEX ON insta6.bare (id);
+SELECT is_empty('SELECT * FROM instaid.audit()', '... and with one');
+
+-- shards and their sequences
+SAVEPOINT healthy;
+CREATE OR REPLACE FUNCTION insta6.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('insta6.table_id_seq', 5);
+SELECT pg_temp.finds('error', 'insta6', 'shard ID 5 is also that of schema insta5', 'two schemas with one shard ID');
+CREATE OR REPLACE FUNCTION insta6.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN instaid.next_id(''insta6.table_id_seq'', 6); END';
+SELECT pg_temp.finds('warning', 'insta6.next_id()', '%does not see', 'a shard that is not listed');
+ROLLBACK TO healthy;
+ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
+SELECT pg_temp.finds('error', 'insta5.likes_id_seq', 'cannot serve: its INCREMENT%', 'a sequence that cannot serve');
+ROLLBACK TO healthy;
+ALTER SEQUENCE insta5.likes_id_seq SET UNLOGGED;
+SELECT pg_temp.finds('warning', 'insta5.likes_id_seq', 'is unlogged%', 'an unlogged sequence');
+SELECT setval('insta6.table_id_seq', 1125899906842624);
+SELECT pg_temp.finds('error', 'insta6.table_id_seq', 'has reached the last tick%', 'a sequence at its end');
+ROLLBACK TO healthy;
+ALTER SEQUENCE insta6.table_id_seq RESTART;
+ALTER SEQUENCE insta5.likes_id_seq SET LOGGED;
+SELECT is_empty('SELECT * FROM instaid.audit()', 'all mended');
+SET LOCAL client_min_messages = error;
+SELECT instaid.create_shard('insta9', 9, date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
+SELECT pg_temp.finds('warning', 'insta9', '%in under five years', 'a shard that ends soon');
+SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + interval '1 hour', 5, 0));
+SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', 'a sequence that is ahead');
+SET LOCAL instaid.max_drift = '2 h';
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... within the limit');
+
+SELECT * FROM finish();
+ROLLBACK;
