@@ -2,6 +2,7 @@
 #
 #   make && make install     build and install, for the server of PG_CONFIG
 #   make demo                see it work on a private, throw-away server
+#   make bench               measure it beside others, likewise
 #   make test                every test, likewise
 #   make test-matrix         every test on each PostgreSQL, in Debian folders
 #   make bench-instructions  the instructions that an ID takes, against those stored
@@ -64,6 +65,16 @@ test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh
+
+# A run of another size than the documented one has a file of its own.
+RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
+bench:
+	@RESULT=$(abspath $(RESULT)) $(srcdir_of_makefile)test/lib/run bench/bench.sh
+
+# the tables and pictures of docs/benchmarks.md
+bench-docs:
+	@sh $(srcdir_of_makefile)bench/docs.sh $(abspath $(RESULT))
+
 bench-instructions:
 	@$(srcdir_of_makefile)test/lib/run bench/instructions.sh
 # what the counts of this build are from now on
@@ -71,4 +82,5 @@ bench-instructions-store:
 	@cd $(srcdir_of_makefile). && STORE=1 test/lib/run bench/instructions.sh >bench/instructions.new && \
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
-.PHONY: demo test test-matrix bench-instructions bench-instructions-store
+
+.PHONY: demo test test-matrix bench bench-docs bench-instructions bench-instructions-store

@@ -37,6 +37,7 @@ if grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.gl
 else
 	echo "fuzz: left out, this PostgreSQL names no clang"
 fi
+suite bench sh test/bench.sh
 
 # for a standby that has no instaid
 INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")

@@ -1,0 +1,25 @@
+#!/bin/sh
+# bench/docs.sh RESULT: put the tables of a result into docs/benchmarks.md, and
+# draw its pictures.
+
+set -eu
+
+result=$1
+cd "$(dirname "$0")/.."
+command -v gnuplot >/dev/null ||
+	{ echo 'Missing package; as root: apt-get install gnuplot-nox' >&2; exit 1; }
+
+{
+	perl bench/report.pl --plots "$result"
+	echo "directory = 'docs/benchmarks'"
+	cat bench/plots.gp
+} | gnuplot
+
+page=docs/benchmarks.md
+{
+	sed '/^<!-- measured -->$/q' $page
+	echo
+	perl bench/report.pl "$result"
+	sed -n '/^<!-- end -->$/,$p' $page
+} >$page.new
+mv $page.new $page

@@ -1,0 +1,57 @@
+# The pictures of docs/benchmarks.md, in the directory "docs/benchmarks".
+# bench/docs.sh puts the data before it.
+#
+# They have no background, and colours that stand out from white and from black.
+
+set terminal svg size 760,400 dynamic enhanced font 'sans-serif,13'
+grey = '#7a7a7a'
+set border 3 linecolor rgb grey
+set tics nomirror out textcolor rgb grey
+set title textcolor rgb grey
+set xlabel textcolor rgb grey
+set ylabel textcolor rgb grey
+set key textcolor rgb grey
+set grid ytics linetype 1 linecolor rgb grey linewidth 0.3
+array colour[10] = ['#1f8fd6', '#12a594', '#e5484d', '#e2783a', '#a56de2', '#b8891f', '#7a8a99', '#d6559f', '#4f9e3a', '#7f7fe8']
+
+set output directory . '/single-row-inserts.svg'
+set title 'Single-row inserts a second'
+set xlabel 'clients'
+set logscale x 2
+set xtics (1, 8, 32, 64)
+set xrange [0.9:72]
+set yrange [0:*]
+set key outside right noenhanced
+stats $clients using 1 nooutput
+plot for [i = 0:STATS_blocks - 1] $clients index i using 1:2 with linespoints \
+    linecolor rgb colour[i % 10 + 1] linewidth (i < 2 ? 3 : 1.5) pointtype (i % 6) + 4 pointsize 0.8 title columnheader(1)
+
+# bars, with their values; instaid's, which come first, in a colour of their own
+set bmargin 4
+unset logscale
+unset xlabel
+unset key
+set style fill solid
+set boxwidth 0.6
+set xtics autofreq norotate noenhanced
+set format y '%.0f'
+bar(i) = i < 2 ? 0x1f8fd6 : 0x8a8f98
+
+set output directory . '/time-per-id.svg'
+set title 'Nanoseconds an ID, IDs alone, one session'
+stats $time using 2 nooutput
+set xrange [-0.6:STATS_records - 0.4]
+plot $time using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, \
+    $time using 0:2:(sprintf('%.0f', $2)) with labels offset 0, 0.7 textcolor rgb grey
+
+set output directory . '/wal.svg'
+set title 'kB of WAL for a million IDs alone'
+plot $wal using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, \
+    $wal using 0:2:(sprintf($2 < 10 ? '%.1f' : '%.0f', $2)) with labels offset 0, 0.7 textcolor rgb grey
+
+stats $size using 2 nooutput
+set xrange [-0.6:STATS_records - 0.4]
+set output directory . '/index-size.svg'
+set title 'MB of index after a million rows from 16 clients'
+plot $size using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, \
+    $size using 0:2:(sprintf('%.1f', $2)) with labels offset 0, 0.7 textcolor rgb grey

@@ -1,0 +1,228 @@
+# report.pl RESULT: tables in Markdown, of what bench.sh has measured
+# report.pl --plots RESULT: data for plots.gp
+#
+# A ratio is taken in each round, between two turns that were seconds apart,
+# and its median is reported, with the smallest and the largest.
+
+use strict;
+use warnings;
+
+my $plots = @ARGV && $ARGV[0] eq '--plots' ? shift : '';
+my (@about, @columns, @turns);
+
+while (<>)
+{
+	chomp;
+	if (/^# (.*)/) { push @about, $1; next }
+	my @values = split /\t/, $_, -1;
+	if (!@columns) { @columns = @values; next }
+	my %turn;
+	@turn{@columns} = @values;
+	$turn{label} = $turn{generator} . ($turn{cache} > 1 ? ", CACHE $turn{cache}" : '');
+	push @turns, \%turn;
+}
+
+sub median
+{
+	my @v = sort { $a <=> $b } @_;
+	return @v % 2 ? $v[ $#v / 2 ] : ($v[ @v / 2 - 1 ] + $v[ @v / 2 ]) / 2;
+}
+
+# The turns that have these values
+sub turns
+{
+	my (%want) = @_;
+	return grep
+	{
+		my $t = $_;
+		!grep { $t->{$_} ne $want{$_} } keys %want
+	} @turns;
+}
+
+# The labels, in the order of the result
+sub labels
+{
+	my %seen;
+	return grep { !$seen{$_}++ && $_ ne 'empty loop' } map { $_->{label} } turns(@_);
+}
+
+# What a turn says
+my %measure = (
+	time  => sub { $_[0]{seconds} },
+	rate  => sub { $_[0]{ids} / $_[0]{seconds} },
+	wal   => sub { $_[0]{wal_bytes} * 1e6 / $_[0]{ids} },
+	index => sub { $_[0]{index_bytes} },
+	# nanoseconds an ID, without the loop around it
+	id => sub {
+		my ($loop) = turns(work => 'ids', generator => 'empty loop', round => $_[0]{round});
+		return ($_[0]{seconds} - $loop->{seconds}) / $_[0]{ids} * 1e9;
+	});
+
+# The values of a measure, one a round
+sub values_of
+{
+	my ($measure, %want) = @_;
+	return map { $measure{$measure}->($_) } turns(%want);
+}
+
+# The ratios of two labels, one a round
+sub ratios
+{
+	my ($measure, $label, $yardstick, %want) = @_;
+	my %other = map { $_->{round} => $measure{$measure}->($_) } turns(%want, label => $yardstick);
+	return map { $measure{$measure}->($_) / $other{ $_->{round} } }
+	  grep { $other{ $_->{round} } } turns(%want, label => $label);
+}
+
+sub sum
+{
+	my ($column, @turns) = @_;
+	my $sum = 0;
+	$sum += $_->{$column} for grep { $_->{$column} ne '-' } @turns;
+	return $sum;
+}
+
+sub most
+{
+	my ($column, @turns) = @_;
+	my ($most) = sort { $b <=> $a } grep { $_ ne '-' } map { $_->{$column} } @turns;
+	return defined $most ? $most : '';
+}
+
+# "median (smallest to largest)"
+sub spread
+{
+	my ($format, @v) = @_;
+	return '' unless @v;
+	@v = sort { $a <=> $b } @v;
+	return sprintf "$format ($format to $format)", median(@v), $v[0], $v[-1];
+}
+
+sub commas
+{
+	my $n = sprintf '%.0f', $_[0];
+	1 while $n =~ s/^(-?\d+)(\d{3})/$1,$2/;
+	return $n;
+}
+
+sub table
+{
+	my ($head, @lines) = @_;
+	print '| ', join(' | ', @$head), " |\n|", '---|' x @$head, "\n";
+	print '| ', join(' | ', @$_), " |\n" for @lines;
+	print "\n";
+}
+
+my @clients = do { my %c = map { $_->{clients} => 1 } turns(work => 'single'); sort { $a <=> $b } keys %c };
+
+if ($plots)
+{
+	print "\$clients << EOD\n";
+	print join "\n\n", map {
+		my $l = $_;
+		qq("$l"\n) . join '', map { "$_ " . median(values_of('rate', work => 'single', label => $l, clients => $_)) . "\n" } @clients
+	} labels(work => 'single');
+	print "EOD\n";
+	for my $block ([ 'time', 'id', 'ids', 1 ], [ 'wal', 'wal', 'ids', 1000 ], [ 'size', 'index', 'load', 1048576 ])
+	{
+		my ($name, $measure, $work, $unit) = @$block;
+		print "\$$name << EOD\n";
+		printf qq("%s" %g\n), $_ =~ s/,? (?=CACHE|function|expression)/\\n/r,
+		  median(values_of($measure, work => $work, label => $_)) / $unit
+		  for labels(work => $work);
+		print "EOD\n";
+	}
+	exit;
+}
+
+print "- $_\n" for @about;
+print "\n";
+
+# work, target, instaid's measure and turns, yardsticks (those that are there)
+my @targets = (
+	[ 'one next_id()', '<=', 0.5, 'id', { work => 'ids' }, 'bigserial', 'pgEdge snowflake' ],
+	[ 'INSERT ... SELECT', '<=', 0.85, 'time', { work => 'insert' }, 'bigserial' ],
+	[ 'INSERT ... SELECT', '<=', 0.35, 'time', { work => 'insert' }, 'published function' ],
+	[ 'INSERT ... SELECT', '<=', 0.5, 'time', { work => 'insert' }, 'gen_random_uuid', 'uuidv7' ],
+	[ 'COPY', '<=', 0.85, 'time', { work => 'copy' }, 'bigserial' ],
+	[ 'COPY, where bigserial must go row by row, too', '', '', 'time', { work => 'copy_by_row' }, 'bigserial' ],
+	(map { [ "single-row inserts a second, $_ clients", '>=', 1, 'rate', { work => 'single', clients => $_ }, 'bigserial' ] } @clients),
+	(map { [ "the same, no commit waiting for the disk, $_ clients", '', '', 'rate', { work => 'single_nowait', clients => $_ }, 'bigserial' ] } @clients),
+	[ 'WAL of IDs alone', '<=', 0.01, 'wal', { work => 'ids' }, 'bigserial' ],
+	[ 'index size, filled by 16 clients', '<=', 1.02, 'index', { work => 'load' }, 'bigserial' ]);
+# COPY stores rows one by one when a default is volatile, unless that is
+# nextval(): so the floor is that of given IDs row by row, to bigserial at once.
+sub copy_floor
+{
+	my %bigserial = map { $_->{round} => $_->{seconds} } turns(work => 'copy', label => 'bigserial');
+	return map { $_->{seconds} / $bigserial{ $_->{round} } } turns(work => 'copy_by_row', label => 'given IDs');
+}
+
+sub met
+{
+	my ($value, $sign, $limit) = @_;
+	return '' unless $sign;
+	return ($sign eq '<=' ? $value <= $limit : $value >= $limit) ? 'yes' : '**no**';
+}
+
+my @lines;
+for my $target (@targets)
+{
+	my ($work, $sign, $limit, $measure, $want, @yardsticks) = @$target;
+	for my $yardstick (@yardsticks)
+	{
+		my @r = ratios($measure, 'instaid', $yardstick, %$want) or next;
+		my @floor = ratios($measure, 'given IDs', $yardstick, %$want);
+		@floor = copy_floor() if $work eq 'COPY';
+		push @lines, [ $work, $yardstick, "$sign $limit", spread('%.3f', @r), met(median(@r), $sign, $limit),
+			@floor ? sprintf '%.3f', median(@floor) : '' ];
+	}
+}
+my @decode = ratios('time', 'extract_timestamp', 'shift', work => 'decode');
+push @lines, [ 'extract_timestamp(id)', 'id >> 23', '<= 1.5', spread('%.3f', @decode), met(median(@decode), '<=', 1.5), '' ];
+for my $column ('duplicates', 'inversions')
+{
+	my $sum = sum($column, turns(generator => 'instaid'));
+	push @lines, [ "$column in " . commas(sum('ids', turns(generator => 'instaid'))) . ' IDs', '', 0, $sum, met($sum, '<=', 0), '' ];
+}
+print "### Targets\n\ninstaid with `CACHE 1`, as a ratio to the yardstick. The floor is the same ratio of rows that bring their IDs:\nno generator can be below it.\n\n";
+table([ 'work', 'yardstick', 'target', 'measured', 'met', 'floor' ], @lines);
+
+print "### One session\n\n";
+my $rows = (turns(work => 'insert'))[0]{ids};
+table([ 'generator', 'ns an ID, IDs alone', 'WAL kB a million IDs', 'INSERT of ' . commas($rows) . ', s', 'COPY of them, s' ],
+	map {
+		my $l = $_;
+		[ $l, spread('%.0f', values_of('id', work => 'ids', label => $l)),
+			(turns(work => 'ids', label => $l) ? sprintf '%.1f', median(values_of('wal', work => 'ids', label => $l)) / 1000 : ''),
+			spread('%.2f', values_of('time', work => 'insert', label => $l)),
+			spread('%.2f', values_of('time', work => 'copy', label => $l)) ]
+	} labels(work => 'insert'));
+
+print "### Many sessions\n\nRows a second; and the index of rows that 16 clients inserted, 100 a statement.\n\n";
+table([ 'generator', map({ "$_ client" . ($_ > 1 ? 's' : '') } @clients), '16 clients, 100 rows a statement', 'index, MB' ],
+	map {
+		my $l = $_;
+		[ $l, map({ spread('%.0f', values_of('rate', work => 'single', label => $l, clients => $_)) } @clients),
+			spread('%.0f', values_of('rate', work => 'load', label => $l)),
+			sprintf '%.1f', median(values_of('index', work => 'load', label => $l)) / 1048576 ]
+	} labels(work => 'load'));
+
+print "### What was made\n\nIn all turns above. Inversions are IDs below the one before them in their session.\n\n";
+table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
+	map {
+		my @t = grep { $_->{work} =~ /^(ids|insert|copy|copy_by_row|load|single|single_nowait)$/ } turns(label => $_);
+		[ $_, commas(sum('ids', @t)), commas(sum('duplicates', @t)), commas(sum('inversions', @t)),
+			most('most_in_ms', @t), most('drift_ms', @t) ]
+	} labels(work => 'load'));
+
+print "### Contention\n\nIDs alone, 1,000 a statement, as many as the sessions can take.\n\n";
+my %done;
+table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
+	map {
+		my $t = $_;
+		my @t = turns(map { $_ => $t->{$_} } qw(work label shards clients max_drift));
+		[ $t->{generator} . ", CACHE $t->{cache}", $t->{shards}, $t->{clients}, $t->{generator} eq 'instaid' ? $t->{max_drift} : '',
+			spread('%.0f', map { $measure{rate}->($_) } @t), sum('duplicates', @t), sum('inversions', @t),
+			most('most_in_ms', @t), most('drift_ms', @t) ]
+	} grep { !$done{ join ' ', @$_{qw(label shards clients max_drift)} }++ } turns(work => 'contention'));

@@ -1,0 +1,56 @@
+# The benchmark at its smallest: it runs, leaves nothing out, and instaid's IDs
+# are unique and in order.  How fast, it does not ask.
+# Started by test/suites.sh.
+
+. test/lib/tap.sh
+
+result=$work/result
+
+# turns WORK GENERATOR CACHE: how many there are in the result
+turns()
+{
+	awk -F '\t' -v w="$1" -v g="$2" -v c="$3" '$1 == w && $2 == g && $3 == c && $8 > 0 && $9 > 0 { n++ } END { print n + 0 }' "$result"
+}
+
+# a turn of each work, of single-row inserts one for each number of clients
+complete()
+{
+	for work_and_turns in 'ids 1' 'insert 1' 'copy 1' 'load 1' 'single 4'; do
+		for generator in 'instaid 1' 'instaid 32' 'bigserial 1' 'identity 1' 'published function 1' \
+			'SQL expression 1' 'gen_random_uuid 1'; do
+			set -- $work_and_turns
+			[ "$1 $generator" != 'ids identity 1' ] || continue
+			there=$(turns "$1" "${generator% *}" "${generator##* }")
+			[ "$there" = "$2" ] || { echo "$1, $generator: $there turns"; return 1; }
+		done
+	done
+	for work_and_turns in 'copy_by_row 1' 'single_nowait 4'; do
+		set -- $work_and_turns
+		[ "$(turns "$1" instaid 1)" = "$2" ] || { echo "$1: no turn"; return 1; }
+	done
+	# sessions x CACHE x max_drift, nextval() beside it, and many shards
+	[ "$(grep -c '^contention' "$result")" = $((3 * 4 * 2 + 3 * 2 + 2 * 2)) ]
+}
+
+# no line of instaid's has another number than 0 in this column
+none()
+{
+	awk -F '\t' -v column="$1" '$1 == "work" { for (i = 1; i <= NF; i++) if ($i == column) k = i }
+		$2 == "instaid" { lines++; if ($k != 0) { print; bad = 1 } } END { exit bad || !lines }' "$result"
+}
+
+# a report, without a complaint of Perl's
+report()
+{
+	perl bench/report.pl "$@" "$result" 2>&1 >"$work/report" | grep . && return 1
+	[ -s "$work/report" ]
+}
+
+check 'the benchmark runs' env SCRATCH="$work" SCALE=0.001 sh bench/bench.sh
+check 'every generator has done every work' complete
+check 'no ID came twice' none duplicates
+check 'the IDs of each session increase' none inversions
+check 'the tables' report
+check 'the data of the pictures' report --plots
+
+echo "1..$n"
