@@ -134,7 +134,7 @@ $main->stop;
 # pg_upgrade, from the older PostgreSQL installed in INSTAID_OLD
 SKIP:
 {
-	skip 'no older PostgreSQL to upgrade from', 4 unless $ENV{INSTAID_OLD};
+	skip 'no older PostgreSQL to upgrade from', 5 unless $ENV{INSTAID_OLD};
 
 	# checksums are the default on one side of PostgreSQL 18 only
 	my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
@@ -144,6 +144,7 @@ SKIP:
 	$old->safe_psql('postgres', $shards);
 	$old->safe_psql('postgres', $fill);
 	$old->safe_psql('postgres', 'CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos; ALTER TABLE typed ADD PRIMARY KEY (id)');
+	$old->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 2, 3); SELECT instaid.lease_ticket('photos', 100)});
 	%last = last_ids($old, 'postgres');
 	$old->stop;
 
@@ -160,6 +161,7 @@ SKIP:
 		SET enable_seqscan = off;
 		SELECT count(*), count((SELECT id FROM typed WHERE id = p.id)), (SELECT count(*) FROM typed WHERE id = 5) FROM light.photos AS p WHERE n > 0}),
 		'3000|3000|0', 'pg_upgrade: columns of instaid.id, and their indexes');
+	is($new->safe_psql('postgres', q{SELECT instaid.next_ticket('photos')}), 302, 'pg_upgrade: a ticket goes on');
 	$new->stop;
 }
 
