@@ -1654,6 +1654,10 @@ BEGIN ATOMIC
         SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash', format('ALTER SEQUENCE %s SET LOGGED;', q.name)
         FROM clocked AS q WHERE q.relpersistence = 'u'
         UNION ALL
+        -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
+        SELECT 'warning', t.sequence::text, 'stands at a value of another server', format('SELECT instaid.next_ticket(%L);', t.name)
+        FROM instaid.tickets AS t WHERE t.phase_slipped
+        UNION ALL
         -- next_id() fails then; tables need years to move
         SELECT CASE WHEN s.expires_at <= clock_timestamp() THEN 'error' ELSE 'warning' END, quote_ident(s.schema_name),
                format(CASE WHEN s.expires_at <= clock_timestamp() THEN 'its IDs ended at %s' ELSE 'its IDs end at %s, in under five years' END,

@@ -78,6 +78,7 @@ SELECT nextval('instaid_tickets.leased');
 -- a setval that slips the phase shows, and the next value is of the phase again
 SELECT setval('instaid_tickets.odd', 100);
 SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT * FROM instaid.audit() WHERE object ~ 'odd';
 SELECT take('odd', 2);
 SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
 SELECT setval('instaid_tickets.odd', 200, false);

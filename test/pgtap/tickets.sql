@@ -2,7 +2,7 @@
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
-SELECT plan(40);
+SELECT plan(42);
 
 -- what there is
 SELECT has_schema('instaid_tickets');
@@ -66,6 +66,12 @@ SELECT instaid.guard_ticket('photos', 300);
 SELECT throws_ok($$SELECT instaid.lease_ticket('photos', 199)$$, '2200H', 'ticket "photos" has reached its guard', 'the guard holds');
 SELECT instaid.restripe_ticket('photos', 2, 3, 300);
 SELECT is((SELECT ARRAY[first, last, increment] FROM instaid.lease_ticket('photos', 3)), ARRAY[302, 308, 3]::bigint[], 'restriped, it goes on above the floor');
+
+SELECT instaid.create_ticket('audited', 1, 2);
+SELECT setval('instaid_tickets.audited', 100);
+SELECT results_eq('SELECT severity, object FROM instaid.audit()', $$VALUES ('warning', 'instaid_tickets.audited')$$, 'audit() finds a slipped phase');
+SELECT instaid.next_ticket('audited');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'next_ticket() mends it');
 
 SELECT * FROM finish();
 ROLLBACK;
