@@ -37,7 +37,6 @@ if grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.gl
 else
 	echo "fuzz: left out, this PostgreSQL names no clang"
 fi
-suite bench sh test/bench.sh
 
 # for a standby that has no instaid
 INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")
@@ -65,6 +64,7 @@ else
 	echo "pgtap: left out, pgTAP is not packaged for this PostgreSQL"
 fi
 stop_server
+suite bench sh test/bench.sh
 if [ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ]; then
 	suite memcheck sh test/memcheck.sh
 fi
