@@ -213,7 +213,9 @@ CREATE POLICY odd ON adopt1.odd_rule USING (user_id > 0);
 CREATE FUNCTION adopt1.odd_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
 CREATE TRIGGER odd BEFORE UPDATE OF user_id ON adopt1.odd_rule FOR EACH ROW EXECUTE FUNCTION adopt1.odd_trigger();
 CREATE FUNCTION adopt1.odd_function() RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT user_id FROM adopt1.odd_rule; END;
+SET LOCAL client_min_messages = error;     -- of wal_level
 CREATE PUBLICATION regress_odd FOR TABLE adopt1.odd_rule WHERE (user_id > 4);
+RESET client_min_messages;
 CREATE VIEW adopt1.bosses AS SELECT boss FROM adopt1.users;
 CREATE TABLE adopt1.odd_owner (user_id integer REFERENCES adopt1.users);
 ALTER TABLE adopt1.odd_owner OWNER TO regress_adopter;

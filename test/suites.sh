@@ -51,6 +51,7 @@ if [ -n "${PG_MAJOR_OLD:-}" ]; then
 	export INSTAID_OLD
 fi
 
+installed=$PG_CONFIG
 install_private
 start_server
 suite regress make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION=
@@ -64,7 +65,7 @@ else
 	echo "pgtap: left out, pgTAP is not packaged for this PostgreSQL"
 fi
 stop_server
-suite bench sh test/bench.sh
+suite bench env PG_CONFIG="$installed" sh test/bench.sh
 if [ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ]; then
 	suite memcheck sh test/memcheck.sh
 fi
