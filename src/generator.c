@@ -77,10 +77,10 @@ typedef struct ClockedSequence
 	Oid			relid;			/* hash key */
 
 	/*
-	 * What load_sequence() found out, for the transaction and the role that
-	 * it found it out for.  It is not kept for longer: whether a sequence
-	 * needs WAL, for one, can change with the commit of the transaction that
-	 * created it, and nothing tells.
+	 * What load_sequence() found out, for the role that it found it out for.
+	 * It holds until an invalidation; but that a sequence needs no WAL, for
+	 * the transaction only: with the commit of the one that created it, it
+	 * may need some, and nothing tells.
 	 */
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 	Oid			role;
@@ -280,12 +280,10 @@ check_options(Relation rel, Form_pg_sequence options)
 static pg_noinline void
 load_sequence(ClockedSequence *seq)
 {
-	uint64		generation_before = generation;
+	uint64		generation_before;
 	Relation	rel;
 	HeapTuple	tuple;
 	Form_pg_sequence options;
-
-	seq->generation = 0;		/* for as long as an error may get us out */
 
 	/*
 	 * As nextval() does, take the lock once in a transaction and leave it to
@@ -299,7 +297,18 @@ load_sequence(ClockedSequence *seq)
 		LockRelationOid(seq->relid, RowExclusiveLock);
 		CurrentResourceOwner = saved;
 		seq->lxid = MyLocalTransactionId;
+
+		/*
+		 * The lock has also brought what was invalidated.  If that was
+		 * nothing of ours, all is as it was in our last transaction.
+		 */
+		if (seq->generation == generation && seq->role == GetUserId() &&
+			seq->needs_wal)
+			return;
 	}
+
+	generation_before = generation;
+	seq->generation = 0;		/* for as long as an error may get us out */
 
 	rel = try_relation_open(seq->relid, NoLock);
 	if (rel == NULL)
