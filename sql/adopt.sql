@@ -29,6 +29,7 @@ INSERT INTO "Adopt ""1""".likes SELECT instaid.make_id('2020-01-03 UTC', 401, 5)
 INSERT INTO "Adopt ""1""".views SELECT instaid.make_id('2020-01-02 UTC', 401, 3), 'zero';
 PREPARE insert_photo AS INSERT INTO "Adopt ""1""".photos (n) VALUES (1);
 SELECT '"Adopt ""1""".next_id()'::regprocedure::oid AS oid \gset
+SELECT clock_timestamp() AS before \gset
 SELECT instaid.adopt_shard('Adopt "1"', 401);
 SELECT '"Adopt ""1""".next_id()'::regprocedure::oid = :oid AS same_oid;
 \sf "Adopt ""1""".next_id()
@@ -36,7 +37,8 @@ SELECT '"Adopt ""1""".next_id()'::regprocedure::oid = :oid AS same_oid;
 SELECT seqtypid::regtype, seqincrement, seqmax, seqcycle, seqcache FROM pg_sequence
 WHERE seqrelid = '"Adopt ""1""".table_id_seq'::regclass;
 SELECT obj_description('"Adopt ""1""".table_id_seq'::regclass);
-SELECT schema_name, shard_id, epoch, sequence, drift > '0' AS ahead FROM instaid.shards WHERE shard_id = 401;
+SELECT schema_name, shard_id, epoch, sequence, last_issued_at > :'before'::timestamptz + interval '999 ms' AS ahead
+FROM instaid.shards WHERE shard_id = 401;
 EXECUTE insert_photo;
 INSERT INTO "Adopt ""1""".photos (n) SELECT generate_series(2, 3000);
 SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_shard_id(id) = 401) AS of_shard,
