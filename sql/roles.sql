@@ -54,6 +54,23 @@ SET LOCAL ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 ROLLBACK;
 
+-- so is what the owner of the database has, from one transaction to the next
+SELECT current_user AS me, current_database() AS db \gset
+\set ECHO none
+ALTER DATABASE :"db" OWNER TO regress_instaid_other;
+\set ECHO all
+GRANT USAGE ON SEQUENCE regress_s.table_id_seq TO pg_database_owner;
+SET ROLE regress_instaid_other;
+SELECT regress_s.next_id() > 0 AS made;
+RESET ROLE;
+\set ECHO none
+ALTER DATABASE :"db" OWNER TO :"me";
+\set ECHO all
+SET ROLE regress_instaid_other;
+SELECT regress_s.next_id() > 0 AS made;
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE regress_s.table_id_seq FROM pg_database_owner;
+
 -- the verdict is the role's: what one may, another may not
 BEGIN;
 SELECT regress_s.next_id() > 0 AS made;

@@ -197,6 +197,8 @@ instaid_generator_init(void)
 	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_callback, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
+	/* its owner is a member of pg_database_owner */
+	CacheRegisterSyscacheCallback(DATABASEOID, role_callback, (Datum) 0);
 }
 
 /*
