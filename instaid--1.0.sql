@@ -538,6 +538,7 @@ DECLARE
     tables text;
     queries text;
     before bigint;
+    after bigint;
     id bigint;
     failure text;
     youngest bigint;
@@ -615,13 +616,18 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', tables);
     END IF;
 
-    -- What the old function is, it says itself: it is called once.
+    -- What the old function is, it says itself: it is called once.  currval() fails
+    -- for a sequence that this session has not used.
     BEGIN
         BEGIN
             before := currval(sequence);
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
         END;
         EXECUTE format('SELECT %I.next_id()', schema_name) INTO id;
+        BEGIN
+            after := currval(sequence);
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        END;
     EXCEPTION WHEN OTHERS THEN
         failure := SQLERRM;
     END;
@@ -637,7 +643,7 @@ BEGIN
                             COALESCE(id::text, 'null'), instaid.extract_timestamp(id, epoch), clock_timestamp()),
             HINT = format('If its layout is Instagram''s, its epoch is about %s. If not, use create_shard() and adopt_column().',
                           COALESCE(epoch - (instaid.extract_timestamp(id, epoch) - clock_timestamp()), epoch));
-    ELSIF currval(sequence) IS NOT DISTINCT FROM before THEN
+    ELSIF after IS NOT DISTINCT FROM before THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', adopted, sequence),
             HINT = 'Pass the sequence that it uses.';

@@ -111,6 +111,9 @@ SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'temp_seq')$$
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'nothing')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt1.table_id_seq')$$);
+CREATE SEQUENCE adopt5.unused;
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.unused')$$);
+DROP SEQUENCE adopt5.unused;
 CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i bigint GENERATED ALWAYS AS IDENTITY);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
