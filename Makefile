@@ -13,7 +13,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o
+OBJS = src/instaid.o src/functions.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -21,6 +21,9 @@ PGFILEDESC = "instaid - Instagram-style IDs"
 srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
 PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
+# for segments that are leased from other servers
+PG_CPPFLAGS += -I$(libpq_srcdir)
+SHLIB_LINK_INTERNAL = $(libpq)
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
@@ -43,14 +46,17 @@ all install installcheck:
 	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-src/instaid.o: src/generator.h src/tickets.h
+src/instaid.o: src/generator.h src/segments.h src/source.h src/tickets.h
 src/functions.o: src/generator.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
 src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/layout.h
 src/text_forms.o: src/compat.h src/text_forms.h
-src/tickets.o: src/compat.h src/sequence.h src/tickets.h
+src/tickets.o: src/compat.h src/segments.h src/sequence.h src/tickets.h
 src/autocreate.o: src/compat.h src/tickets.h
+src/segments.o: src/compat.h src/segments.h src/sequence.h src/tickets.h
+src/refill.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
+src/source.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory

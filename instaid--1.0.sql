@@ -962,13 +962,16 @@ COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
 CREATE VIEW instaid.tickets AS
     -- in numeric, as anybody's sequence may be there
     SELECT c.relname AS name,
-           (mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1)::bigint AS server,
-           q.seqincrement AS servers, q.seqcache AS step,
-           s.last_value, s.values_left, s.phase_slipped, c.oid::regclass AS sequence
+           (CASE WHEN q.seqmax > 0
+                 THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1 END)::bigint AS server,
+           CASE WHEN q.seqmax > 0 THEN q.seqincrement END AS servers, q.seqcache AS step,
+           s.last_value, s.values_left, s.phase_slipped, l.label AS source, c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
+         LEFT JOIN pg_catalog.pg_seclabel AS l
+                   ON l.objoid = c.oid AND l.classoid = 'pg_catalog.pg_class'::regclass AND l.objsubid = 0 AND l.provider = 'instaid'
     WHERE n.nspname = 'instaid_tickets';
 GRANT SELECT ON instaid.tickets TO PUBLIC;
 COMMENT ON VIEW instaid.tickets IS
@@ -976,11 +979,52 @@ COMMENT ON VIEW instaid.tickets IS
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS 'which of the servers this is: the residue of its values modulo servers, or servers for 0';
 COMMENT ON COLUMN instaid.tickets.servers IS 'how many servers share the ticket: the difference from one value to the next';
-COMMENT ON COLUMN instaid.tickets.step IS 'length of a segment: the CACHE of the sequence';
-COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was given, null if there is none; on a standby and after a crash up to 32 values more';
+COMMENT ON COLUMN instaid.tickets.step IS 'shortest length of a segment: the CACHE of the sequence';
+COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was given, or is in a segment, null if there is none; on a standby and after a crash up to 32 values more';
 COMMENT ON COLUMN instaid.tickets.values_left IS 'how many there are until the guard, or else the end of the type';
 COMMENT ON COLUMN instaid.tickets.phase_slipped IS 'whether setval() or ALTER SEQUENCE left it at a value of another server; next_ticket() goes on at the next of its own, nextval() does not';
+COMMENT ON COLUMN instaid.tickets.source IS 'connection string of the servers that the values come from; server, servers and what follows step are theirs then, and null here';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that the ticket is';
+
+CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT steps bigint,
+                                      OUT next_value bigint, OUT last_value bigint, OUT values_left bigint,
+                                      OUT spare_first bigint, OUT spare_last bigint, OUT spare_left bigint,
+                                      OUT refills bigint, OUT refilled_at timestamptz, OUT refill_us bigint,
+                                      OUT waits bigint, OUT bypassed bigint,
+                                      OUT failures bigint, OUT failed_at timestamptz, OUT failure text) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_segment_state';
+COMMENT ON FUNCTION instaid.segment_state() IS
+'segments in shared memory; see the view instaid.segments';
+
+CREATE VIEW instaid.segments AS
+    SELECT c.relname AS name, s.steps * q.seqcache AS length,
+           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
+           s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
+           s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sequence
+    FROM instaid.segment_state() AS s
+         JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid;
+GRANT SELECT ON instaid.segments TO PUBLIC;
+COMMENT ON VIEW instaid.segments IS
+'the tickets of this database that have segments in shared memory since the server started, if one has USAGE or SELECT on the sequence, one row each';
+COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.segments.length IS 'how many values the last segment had that was asked for: the step, or a multiple';
+COMMENT ON COLUMN instaid.segments.next_value IS 'value that comes next, null if there is none';
+COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment that is given out';
+COMMENT ON COLUMN instaid.segments.values_left IS 'how many values it has left';
+COMMENT ON COLUMN instaid.segments.spare_first IS 'first value of the segment that comes after it, null if there is none yet';
+COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of that segment';
+COMMENT ON COLUMN instaid.segments.spare_left IS 'how many values that segment has';
+COMMENT ON COLUMN instaid.segments.refills IS 'how many segments have come';
+COMMENT ON COLUMN instaid.segments.refilled_at IS 'when the last one came';
+COMMENT ON COLUMN instaid.segments.refill_duration IS 'how long that took';
+COMMENT ON COLUMN instaid.segments.waits IS 'how many calls found both segments empty, and waited';
+COMMENT ON COLUMN instaid.segments.bypassed IS 'how many calls then took their value from the sequence itself';
+COMMENT ON COLUMN instaid.segments.failures IS 'how many attempts to get a segment failed';
+COMMENT ON COLUMN instaid.segments.failed_at IS 'when the last one failed';
+COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed';
+COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that the ticket is';
 
 CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -1004,7 +1048,7 @@ COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint') RETURNS regclass
+                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL) RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1035,6 +1079,12 @@ BEGIN
             MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
     END IF;
+    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have a source and a server or start of its own', quote_ident(name)),
+            DETAIL = format('The server is %s of %s, the start is %s; those of the source count.', server, servers, start),
+            HINT = 'Leave them out, and give the sequences of the source their INCREMENT and START.';
+    END IF;
     -- the smallest value of the server's residue that is not below start
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
     IF first >= last_of_type THEN
@@ -1057,15 +1107,39 @@ BEGIN
             MESSAGE = format('ticket %s already exists', quote_ident(name)),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin anew, drop_ticket() it first, or give it another name.', name);
     END IF;
-    EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s CACHE %s',
-                   name, data_type, servers, first, step);
+    IF source IS NULL THEN
+        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s CACHE %s',
+                       name, data_type, servers, first, step);
+    ELSE
+        -- nothing is left of it, so that nextval() gives no value that the source gives, too
+        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s MINVALUE -2 MAXVALUE -1 START WITH -1 CACHE %s',
+                       name, data_type, step);
+        PERFORM setval(instaid.ticket_sequence(name), -1);
+        EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name, source);
+    END IF;
     EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
 END
 $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype) IS
-'create a named ticket, whose values on this server are start or above, and server modulo servers; return its sequence; needs CREATE on the schema instaid_tickets';
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype, text) IS
+'create a named ticket, whose values on this server are start or above, and server modulo servers, or come from other servers; return its sequence; needs CREATE on the schema instaid_tickets';
+
+CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (SELECT seqmax < 0 FROM pg_sequence WHERE seqrelid = sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s has its values from a source', sequence),
+            DETAIL = 'There is nothing to guard or to restripe here.',
+            HINT = 'Change the number of servers at the source: see "A third server" in docs/tickets.md.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.check_is_authority(regclass) IS
+'what guard_ticket() and restripe_ticket() check';
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -1088,6 +1162,7 @@ DECLARE
     last_of_type bigint;
     guard bigint;
 BEGIN
+    PERFORM instaid.check_is_authority(sequence);
     -- This lock waits for all transactions that have taken values, and keeps
     -- others out until we commit.
     EXECUTE format('ALTER SEQUENCE %s NO CYCLE', sequence);
@@ -1127,6 +1202,7 @@ DECLARE
     guard bigint;
 BEGIN
     PERFORM instaid.check_ticket_server(server, servers);
+    PERFORM instaid.check_is_authority(sequence);
     IF mod(floor, servers) <> 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('floor %s is not a multiple of %s', floor, servers),

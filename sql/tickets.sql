@@ -254,6 +254,49 @@ RESET instaid.ticket_servers;
 RESET instaid.auto_create_tickets;
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 
+-- a step: without the library in shared_preload_libraries the same values, one by one
+SELECT instaid.create_ticket('by the thousand', 1, 2, step => 1000);
+SELECT take('by the thousand', 5);
+SELECT last_value FROM instaid.tickets WHERE name = 'by the thousand';
+SELECT count(*) FROM instaid.segments;
+
+-- values from another server: who may have them, and what is no source
+SELECT instaid.create_ticket('from elsewhere', step => 10, source => 'host=a,b dbname=tickets');
+SELECT name, server, servers, step, last_value, values_left, phase_slipped, source FROM instaid.tickets WHERE name = 'from elsewhere';
+SELECT * FROM try($$SELECT instaid.next_ticket('from elsewhere')$$);
+SELECT * FROM try($$SELECT instaid.lease_ticket('from elsewhere', 5)$$);
+SELECT * FROM try($$SELECT nextval('instaid_tickets."from elsewhere"')$$);
+SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
+SELECT * FROM try($$SELECT instaid.restripe_ticket('from elsewhere', 1, 2, 100)$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'host=a')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'host=a')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'host=a password=secret')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'postgresql://me:secret@a/tickets')$$);
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by the thousand" IS 'host=a'$$);
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'host=a'$$);
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'service=tickets';
+SELECT source FROM instaid.tickets WHERE name = 'from elsewhere';
+SET ROLE regress_ticket_owner;
+SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a')$$);
+RESET ROLE;
+CREATE ROLE regress_ticket_sources;
+GRANT regress_ticket_sources TO regress_ticket_owner;
+SET instaid.source_role = 'no such role';
+SET ROLE regress_ticket_owner;
+SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a')$$) LIMIT 1;
+SELECT * FROM try($$SET instaid.source_role = 'regress_ticket_owner'$$) LIMIT 1;
+RESET ROLE;
+SET instaid.source_role = 'regress_ticket_sources';
+SET ROLE regress_ticket_owner;
+SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a');
+-- a member, but not the owner
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'host=a'$$);
+RESET ROLE;
+RESET instaid.source_role;
+SELECT instaid.drop_ticket('theirs, from elsewhere');
+DROP ROLE regress_ticket_sources;
+
 -- an extension with tickets is not dropped by mistake
 BEGIN;
 \set VERBOSITY terse

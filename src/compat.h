@@ -22,6 +22,7 @@
 #define RelFileLocator RelFileNode
 #define RelFileLocatorEquals(a, b) RelFileNodeEquals(a, b)
 #define rd_locator rd_node
+#define rd_firstRelfilelocatorSubid rd_firstRelfilenodeSubid
 #define XLogSequenceLocator(xlrec) ((xlrec).node)
 #else
 #define XLogSequenceLocator(xlrec) ((xlrec).locator)
@@ -47,6 +48,20 @@ typedef struct sequence_magic
 typedef int SysCacheIdentifier;
 #else
 #include "commands/sequence_xlog.h"
+#endif
+
+/* PostgreSQL 17 lets a resource owner, and not a memory context, own the set. */
+#if PG_VERSION_NUM < 170000
+#define CreateWaitEventSet(resowner, nevents) CreateWaitEventSet(CurrentMemoryContext, nevents)
+#endif
+
+/*
+ * PostgreSQL 19 ends background workers that are in the way of DROP DATABASE,
+ * if they may be, and has one size for a hash table in shared memory.
+ */
+#if PG_VERSION_NUM < 190000
+#define BGWORKER_INTERRUPTIBLE 0
+#define ShmemInitHash(name, nelems, info, flags) ShmemInitHash(name, nelems, nelems, info, flags)
 #endif
 
 #endif							/* INSTAID_COMPAT_H */

@@ -10,9 +10,12 @@
 #include <limits.h>
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 
 #include "generator.h"
+#include "segments.h"
+#include "source.h"
 #include "tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
@@ -65,8 +68,44 @@ _PG_init(void)
 							1, 1, INT_MAX,
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
+	/* The worker's setting, not a session's. */
+	DefineCustomIntVariable("instaid.segment_duration",
+							"Sets how long a segment of a ticket should last.",
+							"The next is twice as long as one that lasted for less, half as long as one for more than twice that.",
+							&instaid_segment_duration,
+							15 * 60 * 1000, 1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("instaid.segment_timeout",
+							"Sets how long to wait for a segment of a ticket when none is left.",
+							"After that the value is taken from the ticket's sequence itself.",
+							&instaid_segment_timeout,
+							1000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	/* Superusers', because a source is connected to with the server's files. */
+	DefineCustomStringVariable("instaid.source_role",
+							   "Sets the role whose members may set the source of a ticket.",
+							   "Without one, only superusers may.",
+							   &instaid_source_role,
+							   "",
+							   PGC_SUSET, 0,
+							   NULL, NULL, NULL);
+
+	/* It is the size of shared memory. */
+	if (process_shared_preload_libraries_in_progress)
+		DefineCustomIntVariable("instaid.max_buffered_tickets",
+								"Sets how many tickets can have segments in shared memory.",
+								"Others are served one value at a time.",
+								&instaid_max_buffered_tickets,
+								1000, 1, 1000000,
+								PGC_POSTMASTER, 0,
+								NULL, NULL, NULL);
 	MarkGUCPrefixReserved("instaid");
 
 	instaid_generator_init();
 	instaid_tickets_init();
+	instaid_segments_init();
+	instaid_source_init();
 }

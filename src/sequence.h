@@ -49,4 +49,13 @@ read_page(Buffer buffer, Oid relid)
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
 }
 
+/* Pin and lock the page of a sequence, and find its state. */
+static inline Form_pg_sequence_data
+lock_sequence_page(Relation rel, Buffer *buffer, int mode)
+{
+	*buffer = ReadBuffer(rel, 0);
+	LockBuffer(*buffer, mode);
+	return read_page(*buffer, RelationGetRelid(rel));
+}
+
 #endif							/* INSTAID_SEQUENCE_H */

@@ -44,6 +44,7 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "segments.h"
 #include "sequence.h"
 #include "tickets.h"
 
@@ -130,18 +131,9 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 	return state;
 }
 
-/* Pin and lock the ticket's page, and find its state. */
-static Form_pg_sequence_data
-lock_page(Relation rel, Buffer *buffer, int mode)
-{
-	*buffer = ReadBuffer(rel, 0);
-	LockBuffer(*buffer, mode);
-	return read_page(*buffer, RelationGetRelid(rel));
-}
-
 /* The end of an integer type */
-static int64
-last_of_type(Oid type)
+int64
+instaid_last_of_type(Oid type)
 {
 	return type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
 }
@@ -149,7 +141,7 @@ last_of_type(Oid type)
 static void
 used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 {
-	bool		guarded = options->seqmax < last_of_type(options->seqtypid);
+	bool		guarded = options->seqmax < instaid_last_of_type(options->seqtypid);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -168,6 +160,16 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 			 errhint("If whatever holds its values is a bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
 					 instaid_qualified_name(rel)) :
 			 errhint("If it was set too far by mistake, set it back with setval().")));
+}
+
+static void
+source_error(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
+			 errdetail("Only next_ticket() gives them, out of a buffer in shared memory."),
+			 errhint("If there is no buffer: add instaid to shared_preload_libraries, or raise instaid.max_buffered_tickets.")));
 }
 
 /*
@@ -256,27 +258,18 @@ store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
 }
 
 /*
- * Take values of a ticket, as many as there are from least to most, in one
- * write.  Returns how many.  When it returns, WAL that takes the sequence past
- * them is flushed.
+ * Open the sequence of a ticket, if the role may take values of it.  Its options
+ * are for the caller to release.
  *
- * The caller has seen to it that the transaction may write.  Errors are those
- * of nextval(), and besides: a sequence that cannot serve (55000), fewer values
- * left than least (2200H).
+ * Errors are those of nextval(), and besides: a sequence that cannot serve
+ * (55000).
  */
-int64
-instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
+static Relation
+open_sequence(Oid ticket, HeapTuple *tuple)
 {
 	ResourceOwner saved = CurrentResourceOwner;
 	Relation	rel;
-	HeapTuple	tuple;
-	Form_pg_sequence options;
 	const char *fault;
-	Buffer		buffer;
-	Form_pg_sequence_data data;
-	TicketState state;
-	int64		count;
-	XLogRecPtr	lsn;
 
 	/*
 	 * As with nextval(), the lock is the top transaction's.  It keeps ALTER
@@ -294,11 +287,10 @@ instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 	instaid_check_is_sequence(rel);
 	instaid_check_permission(rel);
 
-	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(ticket));
-	if (!HeapTupleIsValid(tuple))
+	*tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(ticket));
+	if (!HeapTupleIsValid(*tuple))
 		elog(ERROR, "cache lookup failed for sequence %u", ticket);
-	options = (Form_pg_sequence) GETSTRUCT(tuple);
-	fault = find_fault(rel, options);
+	fault = find_fault(rel, (Form_pg_sequence) GETSTRUCT(*tuple));
 	if (fault)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -307,8 +299,32 @@ instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 				 errdetail_internal("%s", fault),
 				 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
 						 instaid_qualified_name(rel))));
+	return rel;
+}
 
-	data = lock_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
+static void
+close_sequence(Relation rel, HeapTuple tuple)
+{
+	ReleaseSysCache(tuple);
+	relation_close(rel, NoLock);
+}
+
+/* instaid_take_values() for a sequence that is open */
+static int64
+take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
+		   TicketBlock *block)
+{
+	TicketBuffer *segments = options->seqcache > 1 ? instaid_find_buffer(rel) : NULL;
+	Buffer		buffer;
+	Form_pg_sequence_data data;
+	TicketState state;
+	int64		count;
+	XLogRecPtr	lsn;
+
+	if (instaid_has_source(options))
+		source_error(rel);
+
+	data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
 	state = read_state(options, data);
 	if (state.left < least)
 	{
@@ -319,13 +335,34 @@ instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 	block->first = state.next;
 	block->increment = options->seqincrement;
 	block->last = state.next + (count - 1) * options->seqincrement;
+	if (segments)
+		instaid_before_taking(segments, rel, data);
 	lsn = store_block(rel, buffer, data, block, count, state.left);
+	if (segments)
+		block->generation = instaid_after_taking(segments, block->last);
 	UnlockReleaseBuffer(buffer);
 
-	ReleaseSysCache(tuple);
-	relation_close(rel, NoLock);
-
 	XLogFlush(lsn);
+	return count;
+}
+
+/*
+ * Take values of a ticket, as many as there are from least to most, in one
+ * write.  Returns how many.  When it returns, WAL that takes the sequence past
+ * them is flushed.
+ *
+ * The caller has seen to it that the transaction may write.  Errors are those
+ * of open_sequence(), and: fewer values left than least (2200H), a ticket that
+ * has its values from elsewhere (55000).
+ */
+int64
+instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
+{
+	HeapTuple	tuple;
+	Relation	rel = open_sequence(ticket, &tuple);
+	int64		count = take_block(rel, (Form_pg_sequence) GETSTRUCT(tuple), least, most, block);
+
+	close_sequence(rel, tuple);
 	return count;
 }
 
@@ -405,12 +442,23 @@ open_ticket(const char *name, const char *function)
 Datum
 instaid_next_ticket(PG_FUNCTION_ARGS)
 {
-	TicketBlock block;
+	Oid			ticket = open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+									 "instaid.next_ticket()");
+	HeapTuple	tuple;
+	Relation	rel = open_sequence(ticket, &tuple);
+	Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
+	int64		value;
 
-	instaid_take_values(open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-									"instaid.next_ticket()"),
-						1, 1, &block);
-	PG_RETURN_INT64(block.first);
+	if (!(options->seqcache > 1 || instaid_has_source(options)) ||
+		!instaid_take_buffered(rel, options, &value))
+	{
+		TicketBlock block;
+
+		take_block(rel, options, 1, 1, &block);
+		value = block.first;
+	}
+	close_sequence(rel, tuple);
+	PG_RETURN_INT64(value);
 }
 
 /*
@@ -470,8 +518,9 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
  * ticket_state(sequence regclass)
  *	-> (last_value bigint, values_left bigint, phase_slipped boolean)
  *
- * Where a ticket stands.  All null for what is no ticket, is not readable here,
- * or may not be seen by the role; the last value is null until there is one.
+ * Where a ticket stands.  All null for what is no ticket, has its values from
+ * elsewhere, is not readable here, or may not be seen by the role; the last
+ * value is null until there is one.
  */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
@@ -493,11 +542,12 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 
 		if (HeapTupleIsValid(tuple) &&
 			find_fault(rel, (Form_pg_sequence) GETSTRUCT(tuple)) == NULL &&
+			!instaid_has_source((Form_pg_sequence) GETSTRUCT(tuple)) &&
 			pg_class_aclcheck(relid, GetUserId(),
 							  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
 		{
 			Buffer		buffer;
-			Form_pg_sequence_data data = lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
+			Form_pg_sequence_data data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE);
 			TicketState state = read_state((Form_pg_sequence) GETSTRUCT(tuple), data);
 
 			values[0] = Int64GetDatum(data->last_value);

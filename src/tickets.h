@@ -17,6 +17,7 @@ typedef struct TicketBlock
 	int64		first;
 	int64		last;
 	int64		increment;
+	uint64		generation;		/* of the ticket's buffer then: see segments.c */
 } TicketBlock;
 
 /* instaid.auto_create_tickets, instaid.ticket_server, instaid.ticket_servers */
@@ -26,6 +27,7 @@ extern int	instaid_ticket_servers;
 
 extern int64 instaid_take_values(Oid ticket, int64 least, int64 most,
 								 TicketBlock *block);
+extern int64 instaid_last_of_type(Oid type);
 extern void instaid_autocreate_ticket(const char *name);
 extern void instaid_tickets_init(void);
 

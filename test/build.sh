@@ -30,7 +30,8 @@ in_tree()
 check 'gcc, out of tree, without warnings' out_of_tree
 [ -z "$clang" ] || check 'clang, in the tree, without warnings' in_tree
 check 'cppcheck' cppcheck --quiet --error-exitcode=1 --std=c99 \
-	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches -D'INT64CONST(x)=(x##LL)' src
+	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches -D'INT64CONST(x)=(x##LL)' \
+	-D'foreach(cell,list)=while (next_cell(&cell, list))' -DERROR=21 -D'ereport(level,rest)=if ((level) == ERROR) abort()' src
 check 'META.json has the version of the control file' perl -MJSON::PP -e '
 	local $/;
 	open my $m, "<", "META.json"; my $meta = decode_json(<$m>);

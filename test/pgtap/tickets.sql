@@ -7,9 +7,9 @@ SELECT plan(42);
 -- what there is
 SELECT has_schema('instaid_tickets');
 SELECT has_view('instaid', 'tickets', 'the view instaid.tickets');
-SELECT columns_are('instaid', 'tickets', ARRAY['name', 'server', 'servers', 'step', 'last_value', 'values_left', 'phase_slipped', 'sequence']);
+SELECT columns_are('instaid', 'tickets', ARRAY['name', 'server', 'servers', 'step', 'last_value', 'values_left', 'phase_slipped', 'source', 'sequence']);
 SELECT function_returns('instaid', 'next_ticket', ARRAY['text'], 'bigint');
-SELECT function_returns('instaid', 'create_ticket', ARRAY['text', 'integer', 'integer', 'bigint', 'integer', 'regtype'], 'regclass');
+SELECT function_returns('instaid', 'create_ticket', ARRAY['text', 'integer', 'integer', 'bigint', 'integer', 'regtype', 'text'], 'regclass');
 SELECT volatility_is('instaid', f, 'volatile', f || ' is volatile') FROM unnest(ARRAY['next_ticket', 'lease_ticket', 'create_ticket']) AS f;
 SELECT is(current_setting('instaid.auto_create_tickets', true), 'off', 'names are not created on first use')
 FROM (SELECT instaid.ticket_sequence('loads the library', missing_ok => true)) AS loaded;

@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * refill.c
+ *	  The background worker that fills the buffers of tickets.
+ *
+ * There is one for each database, while it is needed: sessions start it, and it
+ * ends when nobody has asked for a segment for a while, so as not to be in the
+ * way of DROP DATABASE.
+ *
+ * It waits for nothing that only some tickets are concerned with: a sequence
+ * that is locked is tried again later, and leases from other servers go on side
+ * by side.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "compat.h"
+#include "source.h"
+
+/* how long the worker stays when there is nothing to do, in ms */
+#define IDLE_TIME		2000
+/* how soon a sequence that was locked is tried again, in ms */
+#define RETRY_INTERVAL	10
+
+PGDLLEXPORT void instaid_refill_worker(Datum main_arg);
+
+/* leases that are under way */
+static List *leases = NIL;
+
+static bool
+is_leasing(Oid ticket)
+{
+	ListCell   *lc;
+
+	foreach(lc, leases)
+	{
+		if (((Lease *) lfirst(lc))->request.ticket == ticket)
+			return true;
+	}
+	return false;
+}
+
+static void
+begin_lease(const SegmentRequest *request, int64 last_of_type)
+{
+	char	   *source = instaid_source_of(request->ticket);
+	Lease	   *lease;
+	MemoryContext saved;
+
+	if (source == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("ticket \"%s\" has no source any more", request->name),
+				 errdetail("Its security label is gone.")));
+
+	saved = MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "instaid lease",
+														ALLOCSET_SMALL_SIZES));
+	lease = instaid_start_lease(source, request, last_of_type);
+	MemoryContextSwitchTo(TopMemoryContext);
+	leases = lappend(leases, lease);
+	MemoryContextSwitchTo(saved);
+}
+
+/*
+ * Get a segment for a ticket, or begin to.  Returns false if its sequence is
+ * locked.
+ */
+static bool
+refill(Oid ticket)
+{
+	MemoryContext saved = CurrentMemoryContext;
+	HeapTuple	tuple;
+	FormData_pg_sequence options;
+	SegmentRequest request;
+	TicketBlock block;
+	volatile int64 count = 0;
+	ErrorData  *volatile error = NULL;
+
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	if (!ConditionalLockRelationOid(ticket, RowExclusiveLock))
+	{
+		CommitTransactionCommand();
+		return false;
+	}
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(ticket));
+	if (!HeapTupleIsValid(tuple))
+	{
+		instaid_forget_buffer(ticket);
+		CommitTransactionCommand();
+		return true;
+	}
+	options = *(Form_pg_sequence) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	request = instaid_begin_refill(ticket, get_rel_name(ticket), options.seqcache);
+
+	PG_TRY();
+	{
+		if (instaid_has_source(&options))
+			begin_lease(&request, instaid_last_of_type(options.seqtypid));
+		else
+			count = instaid_take_values(ticket, 1, request.count, &block);
+		/* with synchronous replication, this waits for a standby */
+		CommitTransactionCommand();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(saved);
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(saved);
+
+	if (error != NULL)
+		instaid_refill_failed(&request, error->detail ?
+							  psprintf("%s: %s", error->message, error->detail) : error->message);
+	else if (count > 0)
+	{
+		request.generation = block.generation;
+		instaid_publish(&request, &block, count);
+	}
+	return true;
+}
+
+/* Go on with a lease whose socket has these events. */
+static void
+advance(Lease *lease, uint32 events)
+{
+	switch (instaid_advance_lease(lease, events))
+	{
+		case LEASE_PENDING:
+			return;
+		case LEASE_DONE:
+			instaid_publish(&lease->request, &lease->block, lease->count);
+			break;
+		case LEASE_FAILED:
+			instaid_refill_failed(&lease->request, lease->problem.data);
+			break;
+	}
+	leases = list_delete_ptr(leases, lease);
+	instaid_end_lease(lease);
+}
+
+/*
+ * Wait for the latch, for a lease, or for some time, in ms; go on with the leases.
+ * Returns whether the latch was set.
+ */
+static bool
+wait_for_work(long timeout)
+{
+	WaitEventSet *set;
+	WaitEvent  *events;
+	TimestampTz now;
+	int			count;
+	bool		latch_set = false;
+	ListCell   *lc;
+
+	/* those that have waited for too long, or could not even begin */
+	foreach(lc, list_copy(leases))
+		advance(lfirst(lc), 0);
+
+	count = list_length(leases) + 2;
+	set = CreateWaitEventSet(NULL, count);
+	events = palloc(count * sizeof(WaitEvent));
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	now = GetCurrentTimestamp();
+	foreach(lc, leases)
+	{
+		Lease	   *lease = lfirst(lc);
+
+		timeout = Min(timeout, TimestampDifferenceMilliseconds(now, lease->deadline));
+		AddWaitEventToSet(set, lease->events, PQsocket(lease->conn), NULL, lease);
+	}
+	count = WaitEventSetWait(set, timeout, events, count, PG_WAIT_EXTENSION);
+	FreeWaitEventSet(set);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (events[i].events & WL_LATCH_SET)
+			latch_set = true;
+		else
+			advance(events[i].user_data, events[i].events);
+	}
+	return latch_set;
+}
+
+void
+instaid_refill_worker(Datum main_arg)
+{
+	MemoryContext context;
+	TimestampTz busy_at;
+
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
+	if (!instaid_attach_worker())
+		return;
+
+	context = AllocSetContextCreate(TopMemoryContext, "instaid segments", ALLOCSET_DEFAULT_SIZES);
+	busy_at = GetCurrentTimestamp();
+	for (;;)
+	{
+		List	   *requests;
+		ListCell   *lc;
+		bool		locked = false;
+
+		MemoryContextReset(context);
+		MemoryContextSwitchTo(context);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		requests = instaid_requests();
+		foreach(lc, requests)
+		{
+			if (!is_leasing(lfirst_oid(lc)))
+				locked |= !refill(lfirst_oid(lc));
+		}
+		if (requests != NIL)
+			busy_at = GetCurrentTimestamp();
+		else if (TimestampDifferenceExceeds(busy_at, GetCurrentTimestamp(), IDLE_TIME) &&
+				 instaid_retire_worker())
+			return;
+
+		pgstat_report_activity(STATE_IDLE, NULL);
+		if (wait_for_work(locked ? RETRY_INTERVAL : IDLE_TIME + 1))
+			ResetLatch(MyLatch);
+	}
+}
