@@ -534,8 +534,6 @@ instaid_take_buffered(Relation rel, Form_pg_sequence options, int64 *value)
 		{
 			timeout -= TimestampDifferenceMilliseconds(empty_since, GetCurrentTimestamp());
 			give_up = timeout <= 0;
-			if (!give_up && !waiting)
-				buffer->waits++;
 		}
 		if (!taken && give_up && !has_source)
 			buffer->bypassed++;
@@ -556,7 +554,13 @@ instaid_take_buffered(Relation rel, Form_pg_sequence options, int64 *value)
 		}
 		if (no_worker)
 			continue;
-		waiting = true;
+		if (!waiting)
+		{
+			LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
+			buffer->waits++;
+			LWLockRelease(&buffer->lock);
+			waiting = true;
+		}
 		(void) ConditionVariableTimedSleep(&buffer->refilled, Min(timeout, WORKER_START),
 										   PG_WAIT_EXTENSION);
 	}

@@ -1,5 +1,5 @@
-# Clients that ask a server for IDs and note every one that they receive,
-# committed or not.
+# A server with instaid, and clients that ask it for IDs and note every one that
+# they receive, committed or not.
 
 package Clients;
 
@@ -7,9 +7,37 @@ use strict;
 use warnings;
 
 use IPC::Run ();
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
 my $started = 0;
+
+# Start a server with these settings, and instaid in the database postgres.
+sub server
+{
+	my ($name, @settings) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init;
+	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION instaid');
+	return $node;
+}
+
+# A session that stays open: run a statement, return what it prints.
+sub session
+{
+	my ($node) = @_;
+	my ($in, $out) = ('', '');
+	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+		'<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(180));
+	return sub {
+		my ($sql) = @_;
+		($in, $out) = ("$sql;\n\\echo done\n", '');
+		$psql->pump until $out =~ /^done$/m || !$psql->pumpable;
+		return $out =~ s/^done\n//mr =~ s/\n\z//r;
+	};
+}
 
 # Start a psql for each statement, which repeats it until the server is gone or
 # stop() is called.  What a client receives is noted when it has received it.

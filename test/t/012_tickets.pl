@@ -21,42 +21,16 @@ use Clients;
 
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9;
 
-sub node
-{
-	my ($name, @settings) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init;
-	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION instaid');
-	return $node;
-}
-
-# A session that stays open: run a statement, return what it prints.
-sub session
-{
-	my ($node) = @_;
-	my ($in, $out) = ('', '');
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
-		'<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(180));
-	return sub {
-		my ($sql) = @_;
-		($in, $out) = ("$sql;\n\\echo done\n", '');
-		$psql->pump until $out =~ /^done$/m || !$psql->pumpable;
-		return $out =~ s/^done\n//mr =~ s/\n\z//r;
-	};
-}
-
 ### A crash, where no flush is left to chance
 
-my $node = node('crash', 'max_wal_senders = 0', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d');
+my $node = Clients::server('crash', 'max_wal_senders = 0', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d');
 $node->safe_psql('postgres', q{CREATE SEQUENCE s; SELECT instaid.create_ticket('photos'), instaid.create_ticket('leased')});
 
 # One session writes the WAL and does not commit; the other goes on with what it covers.
 my @taken;
 for my $take ("nextval('s')", "instaid.next_ticket('photos')", "last FROM instaid.lease_ticket('leased', 5)")
 {
-	my ($one, $other) = (session($node), session($node));
+	my ($one, $other) = (Clients::session($node), Clients::session($node));
 	my @values = $other->("SELECT $take");
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	push @values, $one->("BEGIN; SELECT $take"), $other->("SELECT $take"), $other->("SELECT $take");
@@ -129,8 +103,8 @@ unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothin
 
 ### First use: 32 sessions race for each of 10 names; every other one rolls back.
 
-$node = node('race', 'instaid.auto_create_tickets = on', 'instaid.ticket_server = 2', 'instaid.ticket_servers = 3');
-my $gate = session($node);
+$node = Clients::server('race', 'instaid.auto_create_tickets = on', 'instaid.ticket_server = 2', 'instaid.ticket_servers = 3');
+my $gate = Clients::session($node);
 $gate->('SELECT pg_advisory_lock(1)');
 my $race = PostgreSQL::Test::Utils::tempdir;
 my @racers;
@@ -160,7 +134,7 @@ for my $name (1 .. 10)
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}), 0, 'no lock is left');
 # A session that is cancelled while the worker is at it leaves no lock, either.
 # The worker waits for the gate, which is that of create_ticket().
-my $holder = session($node);
+my $holder = Clients::session($node);
 $holder->(q{BEGIN; SELECT instaid.create_ticket('held')});
 my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '100ms'; SELECT instaid.next_ticket('held')});
 like($stderr, qr/lock timeout/, 'first use waits for who is creating the ticket');
@@ -178,7 +152,7 @@ is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}), 2, '... 
 
 # What the worker says gets to the caller; also when it cannot even connect.
 $node->safe_psql('postgres', q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app});
-my $app = session($node);
+my $app = Clients::session($node);
 $app->('SET SESSION AUTHORIZATION app');
 is($app->(q{SELECT instaid.next_ticket('by app')}), 2, 'first use with the rights of a role');
 is($node->safe_psql('postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}), 'app', '... whose the ticket is');
@@ -282,7 +256,7 @@ sub wait_for
 	die 'the clients get nothing';
 }
 
-my ($odd, $even) = map { node($_) } 'odd', 'even';
+my ($odd, $even) = map { Clients::server($_) } 'odd', 'even';
 $odd->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 1, 2)});
 $even->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 2, 2)});
 serve($odd, $even);
@@ -303,7 +277,7 @@ my %seen;
 is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... none of them twice');
 
 # The third joins, as docs/tickets.md has it, while the clients go on.
-my $third = node('third');
+my $third = Clients::server('third');
 my $floor = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid.tickets}));
 ($ret, $stdout, $stderr) = $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $floor)});
 like($stderr, qr/is not guarded/, 'a third server: not without the guard');

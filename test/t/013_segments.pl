@@ -1,0 +1,303 @@
+# Segments of tickets: what the worker does, and what happens without it.  It
+# needs servers that preload the library, are crashed, and ask other servers,
+# which pg_regress has not.
+#
+# Nothing here waits for a certain time to have passed, but where a segment has
+# to last; that the worker is held up is seen to by stopping its process.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Segments;
+
+my @preload = (q{shared_preload_libraries = 'instaid'});
+my $patient = q{SET instaid.segment_timeout = '120s';};
+
+# numbers from first to last
+sub series
+{
+	my ($first, $last, $increment) = @_;
+	return join ' ', map { $first + $_ * $increment } 0 .. ($last - $first) / $increment;
+}
+
+sub worker
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'instaid segments' AND datname = 'postgres'});
+}
+
+# Stop the worker's process, having made it come.
+sub stop_worker
+{
+	my ($node) = @_;
+	my $pid = '';
+	until ($pid)
+	{
+		$node->safe_psql('postgres', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets WHERE name = 'wake';
+			SELECT instaid.create_ticket('wake', step => 10)});
+		take($node, 'wake', 1);
+		$pid = worker($node);
+	}
+	kill 'STOP', $pid or die $!;
+	return $pid;
+}
+
+my $node = Clients::server('segments', @preload, 'autovacuum = off', 'checkpoint_timeout = 1d');
+
+### Ahead of demand
+
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('ahead', 2, 3, step => 100)});
+my @values = take($node, 'ahead', 9);
+is(segment($node, 'ahead', 'next_value, last_value, values_left, spare_left, refills, waits'), '29|299|91|0|1|1', 'nine values of a hundred: no segment but the first');
+push @values, take($node, 'ahead', 1);
+wait_segment($node, 'ahead', 'spare_left > 0');
+is(segment($node, 'ahead', 'next_value, last_value, spare_first, spare_last, spare_left, length'), '32|299|302|599|100|100', 'the tenth asks for the second');
+push @values, take($node, 'ahead', 95);
+is("@values", series(2, 314, 3), 'all of them in order, over the edge');
+is(segment($node, 'ahead', 'waits, bypassed, failures'), '1|0|0', '... for which nobody waited');
+is($node->safe_psql('postgres', q{SELECT refilled_at <= now() AND refill_duration > '0' FROM instaid.segments WHERE name = 'ahead'}), 't', '... and the view says when it came');
+
+### Without the library preloaded, the same answers
+
+my $plain = Clients::server('plain');
+my @statements = (
+	q{SELECT instaid.create_ticket('same', 2, 3, 100, step => 10)},
+	(q{SELECT string_agg(v::text, ' ') FROM (SELECT instaid.next_ticket('same') AS v FROM generate_series(1, 37)) AS t}) x 3,
+	q{SELECT setval('instaid_tickets.same', 5000)},
+	(q{SELECT instaid.next_ticket('same')}) x 12,
+	q{SELECT instaid.guard_ticket('same', 6000)},
+	q{SELECT instaid.restripe_ticket('same', 1, 4, 6000)},
+	(q{SELECT instaid.next_ticket('same')}) x 12);
+is_deeply([ map { $node->safe_psql('postgres', $_) } @statements ], [ map { $plain->safe_psql('postgres', $_) } @statements ], 'a server without the library preloaded gives the same values');
+is($plain->safe_psql('postgres', 'SELECT count(*) FROM instaid.segments'), 0, '... one by one');
+$plain->stop;
+
+### 200 short connections
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+$node->safe_psql('postgres', q{
+	SELECT instaid.create_ticket('short', step => 1000), instaid.create_ticket('hot', step => 10);
+	CREATE SEQUENCE cached CACHE 1000;
+	CREATE TABLE got (name text, value bigint)});
+
+sub pgbench
+{
+	my ($sql, @options) = @_;
+	append_to_file("$dir/" . @options . '.sql', $sql);
+	$node->command_ok([ 'pgbench', '-n', @options, '-f', "$dir/" . @options . '.sql', '-h', $node->host, '-p', $node->port, 'postgres' ], "pgbench @options");
+	return;
+}
+pgbench(q{INSERT INTO got VALUES ('short', instaid.next_ticket('short')), ('cached', nextval('cached'));}, '-C', '-c', 10, '-t', 20);
+is($node->safe_psql('postgres', q{SELECT count(DISTINCT value), max(value) FROM got WHERE name = 'short'}), '200|200', '200 short connections have 200 values');
+cmp_ok($node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.short'), '<=', 2000, '... of two segments at most');
+is($node->safe_psql('postgres', 'SELECT last_value FROM cached'), 200 * 1000, '... where nextval() uses 200 of them');
+
+### 64 clients, with a step of 10
+
+pgbench(q{INSERT INTO got SELECT 'hot', instaid.next_ticket('hot') FROM generate_series(1, 100);}, '-c', 64, '-j', 2, '-t', 100);
+is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT value) FROM got WHERE name = 'hot'}), '640000|640000', '64 clients have 10,000 values each at a step of 10, none of them twice');
+note('of 640,000 calls ' . segment($node, 'hot', q{format('%s waited, %s went to the sequence; %s refills, the last one of %s', waits, bypassed, refills, length)}));
+
+### The worker is held up for half a second and more
+
+$node->safe_psql('postgres', q{
+	SELECT instaid.create_ticket('held', step => 100000);
+	CREATE FUNCTION slowest(ticket text, calls integer, OUT ms numeric) LANGUAGE plpgsql AS $$
+	DECLARE started timestamptz;
+	BEGIN
+		ms := 0;
+		FOR i IN 1 .. calls LOOP
+			started := clock_timestamp();
+			PERFORM instaid.next_ticket(ticket);
+			ms := greatest(ms, extract(epoch FROM clock_timestamp() - started) * 1000);
+		END LOOP;
+	END $$});
+take($node, 'held', 1);
+my $stopped = stop_worker($node);
+my $slowest = $node->safe_psql('postgres', q{SELECT slowest('held', 50000)});
+sleep(0.5);
+$slowest .= ', ' . $node->safe_psql('postgres', q{SELECT slowest('held', 45000)});
+is(segment($node, 'held', 'spare_left, values_left, waits, bypassed'), '0|4999|1|0', 'the refill is held up: nobody waits while the demand fits the buffer');
+note("the slowest call of 50000, and of 45000 half a second later: $slowest ms");
+
+# When it does not, a call waits, but not for ever, and only the first.
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('empty', step => 10)});
+@values = split /\n/, $node->safe_psql('postgres', q{SET instaid.segment_timeout = '200ms'; SELECT instaid.next_ticket('empty') FROM generate_series(1, 30)});
+is("@values", series(1, 30, 1), 'both segments empty: the values are the sequence\'s');
+is(segment($node, 'empty', 'waits, bypassed, refills'), '1|30|0', '... and only the first call waited');
+kill 'CONT', $stopped;
+wait_segment($node, 'empty', 'refills > 0');
+wait_segment($node, 'held', 'spare_left > 0');
+is(join(' ', take($node, 'empty', 3)), '31 32 33', '... until the worker is back');
+
+# The worker is killed in the middle: another one comes.
+$stopped = stop_worker($node);
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('killed', step => 10)});
+my $asked = Clients->start($node, "$patient SELECT instaid.next_ticket('killed');");
+wait_segment($node, 'killed', 'waits > 0');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($stopped)");
+kill 'CONT', $stopped;
+wait_segment($node, 'killed', 'refills > 2');
+is($asked->stop =~ s/.*terminating connection.*\n//gr, '', 'the worker is killed: who waits is served by another one');
+is(duplicates(map { split /\n/, slurp_file($_) } $asked->files), 0, '... and no value comes twice');
+
+### Tickets do not wait for each other: one is locked, the other goes on.
+
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('locked', step => 10), instaid.create_ticket('free', step => 10)});
+my ($taker, $alterer) = (Clients::session($node), Clients::session($node));
+$taker->(q{BEGIN; SET instaid.segment_timeout = '100ms'; SELECT instaid.next_ticket('locked')});
+my $alter = Clients->start($node, q{ALTER SEQUENCE instaid_tickets.locked NO CYCLE;});
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'instaid_tickets.locked'::regclass}) or die;
+is(duplicates(split /\n/, $taker->(q{SELECT instaid.next_ticket('locked') FROM generate_series(1, 100)})), 0, 'a ticket whose sequence is locked is served from the sequence');
+is(join(' ', take($node, 'free', 1000)), series(1, 1000, 1), '... while another has its segments');
+cmp_ok(segment($node, 'locked', 'bypassed'), '>', 0, '... which the one has not');
+is(segment($node, 'free', 'bypassed, failures'), '0|0', '... and the other has');
+$taker->('COMMIT');
+$alter->stop;
+
+### The step follows demand.
+
+# Use up the segment that is given out, and a tenth of the next one; the length of the one that comes then.
+sub use_up
+{
+	my ($name) = @_;
+	wait_segment($node, $name, 'spare_left > 0');
+	my ($left, $spare, $refills) = split /\|/, segment($node, $name, 'values_left, spare_left, refills');
+	take($node, $name, $left);
+	take($node, $name, ($spare + 9) / 10);
+	wait_segment($node, $name, "refills > $refills");
+	return segment($node, $name, 'spare_left');
+}
+
+sub set_duration
+{
+	my ($duration) = @_;
+	$node->append_conf('postgresql.conf', "instaid.segment_duration = '$duration'\n");
+	$node->reload;
+	# the worker has it when a new one has come
+	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'instaid segments'});
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'instaid segments'}) or die;
+	return;
+}
+
+set_duration('1h');
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('pace', 3, 7, step => 10), instaid.create_ticket('long', step => 300000)});
+take($node, $_, 1) for 'pace', 'long';
+is(join(' ', map { use_up('pace') } 1 .. 4), '20 40 80 160', 'segments that do not last are followed by longer ones');
+set_duration('4s');
+wait_segment($node, 'pace', 'spare_left > 0');
+sleep(5);
+is(use_up('pace'), 160, '... one that lasted more than the time, and less than twice that, by another of its length');
+set_duration('1ms');
+is(join(' ', map { use_up('pace') } 1 .. 6), '80 40 20 10 10 10', '... those that lasted longer by shorter ones, and none is shorter than the step');
+is($node->safe_psql('postgres', q{SELECT cache_size, increment_by FROM pg_sequences WHERE sequencename = 'pace'}), '10|7', '... without ALTER SEQUENCE');
+set_duration('1h');
+take($node, 'long', 30000);
+is(join(' ', map { use_up('long') } 1 .. 3), '600000 900000 900000', '... and none is longer than a million');
+set_duration('15min');
+
+### The sequence is what counts.
+
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('set', step => 100)});
+is(join(' ', take($node, 'set', 3)), '1 2 3', 'before setval()');
+for my $case ([ 'setval(%s, 5000)', 5001 ], [ 'setval(%s, 10)', 11 ], [ 'setval(%s, 500, false)', 500 ])
+{
+	wait_segment($node, 'set', 'values_left > 0');
+	my ($call, $value) = @$case;
+	$node->safe_psql('postgres', 'SELECT ' . sprintf $call, q{'instaid_tickets.set'});
+	is(join(' ', take($node, 'set', 3)), series($value, $value + 2, 1), "after $call");
+}
+$node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.set RESTART 7000});
+is(join(' ', take($node, 'set', 3)), '7000 7001 7002', 'after ALTER SEQUENCE ... RESTART');
+is($node->safe_psql('postgres', q{BEGIN; ALTER SEQUENCE instaid_tickets.set RESTART 9000;
+	SELECT instaid.next_ticket('set'), instaid.next_ticket('set'); ROLLBACK; SELECT instaid.next_ticket('set')}), "9000|9001\n7003", 'in a transaction that is rolled back');
+is($node->safe_psql('postgres', q{SELECT nextval('instaid_tickets.set') >= 7100, instaid.next_ticket('set'); SELECT first >= 7200 FROM instaid.lease_ticket('set', 5); SELECT instaid.next_ticket('set')}), "t|7004\nt\n7005", 'nextval() and lease_ticket() go past the buffer');
+is($node->safe_psql('postgres', q{BEGIN; SELECT instaid.create_ticket('undone', step => 5), instaid.next_ticket('undone'), instaid.next_ticket('undone'); ROLLBACK;
+	SELECT instaid.create_ticket('undone', step => 5), instaid.next_ticket('undone')}), "instaid_tickets.undone|1|2\ninstaid_tickets.undone|1", 'a ticket whose creation is rolled back');
+$node->safe_psql('postgres', q{SELECT instaid.drop_ticket('undone')});
+is($node->safe_psql('postgres', q{SELECT instaid.create_ticket('undone', step => 5), instaid.next_ticket('undone')}), 'instaid_tickets.undone|1', '... and one that was dropped');
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('end', step => 10, data_type => 'smallint'); SELECT setval('instaid_tickets.end', 32750)});
+is(join(' ', take($node, 'end', 17)), series(32751, 32767, 1), 'the end of the type, in a segment that is shorter');
+my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('end')});
+like($stderr, qr/ticket "end" is used up/, '... is the end');
+
+# who sees what
+$node->safe_psql('postgres', q{CREATE ROLE app; CREATE ROLE stranger; GRANT USAGE ON SEQUENCE instaid_tickets.set TO app});
+is($node->safe_psql('postgres', q{SET ROLE app; SELECT name FROM instaid.segments; SET ROLE stranger; SELECT name FROM instaid.segments; SELECT count(*) FROM instaid.segment_state()}), "set\n0", 'a role sees the segments of the tickets that it may use');
+
+# a database that the worker was in
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', q{CREATE EXTENSION instaid; SELECT instaid.create_ticket('ahead', step => 10), instaid.next_ticket('ahead')});
+is($node->safe_psql('other', q{SELECT instaid.next_ticket('ahead')}), 2, 'another database has tickets of its own');
+$node->safe_psql('postgres', 'DROP DATABASE other');
+
+### Crashes
+
+@values = take($node, 'ahead', 5);
+wait_segment($node, 'ahead', 'spare_left > 0');
+my $taken = $node->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.ahead});
+$node->stop('immediate');
+$node->start;
+my ($next) = take($node, 'ahead', 1);
+cmp_ok($next, '>', $taken, 'after a crash it goes on above what was buffered');
+cmp_ok($next, '<=', $taken + 33 * 3, '... and leaves nothing else out');
+
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000, step => 50)});
+my $last = 0;
+for my $round (1 .. 4)
+{
+	my $read = "$patient SELECT instaid.next_ticket('busy');";
+	my $clients = Clients->start($node, $read, "BEGIN;" . (" $read" x 500), "BEGIN; $read ROLLBACK;", $read);
+	my $aside = Clients->start($node, $round % 2 ? 'CHECKPOINT;' : ());
+	sleep(0.3 + rand(0.4));
+	$node->stop('immediate');
+	my $problems = join '', map { $_->finish } $clients, $aside;
+	$node->start;
+	my $sum = Clients::summary($clients->files);
+	$problems .= "$sum->{duplicates} duplicates\n" if $sum->{duplicates};
+	$problems .= "$sum->{first} came after $last\n" if $sum->{first} <= $last;
+	$last = $sum->{last};
+	is($problems, '', "crash $round under load: $sum->{count} values, none of them twice, nor again after it");
+}
+
+# no worker can be had
+$node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+$node->restart;
+($next) = take($node, 'ahead', 1);
+is(join(' ', take($node, 'ahead', 5)), series($next + 3, $next + 15, 3), 'without a free worker, values are the sequence\'s');
+is(segment($node, 'ahead', 'waits, bypassed'), '0|6', '... for which nobody waits');
+
+# a buffer for one ticket only; that of one which was dropped is used again
+$node->append_conf('postgresql.conf', "max_worker_processes = 8\ninstaid.max_buffered_tickets = 1\n");
+$node->restart;
+take($node, 'ahead', 1);
+is(join(' ', take($node, 'set', 3)) =~ s/(\d+) (\d+) (\d+)/$2 == $1 + 1 && $3 == $2 + 1/er, 1, 'a ticket for which there is no room is served one by one');
+is($node->safe_psql('postgres', 'SELECT name FROM instaid.segments'), 'ahead', '... and has no segments');
+$node->safe_psql('postgres', q{SELECT instaid.drop_ticket('ahead')});
+take($node, 'set', 1);
+is($node->safe_psql('postgres', 'SELECT name FROM instaid.segments'), 'set', '... until there is');
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of');
+
+### A standby is promoted.
+
+my $primary = Clients::server('primary', @preload, 'wal_level = replica', 'max_wal_senders = 5');
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+$primary->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', step => 100)});
+@values = take($primary, 'photos', 50);
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+$primary->stop('immediate');
+$standby->promote;
+cmp_ok((take($standby, 'photos', 1))[0], '>', $values[-1], 'a standby goes on above what its primary gave');
+$standby->stop;
+
+done_testing();

@@ -1,0 +1,255 @@
+# Segments that are leased from other servers, which are plain PostgreSQL: they
+# are killed, come back, do not answer, and have others who draw from them.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Segments;
+
+my @preload = (q{shared_preload_libraries = 'instaid'});
+my $patient = q{SET instaid.segment_timeout = '120s';};
+my $dir = PostgreSQL::Test::Utils::tempdir;
+
+# An authority: no instaid, and no flush of WAL but those that somebody waits for
+sub authority
+{
+	my ($name) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
+	$node->init;
+	$node->append_conf('postgresql.conf', "$_\n")
+	  for 'log_statement = none', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off';
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE SCHEMA instaid_tickets');
+	return $node;
+}
+
+sub sequence
+{
+	my ($node, $name, $options) = @_;
+	$node->safe_psql('postgres', qq{CREATE SEQUENCE instaid_tickets."$name" $options});
+	return;
+}
+
+sub source
+{
+	my (@nodes) = @_;
+	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres';
+}
+
+sub create
+{
+	my ($node, $name, $step, $source) = @_;
+	$node->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => '$source')});
+	return;
+}
+
+sub failure
+{
+	my ($node, $name) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
+	return $stderr;
+}
+
+# Call until there is a value.
+sub retry
+{
+	my ($node, $name) = @_;
+	for (1 .. 1800)
+	{
+		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
+		return $stdout if $ret == 0;
+		sleep(0.1);
+	}
+	return '';
+}
+
+sub log_count
+{
+	my ($node, $pattern) = @_;
+	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
+}
+
+my ($odd, $even) = map { authority($_) } 'odd', 'even';
+# a role that needs a password, which the servers have in a file
+$odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA instaid_tickets TO leaser});
+{
+	my $hba = slurp_file($odd->data_dir . '/pg_hba.conf');
+	unlink $odd->data_dir . '/pg_hba.conf';
+	$odd->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
+	$odd->reload;
+}
+append_to_file("$dir/pgpass", join ':', $odd->host, $odd->port, '*', 'leaser', "secret\n");
+append_to_file("$dir/services", sprintf "[authority]\nhost=%s\nport=%s\ndbname=postgres\nuser=leaser\n", $odd->host, $odd->port);
+chmod 0600, "$dir/pgpass";
+
+my ($one, $two);
+{
+	local $ENV{PGPASSFILE} = "$dir/pgpass";
+	local $ENV{PGSERVICEFILE} = "$dir/services";
+	($one, $two) = map { Clients::server($_, @preload) } 'one', 'two';
+}
+
+### Odd and even
+
+sequence($odd, 'photos', 'INCREMENT 2 START 1');
+sequence($even, 'photos', 'INCREMENT 2 START 2');
+create($_, 'photos', 100, source($odd, $even)) for $one, $two;
+my @from_one = take($one, 'photos', 9);
+my @from_two = take($two, 'photos', 9);
+is("@from_one", '1 3 5 7 9 11 13 15 17', 'a server leases of the first authority');
+is("@from_two", '201 203 205 207 209 211 213 215 217', '... another one what comes next');
+push @from_one, take($one, 'photos', 1);
+wait_segment($one, 'photos', 'spare_left > 0');
+is(segment($one, 'photos', 'next_value, last_value, spare_first, spare_last'), '21|199|401|599', '... and the next when a tenth of it is used');
+is($one->safe_psql('postgres', q{SELECT server, servers, last_value, source IS NOT NULL FROM instaid.tickets WHERE name = 'photos'}), '|||t', '... which the view of tickets leaves to them');
+
+$odd->stop('immediate');
+push @from_one, take($one, 'photos', 1000);
+push @from_two, take($two, 'photos', 1000);
+my @odd = grep { $_ % 2 } @from_one;
+is(join(' ', @odd[ 190 .. 199 ]), '581 583 585 587 589 591 593 595 597 599', 'one authority is killed: what was leased of it is given');
+is(scalar(@odd), 200, '... to the last value');
+is(scalar(@from_one) - @odd, 810, '... and then values of the other');
+is(duplicates(@from_one, @from_two), 0, '... none of them twice');
+is(segment($one, 'photos', 'failures'), 0, '... and no attempt counts as failed');
+
+### Neither of them
+
+wait_segment($one, 'photos', 'spare_left > 0');
+$even->stop('immediate');
+my $left = segment($one, 'photos', 'values_left + spare_left');
+push @from_one, take($one, 'photos', $left);
+is(duplicates(@from_one, @from_two), 0, "both are killed: the $left values that are buffered are given");
+my $error = failure($one, 'photos');
+like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  It goes on by itself/, '... and then there is a clear error');
+failure($one, 'photos') for 1 .. 30;
+cmp_ok(segment($one, 'photos', 'failures'), '<', 15, '... not every call asks again');
+is(log_count($one, qr/WARNING:  ticket "photos" gets no segment/), 1, '... and the log has one warning');
+
+$odd->start;
+my $again = retry($one, 'photos');
+isnt($again, '', 'when one of them is back, it goes on by itself');
+push @from_one, $again, take($one, 'photos', 1000);
+is(duplicates(@from_one, @from_two), 0, '... with values that nobody had');
+is(log_count($one, qr/LOG:  ticket "photos" gets segments again/), 1, '... and says so');
+$even->start;
+
+### What the authority gives is on its disk.
+
+sequence($odd, 'durable', '');
+create($_, 'durable', 5, source($odd)) for $one, $two;
+my $holder = Clients::session($odd);
+# this writes the WAL that covers the next 32, and does not flush it
+$holder->(q{SELECT nextval('instaid_tickets.durable'); CHECKPOINT});
+$holder->(q{BEGIN; SELECT nextval('instaid_tickets.durable')});
+my @before = take($one, 'durable', 5);
+$odd->stop('immediate');
+$odd->start;
+my @after = take($two, 'durable', 20);
+is("@before", '3 4 5 6 7', 'the authority crashes while the transaction that wrote its WAL is open');
+is(duplicates(@before, @after), 0, '... and gives other values after it');
+cmp_ok($after[0], '>', 7, '... above those');
+
+### Others draw from the same sequence.
+
+sequence($odd, 'shared', '');
+create($_, 'shared', 20, source($odd)) for $one, $two;
+my $others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.shared');}) x 2);
+my @leased;
+push @leased, take($one, 'shared', 400), take($two, 'shared', 400) for 1 .. 3;
+is($others->stop =~ s/.*terminating connection.*\n//gr, '', 'others call nextval() meanwhile');
+my @drawn = map { split /\n/, slurp_file($_) } $others->files;
+is(duplicates(@leased, @drawn), 0, '... ' . @drawn . ' times, and no value comes twice');
+
+# with CACHE they do not split what is leased
+sequence($odd, 'cached', 'INCREMENT 3 CACHE 50');
+create($one, 'cached', 100, source($odd));
+$others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.cached');}) x 2);
+wait_segment($one, 'cached', 'spare_left > 0') if take($one, 'cached', 10);
+my @segments = split /\|/, segment($one, 'cached', '(last_value - next_value) / 3 + 11, spare_left');
+$others->stop;
+is(scalar(grep { $_ % 50 } @segments), 0, "segments of @segments values, whole blocks of a CACHE of 50");
+
+### One that does not answer holds up nobody else.
+
+sequence($odd, $_, '') for 'stuck', 'fine';
+create($one, $_, 10, source($odd)) for 'stuck', 'fine';
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('own', step => 10)});
+$holder = Clients::session($odd);
+$holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.stuck NO CYCLE});
+like(failure($one, 'stuck'), qr/DETAIL:  The source has not answered within 1000 ms/, 'a source does not answer');
+my @fine = take($one, 'fine', 200);
+is(duplicates(@fine, 0), 0, '... another one of the same server does');
+is(join(' ', take($one, 'own', 200)), join(' ', 1 .. 200), '... and so does the own sequence');
+is(segment($one, 'fine', 'failures, bypassed') . ' ' . segment($one, 'own', 'failures, bypassed'), '0|0 0|0', '... as always');
+$holder->('COMMIT');
+wait_segment($one, 'stuck', 'refills > 0 OR failures > 0');
+cmp_ok(retry($one, 'stuck'), '>=', 1, '... and when it answers, it is there again');
+
+### A step of 1, odd names, passwords in files
+
+sequence($odd, q{Pho""to's}, 'START 1000');
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('Pho"to''s', source => '} . source($odd) . q{')});
+is(join(' ', map { $one->safe_psql('postgres', qq{$patient SELECT instaid.next_ticket('Pho"to''s')}) } 1 .. 5), '1000 1001 1002 1003 1004', 'an odd name, and a step of 1');
+
+sequence($odd, 'secret', '');
+$odd->safe_psql('postgres', 'GRANT USAGE ON SEQUENCE instaid_tickets.secret TO leaser');
+create($one, 'secret', 10, 'service=authority');
+is(join(' ', take($one, 'secret', 3)), '1 2 3', 'a service file, and a password file');
+$one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.secret IS '} . source($even) . q{'});
+sequence($even, 'secret', 'START 5000');
+my @changed = take($one, 'secret', 40);
+is("@changed[37 .. 39]", join(' ', map { $changed[37] + $_ } 0 .. 2), 'another source from the next segment on');
+cmp_ok($changed[39], '>=', 5000, '... which has its values');
+
+### What an authority may not be, and what comes of it
+
+$odd->safe_psql('postgres', 'CREATE TABLE instaid_tickets."a table" ()');
+sequence($odd, 'circle', 'CYCLE');
+sequence($odd, 'downwards', 'INCREMENT -1');
+sequence($odd, 'slipped', 'INCREMENT 2');
+$odd->safe_psql('postgres', q{SELECT setval('instaid_tickets.slipped', 100)});
+sequence($odd, 'at its end', 'MAXVALUE 10');
+$odd->safe_psql('postgres', q{SELECT setval('instaid_tickets."at its end"', 10)});
+sequence($odd, 'wide', 'START 3000000000');
+sequence($odd, 'denied', '');
+for my $case (
+	[ 'nobody', qr/relation "instaid_tickets.nobody" does not exist/ ],
+	[ 'a table', qr/instaid_tickets.a table does not count up, or has CYCLE, or is no sequence/ ],
+	[ 'circle', qr/instaid_tickets.circle does not count up, or has CYCLE/ ],
+	[ 'downwards', qr/instaid_tickets.downwards does not count up/ ],
+	[ 'slipped', qr/instaid_tickets.slipped stands at a value of another server/ ],
+	[ 'at its end', qr/nextval: reached maximum value of sequence "at its end" \(10\)/ ],
+	[ 'wide', qr/instaid_tickets.wide is past the end of the ticket's type, at 3000000000/, q{, data_type => 'integer'} ],
+	[ 'denied', qr/permission denied for sequence denied/, '', 'service=authority' ],
+	[ 'no such service', qr/definition of service "nothing" not found/, '', 'service=nothing' ])
+{
+	my ($ticket, $pattern, $more, $source) = @$case;
+	$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('$ticket', step => 10, source => '} . ($source // source($odd)) . q{'} . ($more // '') . ')');
+	like(failure($one, $ticket), $pattern, "$ticket: refused, with the reason");
+}
+is($odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.circle}), 1, 'nothing was drawn of one that cannot serve');
+# up to the end, and no further
+sequence($odd, 'ends', 'INCREMENT 2 MAXVALUE 50');
+create($one, 'ends', 10, source($odd));
+is(join(' ', take($one, 'ends', 25)), join(' ', map { 2 * $_ - 1 } 1 .. 25), 'the last values of an authority');
+like(failure($one, 'ends'), qr/reached maximum value/, '... are the last');
+
+### A dump
+
+$one->safe_psql('postgres', 'CREATE DATABASE restored');
+$one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $one->connstr('postgres') ], 'pg_dump');
+$one->command_ok([ 'pg_restore', '--exit-on-error', '-d', $one->connstr('restored'), "$dir/dump" ], 'pg_restore');
+my $fine = $one->safe_psql('restored', "$patient SELECT instaid.next_ticket('fine')");
+is(duplicates(@fine, $fine), 0, '... with the source: another value');
+
+$_->stop for $one, $two, $odd, $even;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $one, $two, $odd, $even;
+
+done_testing();
