@@ -1,6 +1,6 @@
 # The main job, shown on a private server: two shards, filled by concurrent
-# clients, beside the published function under the same load; and a ticket that
-# two servers share.
+# clients, beside the published function under the same load; a ticket that two
+# servers share; and segments.
 # Started by test/lib/run.  With KEEP set the server is left running.
 
 set -eu
@@ -20,7 +20,7 @@ show()
 
 echo 'Building instaid and starting a private server ...'
 install_private
-start_server "max_connections = 40" "timezone = 'UTC'"
+start_server "max_connections = 40" "timezone = 'UTC'" "shared_preload_libraries = 'instaid'"
 
 title 'Two shards, and the published table in each'
 show 'CREATE EXTENSION instaid;'
@@ -129,9 +129,24 @@ cat "$SCRATCH"/client? | awk '
 	{ if ($1 % 2) odd++; else even++; if (seen[$1]++) duplicates++ }
 	END { printf "%d tickets: %d odd, %d even, %d duplicates, %d failures\n", total, odd, even, duplicates, failures
 		exit total != 600 || duplicates + failures > 0 || odd == 0 || even == 0 }' || duplicates=$((duplicates + 1))
-pg_ctl -D "$SCRATCH/even" -m fast -s stop
-trap stop_server EXIT
 show 'SELECT name, server, servers, last_value, values_left FROM instaid.tickets;'
+
+title 'A segment: tickets out of shared memory, and from another server'
+show "SELECT instaid.create_ticket('orders', step => 1000);"
+echo '200 connections that come, take a value and go:'
+echo "SELECT instaid.next_ticket('orders');" >"$SCRATCH/order.sql"
+pgbench -n -C -c 10 -t 20 -f "$SCRATCH/order.sql" >"$SCRATCH/log/orders.log" 2>&1
+show 'SELECT name, next_value, last_value, values_left, spare_first, spare_last, waits FROM instaid.segments;'
+echo 'The other server, which needs no instaid for this, is made an authority:'
+PGPORT=5433 show 'CREATE SEQUENCE instaid_tickets.leased;'
+show "SELECT instaid.create_ticket('leased', step => 100, source => 'host=$SCRATCH port=5433 dbname=postgres user=postgres');"
+show "SELECT count(*), min(t), max(t) FROM (SELECT instaid.next_ticket('leased') AS t FROM generate_series(1, 50)) AS taken;"
+until [ "$(psql -XAtc "SELECT spare_left FROM instaid.segments WHERE name = 'leased'")" -gt 0 ]; do sleep 0.1; done
+echo 'It is killed. What has been leased of it is given, and then there is an error:'
+pg_ctl -D "$SCRATCH/even" -m immediate -s stop
+show "SELECT count(*), min(t), max(t) FROM (SELECT instaid.next_ticket('leased') AS t FROM generate_series(1, 150)) AS taken;"
+show "SELECT instaid.next_ticket('leased');" 2>&1 | cut -c 1-110
+trap stop_server EXIT
 
 if [ -n "${KEEP:-}" ]; then
 	trap - EXIT
