@@ -962,9 +962,9 @@ COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
 CREATE VIEW instaid.tickets AS
     -- in numeric, as anybody's sequence may be there
     SELECT c.relname AS name,
-           (CASE WHEN q.seqmax > 0
+           (CASE WHEN l.label IS NULL
                  THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1 END)::bigint AS server,
-           CASE WHEN q.seqmax > 0 THEN q.seqincrement END AS servers, q.seqcache AS step,
+           CASE WHEN l.label IS NULL THEN q.seqincrement END AS servers, q.seqcache AS step,
            s.last_value, s.values_left, s.phase_slipped, l.label AS source, c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
@@ -1048,7 +1048,7 @@ COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL) RETURNS regclass
+                                      data_type regtype DEFAULT 'bigint', source text DEFAULT '') RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1057,11 +1057,17 @@ DECLARE
                                           WHEN 'bigint'::regtype THEN 9223372036854775807 END;
     first numeric;
 BEGIN
-    IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL THEN
+    IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL OR source IS NULL THEN
         RAISE null_value_not_allowed USING
             MESSAGE = 'create_ticket() does not take a null',
-            DETAIL = format('The name is %L, server is %L, servers is %L, start is %L, step is %L, data_type is %L.',
-                            name, server, servers, start, step, data_type);
+            DETAIL = format('The name is %L, server is %L, servers is %L, start is %L, step is %L, data_type is %L, source is %L.',
+                            name, server, servers, start, step, data_type, source);
+    END IF;
+    IF source <> '' AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have a source and a server or start of its own', quote_ident(name)),
+            DETAIL = format('The server is %s of %s, the start is %s; those of the source count.', server, servers, start),
+            HINT = 'Leave them out, and give the sequences of the source their INCREMENT and START.';
     END IF;
     PERFORM instaid.check_ticket_server(server, servers);
     IF last_of_type IS NULL THEN
@@ -1078,12 +1084,6 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
-    END IF;
-    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have a source and a server or start of its own', quote_ident(name)),
-            DETAIL = format('The server is %s of %s, the start is %s; those of the source count.', server, servers, start),
-            HINT = 'Leave them out, and give the sequences of the source their INCREMENT and START.';
     END IF;
     -- the smallest value of the server's residue that is not below start
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
@@ -1107,7 +1107,7 @@ BEGIN
             MESSAGE = format('ticket %s already exists', quote_ident(name)),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin anew, drop_ticket() it first, or give it another name.', name);
     END IF;
-    IF source IS NULL THEN
+    IF source = '' THEN
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s CACHE %s',
                        name, data_type, servers, first, step);
     ELSE
@@ -1116,6 +1116,12 @@ BEGIN
                        name, data_type, step);
         PERFORM setval(instaid.ticket_sequence(name), -1);
         EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name, source);
+        IF current_setting('instaid.max_buffered_tickets', true) IS NULL THEN
+            RAISE WARNING USING
+                MESSAGE = format('ticket %s has a source, but no buffer', quote_ident(name)),
+                DETAIL = 'The server was started without instaid in shared_preload_libraries.',
+                HINT = 'Add it there, and restart the server.';
+        END IF;
     END IF;
     EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
                    'a ticket of instaid: use instaid.next_ticket()');
@@ -1130,7 +1136,7 @@ CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF (SELECT seqmax < 0 FROM pg_sequence WHERE seqrelid = sequence) THEN
+    IF EXISTS (SELECT FROM instaid.tickets AS t WHERE t.sequence = check_is_authority.sequence AND t.source IS NOT NULL) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has its values from a source', sequence),
             DETAIL = 'There is nothing to guard or to restripe here.',
@@ -1739,6 +1745,17 @@ BEGIN ATOMIC
         -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
         SELECT 'warning', t.sequence::text, 'stands at a value of another server', format('SELECT instaid.next_ticket(%L);', t.name)
         FROM instaid.tickets AS t WHERE t.phase_slipped
+        UNION ALL
+        -- create_ticket() left it at its end
+        SELECT 'error', t.sequence::text, 'has a source, and was altered: nextval() gives what the source gives, too',
+               format('ALTER SEQUENCE %s MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval(%L, -1);', t.sequence, t.sequence)
+        FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+        WHERE t.source IS NOT NULL AND q.seqmax >= 0
+        UNION ALL
+        SELECT 'error', t.sequence::text, 'has a source, but no buffer: next_ticket() fails',
+               'Add instaid to shared_preload_libraries, and restart the server.'
+        FROM instaid.tickets AS t
+        WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL
         UNION ALL
         -- next_id() fails then; tables need years to move
         SELECT CASE WHEN s.expires_at <= clock_timestamp() THEN 'error' ELSE 'warning' END, quote_ident(s.schema_name),

@@ -268,7 +268,17 @@ SELECT * FROM try($$SELECT instaid.lease_ticket('from elsewhere', 5)$$);
 SELECT * FROM try($$SELECT nextval('instaid_tickets."from elsewhere"')$$);
 SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
 SELECT * FROM try($$SELECT instaid.restripe_ticket('from elsewhere', 1, 2, 100)$$);
+-- it remains the source's when its own sequence is altered
+SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere';
+ALTER SEQUENCE instaid_tickets."from elsewhere" NO MAXVALUE;
+SELECT try($$SELECT instaid.next_ticket('from elsewhere')$$) LIMIT 1;
+SELECT name, server, servers, last_value, source FROM instaid.tickets WHERE name = 'from elsewhere';
+SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
+ALTER SEQUENCE instaid_tickets."from elsewhere" MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval('instaid_tickets."from elsewhere"', -1);
+SELECT count(*) FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => NULL)$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'host=a')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => 'host=a')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'host=a')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'host=a password=secret')$$);

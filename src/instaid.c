@@ -80,7 +80,7 @@ _PG_init(void)
 							"Sets how long to wait for a segment of a ticket when none is left.",
 							"After that the value is taken from the ticket's sequence itself.",
 							&instaid_segment_timeout,
-							1000, 0, INT_MAX,
+							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 

@@ -36,7 +36,7 @@
 #include "source.h"
 
 /* how long the worker stays when there is nothing to do, in ms */
-#define IDLE_TIME		2000
+#define IDLE_TIME		1000
 /* how soon a sequence that was locked is tried again, in ms */
 #define RETRY_INTERVAL	10
 
@@ -59,17 +59,10 @@ is_leasing(Oid ticket)
 }
 
 static void
-begin_lease(const SegmentRequest *request, int64 last_of_type)
+begin_lease(const SegmentRequest *request, const char *source, int64 last_of_type)
 {
-	char	   *source = instaid_source_of(request->ticket);
 	Lease	   *lease;
 	MemoryContext saved;
-
-	if (source == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("ticket \"%s\" has no source any more", request->name),
-				 errdetail("Its security label is gone.")));
 
 	saved = MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "instaid lease",
 														ALLOCSET_SMALL_SIZES));
@@ -114,8 +107,16 @@ refill(Oid ticket)
 
 	PG_TRY();
 	{
-		if (instaid_has_source(&options))
-			begin_lease(&request, instaid_last_of_type(options.seqtypid));
+		char	   *source = instaid_source_of(ticket);
+
+		if (source != NULL)
+			begin_lease(&request, source, instaid_last_of_type(options.seqtypid));
+		else if (instaid_has_source(ticket, &options))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("ticket \"%s\" has no source any more", request.name),
+					 errdetail("Its security label is gone."),
+					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS '...' sets it.")));
 		else
 			count = instaid_take_values(ticket, 1, request.count, &block);
 		/* with synchronous replication, this waits for a standby */
@@ -137,7 +138,7 @@ refill(Oid ticket)
 	else if (count > 0)
 	{
 		request.generation = block.generation;
-		instaid_publish(&request, &block, count);
+		instaid_publish(&request, &block, count, NULL);
 	}
 	return true;
 }
@@ -151,7 +152,8 @@ advance(Lease *lease, uint32 events)
 		case LEASE_PENDING:
 			return;
 		case LEASE_DONE:
-			instaid_publish(&lease->request, &lease->block, lease->count);
+			instaid_publish(&lease->request, &lease->block, lease->count,
+							lease->problem.len > 0 ? lease->problem.data : NULL);
 			break;
 		case LEASE_FAILED:
 			instaid_refill_failed(&lease->request, lease->problem.data);
@@ -238,13 +240,14 @@ instaid_refill_worker(Datum main_arg)
 		requests = instaid_requests();
 		foreach(lc, requests)
 		{
-			if (!is_leasing(lfirst_oid(lc)))
-				locked |= !refill(lfirst_oid(lc));
-		}
-		if (requests != NIL)
+			if (is_leasing(lfirst_oid(lc)))
+				continue;
+			locked |= !refill(lfirst_oid(lc));
 			busy_at = GetCurrentTimestamp();
-		else if (TimestampDifferenceExceeds(busy_at, GetCurrentTimestamp(), IDLE_TIME) &&
-				 instaid_retire_worker())
+		}
+		if (requests == NIL &&
+			TimestampDifferenceExceeds(busy_at, GetCurrentTimestamp(), IDLE_TIME) &&
+			instaid_retire_worker())
 			return;
 
 		pgstat_report_activity(STATE_IDLE, NULL);

@@ -133,7 +133,7 @@ typedef struct SharedState
 } SharedState;
 
 int			instaid_segment_duration = 15 * 60 * 1000;
-int			instaid_segment_timeout = 1000;
+int			instaid_segment_timeout = 5000;
 int			instaid_max_buffered_tickets = 1000;
 
 static SharedState *shared = NULL;
@@ -244,19 +244,23 @@ lookup(Oid ticket)
 }
 
 /*
- * The buffer of a ticket, if it has one.
- *
- * A file that the transaction in progress has made has none: it may be gone
+ * A file that the transaction in progress has made has no buffer: it may be gone
  * again when others look.
  */
+static bool
+is_uncommitted(Relation rel)
+{
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+}
+
+/* The buffer of a ticket, if it has one. */
 TicketBuffer *
 instaid_find_buffer(Relation rel)
 {
 	TicketBuffer *buffer;
 
-	if (shared == NULL ||
-		rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
+	if (shared == NULL || is_uncommitted(rel))
 		return NULL;
 
 	LWLockAcquire(shared->lock, LW_SHARED);
@@ -454,6 +458,26 @@ wake_worker(void)
 	return there;
 }
 
+/* A ticket that has a source is of no use without a buffer. */
+void
+instaid_no_buffer_error(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("ticket \"%s\" has a source, but no buffer", RelationGetRelationName(rel)),
+			 shared == NULL ?
+			 errdetail("The server was started without instaid in shared_preload_libraries.") :
+			 is_uncommitted(rel) ?
+			 errdetail("This transaction has created or altered it.") :
+			 errdetail("All of them are taken: instaid.max_buffered_tickets is %d.",
+					   instaid_max_buffered_tickets),
+			 shared == NULL ?
+			 errhint("Add it there, and restart the server.") :
+			 is_uncommitted(rel) ?
+			 errhint("Commit first.") :
+			 errhint("Raise it, and restart the server.")));
+}
+
 /* There is nothing buffered of a ticket that has nothing else. */
 static void
 empty_error(Relation rel, TicketBuffer *buffer, bool no_worker)
@@ -480,7 +504,10 @@ empty_error(Relation rel, TicketBuffer *buffer, bool no_worker)
 			 errdetail("The source has not answered within %d ms.", instaid_segment_timeout),
 			 no_worker ?
 			 errhint("Increase max_worker_processes.") :
-			 errhint("It goes on by itself when the source answers.")));
+			 failing ?
+			 errhint("It is asked again, at most %d s after that, when values are wanted.",
+					 LAST_BACKOFF / 1000) :
+			 errhint("It goes on by itself when the source answers; instaid.segments shows it.")));
 }
 
 /*
@@ -491,18 +518,15 @@ empty_error(Relation rel, TicketBuffer *buffer, bool no_worker)
  * sequence.  If the ticket has a source and a buffer, that is an error (55000).
  */
 bool
-instaid_take_buffered(Relation rel, Form_pg_sequence options, int64 *value)
+instaid_take_buffered(Relation rel, bool has_source, int64 *value)
 {
-	bool		has_source = instaid_has_source(options);
 	TicketBuffer *buffer = instaid_find_buffer(rel);
 	bool		waiting = false;
 	bool		no_worker = false;
 
 	if (buffer == NULL)
 	{
-		if (shared == NULL ||
-			rel->rd_createSubid != InvalidSubTransactionId ||
-			rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
+		if (shared == NULL || is_uncommitted(rel))
 			return false;
 		buffer = create_buffer(RelationGetRelid(rel));
 		if (buffer == NULL)
@@ -689,9 +713,23 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step)
 	return request;
 }
 
-/* A segment of count values, which were taken as requested, is there. */
+/* An attempt, or a part of one, was in vain.  The caller has locked the buffer. */
+static void
+note_problem(TicketBuffer *buffer, const char *problem)
+{
+	buffer->failures++;
+	buffer->failed_at = GetCurrentTimestamp();
+	strlcpy(buffer->problem, problem,
+			1 + pg_mbcliplen(problem, strlen(problem), PROBLEM_LENGTH - 1));
+}
+
+/*
+ * A segment of count values, which were taken as requested, is there.  There may
+ * have been a problem, with one of several servers.
+ */
 void
-instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 count)
+instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 count,
+				const char *problem)
 {
 	TicketBuffer *buffer;
 	bool		mended = false;
@@ -722,12 +760,19 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 		buffer->refills++;
 		buffer->refilled_at = now;
 		buffer->refill_took = now - request->started;
+		if (problem)
+			note_problem(buffer, problem);
 		LWLockRelease(&buffer->lock);
 		ConditionVariableBroadcast(&buffer->refilled);
 	}
 	LWLockRelease(shared->lock);
 	if (mended)
 		ereport(LOG, (errmsg("ticket \"%s\" gets segments again", request->name)));
+	if (problem)
+		ereport(WARNING,
+				(errmsg("ticket \"%s\" gets no segment from one of its servers", request->name),
+				 errdetail_internal("%s", problem),
+				 errhint("It stays with the one that gave it this segment, as long as that does.")));
 }
 
 /* None could be had: say so the first time, and let it rest. */
@@ -747,12 +792,11 @@ instaid_refill_failed(const SegmentRequest *request, const char *problem)
 		first = buffer->failures_in_a_row == 0;
 		backoff = Min((int64) FIRST_BACKOFF << Min(buffer->failures_in_a_row, 16), LAST_BACKOFF);
 		buffer->failures_in_a_row++;
-		buffer->failures++;
-		buffer->failed_at = GetCurrentTimestamp();
+		note_problem(buffer, problem);
+		/* a segment may have been too long for a slow server */
+		buffer->blocks = Max(buffer->blocks / 2, 1);
 		buffer->retry_at = TimestampTzPlusMilliseconds(buffer->failed_at, backoff);
 		buffer->requested = false;
-		strlcpy(buffer->problem, problem,
-				1 + pg_mbcliplen(problem, strlen(problem), PROBLEM_LENGTH - 1));
 		LWLockRelease(&buffer->lock);
 		ConditionVariableBroadcast(&buffer->refilled);
 	}

@@ -8,7 +8,6 @@
 #ifndef INSTAID_SEGMENTS_H
 #define INSTAID_SEGMENTS_H
 
-#include "catalog/pg_sequence.h"
 #include "datatype/timestamp.h"
 #include "nodes/pg_list.h"
 
@@ -35,18 +34,9 @@ extern int	instaid_segment_timeout;
 /* instaid.max_buffered_tickets */
 extern int	instaid_max_buffered_tickets;
 
-/*
- * A ticket of which nothing is left by its own sequence gets its values from
- * another server: see source.c.
- */
-static inline bool
-instaid_has_source(Form_pg_sequence options)
-{
-	return options->seqmax < 0;
-}
-
 /* for sessions */
-extern bool instaid_take_buffered(Relation rel, Form_pg_sequence options, int64 *value);
+extern bool instaid_take_buffered(Relation rel, bool has_source, int64 *value);
+extern void instaid_no_buffer_error(Relation rel) pg_attribute_noreturn();
 extern TicketBuffer *instaid_find_buffer(Relation rel);
 extern void instaid_before_taking(TicketBuffer *buffer, Relation rel, Form_pg_sequence_data data);
 extern uint64 instaid_after_taking(TicketBuffer *buffer, int64 last);
@@ -57,7 +47,7 @@ extern bool instaid_retire_worker(void);
 extern List *instaid_requests(void);
 extern SegmentRequest instaid_begin_refill(Oid ticket, const char *name, int64 step);
 extern void instaid_publish(const SegmentRequest *request, const TicketBlock *block,
-							int64 count);
+							int64 count, const char *problem);
 extern void instaid_refill_failed(const SegmentRequest *request, const char *problem);
 extern void instaid_forget_buffer(Oid ticket);
 

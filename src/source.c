@@ -41,7 +41,10 @@
 #define LABEL_PROVIDER	"instaid"
 
 /* how long a server may take, in ms, unless the source has a connect_timeout */
-#define SERVER_TIMEOUT	5000
+#define SERVER_TIMEOUT	2000
+
+/* the most values that are asked for at once */
+#define MAX_LEASE		1000000
 
 char	   *instaid_source_role = NULL;
 
@@ -112,7 +115,7 @@ check_source(const ObjectAddress *object, const char *source)
 		get_rel_namespace(object->objectId) == get_namespace_oid(TICKET_SCHEMA, true))
 		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(object->objectId));
 	if (!HeapTupleIsValid(tuple) ||
-		!instaid_has_source((Form_pg_sequence) GETSTRUCT(tuple)))
+		!instaid_has_source(object->objectId, (Form_pg_sequence) GETSTRUCT(tuple)))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("%s cannot have a source", getObjectDescription(object, false)),
@@ -258,6 +261,8 @@ give_up_server(Lease *lease, const char *problem)
  *	 part is used, and the rest is left out.  They cannot split what nextval()
  *	 takes at once, the sequence's CACHE, and so that is asked for as a whole:
  *	 the session ends, and gives no other part of it to anybody.
+ * - No more than it gives in half of the time that it has: a server that is too
+ *	 slow for a long segment gives a shorter one.
  * - A message in the WAL makes the commit flush it.  nextval() alone may have
  *	 nothing to write: a record of somebody else's, which is not flushed yet,
  *	 covers its values.
@@ -296,13 +301,19 @@ instaid_start_lease(const char *source, const SegmentRequest *request, int64 las
 							" SELECT pg_advisory_xact_lock('pg_sequence'::regclass::oid::integer, %s::regclass::oid::integer);"
 							" SELECT pg_logical_emit_message(true, 'instaid', '');"
 							" SELECT min(value), max(value), count(*), increment, start"
-							" FROM (SELECT seqincrement AS increment, seqstart AS start, n, nextval(seqrelid::regclass) AS value"
-							" FROM (SELECT *, generate_series(1, greatest(1, least((" INT64_FORMAT " + seqcache - 1) / seqcache * seqcache,"
+							" FROM (SELECT seqincrement AS increment, seqstart AS start, n,"
+							" CASE WHEN n = 1 OR clock_timestamp() < now() + %d * interval '1 ms' THEN nextval(seqrelid::regclass) END AS value"
+							" FROM (SELECT seqrelid, seqincrement, seqstart,"
+							" generate_series(1, greatest(1, least(%d, div(%d + seqcache - 1::numeric, seqcache) * seqcache,"
 							" div(seqmax::numeric - coalesce(pg_sequence_last_value(seqrelid), seqstart::numeric - seqincrement), seqincrement)))::bigint) AS n"
-							" FROM pg_sequence WHERE seqrelid = %s::regclass AND seqincrement > 0 AND NOT seqcycle OFFSET 0) AS wanted OFFSET 0) AS drawn"
+							" FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid"
+							" WHERE seqrelid = %s::regclass AND seqincrement > 0 AND NOT seqcycle AND relpersistence = 'p'"
+							" OFFSET 0) AS wanted OFFSET 0) AS drawn"
+							" WHERE value IS NOT NULL"
 							" GROUP BY increment, start, value - increment * n ORDER BY count(*) DESC LIMIT 1;"
 							" COMMIT",
-							lease->timeout, sequence, request->count, sequence);
+							lease->timeout, sequence, lease->timeout / 2,
+							MAX_LEASE, (int) Min(request->count, MAX_LEASE), sequence);
 
 	(void) ask_next_server(lease);
 	return lease;
@@ -317,7 +328,7 @@ read_drawn(Lease *lease, PGresult *result)
 	uint64		distance;
 
 	if (PQntuples(result) == 0)
-		return psprintf("%s.%s does not count up, or has CYCLE, or is no sequence",
+		return psprintf("%s.%s does not count up, or has CYCLE, or is UNLOGGED, or is no sequence",
 						TICKET_SCHEMA, lease->request.name);
 	block->first = strtoi64(PQgetvalue(result, 0, 0), NULL, 10);
 	block->last = strtoi64(PQgetvalue(result, 0, 1), NULL, 10);

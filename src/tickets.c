@@ -46,6 +46,7 @@
 #include "compat.h"
 #include "segments.h"
 #include "sequence.h"
+#include "source.h"
 #include "tickets.h"
 
 /* How many values WAL is written ahead of what is given, as in core. */
@@ -56,14 +57,15 @@ PG_FUNCTION_INFO_V1(instaid_lease_ticket);
 PG_FUNCTION_INFO_V1(instaid_ticket_sequence);
 PG_FUNCTION_INFO_V1(instaid_ticket_state);
 
-/* In which file of a sequence this session has written WAL */
-typedef struct LoggedFile
+/* What this session knows of a ticket */
+typedef struct KnownTicket
 {
 	Oid			relid;			/* hash key */
-	RelFileLocator locator;
-} LoggedFile;
+	bool		has_label;		/* of a source; none is added later */
+	RelFileLocator logged;		/* the file for which it has written WAL */
+} KnownTicket;
 
-static HTAB *logged_files = NULL;
+static HTAB *known_tickets = NULL;
 
 /* What a ticket can give, by its options and its page. */
 typedef struct TicketState
@@ -79,9 +81,35 @@ instaid_tickets_init(void)
 	HASHCTL		ctl;
 
 	ctl.keysize = sizeof(Oid);
-	ctl.entrysize = sizeof(LoggedFile);
-	logged_files = hash_create("instaid tickets", 16, &ctl,
+	ctl.entrysize = sizeof(KnownTicket);
+	known_tickets = hash_create("instaid tickets", 16, &ctl,
 							   HASH_ELEM | HASH_BLOBS);
+}
+
+static KnownTicket *
+know_ticket(Oid relid)
+{
+	KnownTicket *known = hash_search(known_tickets, &relid, HASH_FIND, NULL);
+
+	if (known == NULL)
+	{
+		bool		has_label = instaid_source_of(relid) != NULL;
+
+		known = hash_search(known_tickets, &relid, HASH_ENTER, NULL);
+		known->has_label = has_label;
+		memset(&known->logged, 0, sizeof(known->logged));
+	}
+	return known;
+}
+
+/*
+ * Does a ticket get its values from another server?  Its own sequence is at its
+ * end then, below 0; or somebody has altered it, but the label remains.
+ */
+bool
+instaid_has_source(Oid ticket, Form_pg_sequence options)
+{
+	return options->seqmax < 0 || know_ticket(ticket)->has_label;
 }
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
@@ -162,16 +190,6 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 			 errhint("If it was set too far by mistake, set it back with setval().")));
 }
 
-static void
-source_error(Relation rel)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
-			 errdetail("Only next_ticket() gives them, out of a buffer in shared memory."),
-			 errhint("If there is no buffer: add instaid to shared_preload_libraries, or raise instaid.max_buffered_tickets.")));
-}
-
 /*
  * Store the last value of the block in the locked page.  Returns the LSN up to
  * which WAL must be flushed for the sequence to be there after a crash.
@@ -182,14 +200,9 @@ store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
 {
 	Page		page = BufferGetPage(buffer);
 	bool		needs_wal = RelationNeedsWAL(rel);
-	LoggedFile *logged;
+	KnownTicket *known = know_ticket(RelationGetRelid(rel));
 	int64		ahead;
-	bool		found;
 	bool		log_it;
-
-	logged = hash_search(logged_files, &RelationGetRelid(rel), HASH_ENTER, &found);
-	if (!found)
-		memset(&logged->locator, 0, sizeof(logged->locator));
 
 	/*
 	 * Before XLogInsert(): see SyncOneBuffer().  And before the look at the
@@ -211,7 +224,7 @@ store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
 	log_it = !data->is_called || data->log_cnt < count ||
 		(uint64) block->last - (uint64) data->last_value !=
 		(uint64) count * (uint64) block->increment ||
-		!RelFileLocatorEquals(logged->locator, rel->rd_locator) ||
+		!RelFileLocatorEquals(known->logged, rel->rd_locator) ||
 		PageGetLSN(page) <= GetRedoRecPtr();
 	ahead = log_it ? Min(LOG_AHEAD, left - count) : data->log_cnt - count;
 
@@ -253,7 +266,7 @@ store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
 
 	if (!needs_wal)
 		return InvalidXLogRecPtr;
-	logged->locator = rel->rd_locator;
+	known->logged = rel->rd_locator;
 	return PageGetLSN(page);
 }
 
@@ -309,7 +322,7 @@ close_sequence(Relation rel, HeapTuple tuple)
 	relation_close(rel, NoLock);
 }
 
-/* instaid_take_values() for a sequence that is open */
+/* instaid_take_values() for a sequence that is open, and has no source */
 static int64
 take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
@@ -320,9 +333,6 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 	TicketState state;
 	int64		count;
 	XLogRecPtr	lsn;
-
-	if (instaid_has_source(options))
-		source_error(rel);
 
 	data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
 	state = read_state(options, data);
@@ -360,8 +370,16 @@ instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 {
 	HeapTuple	tuple;
 	Relation	rel = open_sequence(ticket, &tuple);
-	int64		count = take_block(rel, (Form_pg_sequence) GETSTRUCT(tuple), least, most, block);
+	Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
+	int64		count;
 
+	if (instaid_has_source(ticket, options))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
+				 errdetail("Its own sequence has none to lease."),
+				 errhint("Use next_ticket(), or lease at the source.")));
+	count = take_block(rel, options, least, most, block);
 	close_sequence(rel, tuple);
 	return count;
 }
@@ -447,13 +465,16 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 	HeapTuple	tuple;
 	Relation	rel = open_sequence(ticket, &tuple);
 	Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
+	bool		has_source = instaid_has_source(ticket, options);
 	int64		value;
 
-	if (!(options->seqcache > 1 || instaid_has_source(options)) ||
-		!instaid_take_buffered(rel, options, &value))
+	if (!(options->seqcache > 1 || has_source) ||
+		!instaid_take_buffered(rel, has_source, &value))
 	{
 		TicketBlock block;
 
+		if (has_source)
+			instaid_no_buffer_error(rel);
 		take_block(rel, options, 1, 1, &block);
 		value = block.first;
 	}
@@ -542,7 +563,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 
 		if (HeapTupleIsValid(tuple) &&
 			find_fault(rel, (Form_pg_sequence) GETSTRUCT(tuple)) == NULL &&
-			!instaid_has_source((Form_pg_sequence) GETSTRUCT(tuple)) &&
+			!instaid_has_source(relid, (Form_pg_sequence) GETSTRUCT(tuple)) &&
 			pg_class_aclcheck(relid, GetUserId(),
 							  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
 		{

@@ -8,6 +8,8 @@
 #ifndef INSTAID_TICKETS_H
 #define INSTAID_TICKETS_H
 
+#include "catalog/pg_sequence.h"
+
 /* where tickets live, a sequence each */
 #define TICKET_SCHEMA	"instaid_tickets"
 
@@ -27,6 +29,7 @@ extern int	instaid_ticket_servers;
 
 extern int64 instaid_take_values(Oid ticket, int64 least, int64 most,
 								 TicketBlock *block);
+extern bool instaid_has_source(Oid ticket, Form_pg_sequence options);
 extern int64 instaid_last_of_type(Oid type);
 extern void instaid_autocreate_ticket(const char *name);
 extern void instaid_tickets_init(void);

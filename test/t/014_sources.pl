@@ -39,7 +39,7 @@ sub sequence
 sub source
 {
 	my (@nodes) = @_;
-	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres';
+	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres connect_timeout=60';
 }
 
 sub create
@@ -117,7 +117,8 @@ is(join(' ', @odd[ 190 .. 199 ]), '581 583 585 587 589 591 593 595 597 599', 'on
 is(scalar(@odd), 200, '... to the last value');
 is(scalar(@from_one) - @odd, 810, '... and then values of the other');
 is(duplicates(@from_one, @from_two), 0, '... none of them twice');
-is(segment($one, 'photos', 'failures'), 0, '... and no attempt counts as failed');
+is(segment($one, 'photos', 'failures, failure ~ \'connection to server\''), '1|t', '... which the view shows');
+is(log_count($one, qr/WARNING:  ticket "photos" gets no segment from one of its servers/), 1, '... and the log, once');
 
 ### Neither of them
 
@@ -127,10 +128,10 @@ my $left = segment($one, 'photos', 'values_left + spare_left');
 push @from_one, take($one, 'photos', $left);
 is(duplicates(@from_one, @from_two), 0, "both are killed: the $left values that are buffered are given");
 my $error = failure($one, 'photos');
-like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  It goes on by itself/, '... and then there is a clear error');
+like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  It is asked again/, '... and then there is a clear error');
 failure($one, 'photos') for 1 .. 30;
 cmp_ok(segment($one, 'photos', 'failures'), '<', 15, '... not every call asks again');
-is(log_count($one, qr/WARNING:  ticket "photos" gets no segment/), 1, '... and the log has one warning');
+is(log_count($one, qr/WARNING:  ticket "photos" gets no segment\n/), 1, '... and the log has one warning');
 
 $odd->start;
 my $again = retry($one, 'photos');
@@ -169,7 +170,7 @@ is(duplicates(@leased, @drawn), 0, '... ' . @drawn . ' times, and no value comes
 
 # with CACHE they do not split what is leased
 sequence($odd, 'cached', 'INCREMENT 3 CACHE 50');
-create($one, 'cached', 100, source($odd));
+create($one, 'cached', 70, source($odd));
 $others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.cached');}) x 2);
 wait_segment($one, 'cached', 'spare_left > 0') if take($one, 'cached', 10);
 my @segments = split /\|/, segment($one, 'cached', '(last_value - next_value) / 3 + 11, spare_left');
@@ -183,14 +184,42 @@ create($one, $_, 10, source($odd)) for 'stuck', 'fine';
 $one->safe_psql('postgres', q{SELECT instaid.create_ticket('own', step => 10)});
 $holder = Clients::session($odd);
 $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.stuck NO CYCLE});
-like(failure($one, 'stuck'), qr/DETAIL:  The source has not answered within 1000 ms/, 'a source does not answer');
+my ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET instaid.segment_timeout = '300ms'; SELECT instaid.next_ticket('stuck')});
+like($stderr, qr/DETAIL:  The source has not answered within 300 ms/, 'a source does not answer');
 my @fine = take($one, 'fine', 200);
 is(duplicates(@fine, 0), 0, '... another one of the same server does');
 is(join(' ', take($one, 'own', 200)), join(' ', 1 .. 200), '... and so does the own sequence');
+sequence($odd, 'dropped', '');
+create($one, 'dropped', 10, source($odd));
+$holder->(q{ALTER SEQUENCE instaid_tickets.dropped NO CYCLE});
+$one->psql('postgres', q{SET instaid.segment_timeout = '10ms'; SELECT instaid.next_ticket('dropped')});
+($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '20s'; SELECT instaid.drop_ticket('dropped')});
+is($stderr, '', '... and a ticket can be dropped that waits');
 is(segment($one, 'fine', 'failures, bypassed') . ' ' . segment($one, 'own', 'failures, bypassed'), '0|0 0|0', '... as always');
 $holder->('COMMIT');
 wait_segment($one, 'stuck', 'refills > 0 OR failures > 0');
 cmp_ok(retry($one, 'stuck'), '>=', 1, '... and when it answers, it is there again');
+
+# One that is there, but does not do anything: the other one is asked.
+sequence($_, 'hung', '') for $odd, $even;
+create($one, 'hung', 10, source($odd, $even) =~ s/timeout=\d+/timeout=4/r);
+$one->safe_psql('postgres', 'CREATE DATABASE other');
+$one->safe_psql('other', q{CREATE EXTENSION instaid; SELECT instaid.create_ticket('hung', source => '} . source($odd) =~ s/ connect_timeout=\d+//r . q{')});
+my ($postmaster) = slurp_file($odd->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+kill 'STOP', $postmaster;
+is(join(' ', take($one, 'hung', 3)), '1 2 3', 'one of two servers hangs: the other is asked');
+like(segment($one, 'hung', 'failure'), qr/: no answer within 4000 ms/, '... and the view says so');
+$one->psql('other', q{SET instaid.segment_timeout = '10ms'; SELECT instaid.next_ticket('hung')});
+($ret, $stdout, $stderr) = $one->psql('postgres', 'DROP DATABASE other');
+is($stderr, '', '... and a database can be dropped whose ticket waits');
+kill 'CONT', $postmaster;
+
+# a segment that is longer than a server is fast: what it has given by half of its time
+sequence($odd, 'long', '');
+create($one, 'long', 2147483647, source($odd) =~ s/timeout=\d+/timeout=8/r);
+my @long = take($one, 'long', 3);
+is("@long", '1 2 3', 'a segment that is too long for its server');
+cmp_ok(segment($one, 'long', 'last_value'), '<=', 1000000, '... is no longer than a million');
 
 ### A step of 1, odd names, passwords in files
 
@@ -208,10 +237,19 @@ my @changed = take($one, 'secret', 40);
 is("@changed[37 .. 39]", join(' ', map { $changed[37] + $_ } 0 .. 2), 'another source from the next segment on');
 cmp_ok($changed[39], '>=', 5000, '... which has its values');
 
+# the own sequence is altered: it gives nothing for all that
+$one->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.secret MINVALUE 1 MAXVALUE 1000 START 1 RESTART');
+my @altered = take($one, 'secret', 20);
+is(duplicates(@changed, @altered), 0, 'an altered sequence gives no values of its own');
+cmp_ok($altered[0], '>', 5000, '... but the source goes on');
+$one->safe_psql('postgres', $one->safe_psql('postgres', q{SELECT cure FROM instaid.audit() WHERE object ~ 'secret' AND problem ~ 'altered'}));
+is($one->safe_psql('postgres', q{SELECT object FROM instaid.audit() WHERE object ~ 'secret'}), '', '... and audit() knows how to mend it');
+
 ### What an authority may not be, and what comes of it
 
 $odd->safe_psql('postgres', 'CREATE TABLE instaid_tickets."a table" ()');
 sequence($odd, 'circle', 'CYCLE');
+$odd->safe_psql('postgres', 'CREATE UNLOGGED SEQUENCE instaid_tickets.unlogged');
 sequence($odd, 'downwards', 'INCREMENT -1');
 sequence($odd, 'slipped', 'INCREMENT 2');
 $odd->safe_psql('postgres', q{SELECT setval('instaid_tickets.slipped', 100)});
@@ -221,7 +259,8 @@ sequence($odd, 'wide', 'START 3000000000');
 sequence($odd, 'denied', '');
 for my $case (
 	[ 'nobody', qr/relation "instaid_tickets.nobody" does not exist/ ],
-	[ 'a table', qr/instaid_tickets.a table does not count up, or has CYCLE, or is no sequence/ ],
+	[ 'a table', qr/instaid_tickets.a table does not count up, or has CYCLE, or is UNLOGGED, or is no sequence/ ],
+	[ 'unlogged', qr/instaid_tickets.unlogged does not count up, or has CYCLE, or is UNLOGGED/ ],
 	[ 'circle', qr/instaid_tickets.circle does not count up, or has CYCLE/ ],
 	[ 'downwards', qr/instaid_tickets.downwards does not count up/ ],
 	[ 'slipped', qr/instaid_tickets.slipped stands at a value of another server/ ],
