@@ -83,7 +83,7 @@ refill(Oid ticket)
 	HeapTuple	tuple;
 	FormData_pg_sequence options;
 	SegmentRequest request;
-	TicketBlock block;
+	TicketBlock block = {0};
 	volatile int64 count = 0;
 	ErrorData  *volatile error = NULL;
 
