@@ -48,6 +48,7 @@
 #include "utils/inval.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"

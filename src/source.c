@@ -185,9 +185,9 @@ ask_next_server(Lease *lease)
 	close_connection(lease);
 	if (lease->asked == lease->server_count)
 		return false;
-	/* the one that answered last time comes first next time */
+	/* the one that gave the last segment comes first */
 	if (lease->asked++ > 0)
-		lease->request.turn++;
+		lease->request.turn = (lease->request.turn + 1) % lease->server_count;
 
 	while (lease->options[n].keyword != NULL)
 		n++;
@@ -208,7 +208,7 @@ ask_next_server(Lease *lease)
 	values[n++] = GetDatabaseEncodingName();
 	keywords[n] = values[n] = NULL;
 
-	(void) AcquireExternalFD();
+	ReserveExternalFD();
 	lease->conn = PQconnectStartParams(keywords, values, false);
 	if (lease->conn != NULL)
 		PQsetNoticeProcessor(lease->conn, ignore_notice, NULL);
