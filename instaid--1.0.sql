@@ -962,9 +962,9 @@ COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
 CREATE VIEW instaid.tickets AS
     -- in numeric, as anybody's sequence may be there
     SELECT c.relname AS name,
-           (CASE WHEN l.label IS NULL
+           (CASE WHEN l.label IS NULL AND q.seqmax > 0
                  THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1 END)::bigint AS server,
-           CASE WHEN l.label IS NULL THEN q.seqincrement END AS servers, q.seqcache AS step,
+           CASE WHEN l.label IS NULL AND q.seqmax > 0 THEN q.seqincrement END AS servers, q.seqcache AS step,
            s.last_value, s.values_left, s.phase_slipped, l.label AS source, c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
@@ -1136,7 +1136,7 @@ CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF EXISTS (SELECT FROM instaid.tickets AS t WHERE t.sequence = check_is_authority.sequence AND t.source IS NOT NULL) THEN
+    IF EXISTS (SELECT FROM instaid.tickets AS t WHERE t.sequence = check_is_authority.sequence AND t.servers IS NULL) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has its values from a source', sequence),
             DETAIL = 'There is nothing to guard or to restripe here.',
@@ -1751,6 +1751,11 @@ BEGIN ATOMIC
                format('ALTER SEQUENCE %s MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval(%L, -1);', t.sequence, t.sequence)
         FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
         WHERE t.source IS NOT NULL AND q.seqmax >= 0
+        UNION ALL
+        SELECT 'error', t.sequence::text, 'has lost its source: next_ticket() fails',
+               format('SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''host=...'';', t.sequence)
+        FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+        WHERE t.source IS NULL AND q.seqmax < 0 AND q.seqincrement > 0
         UNION ALL
         SELECT 'error', t.sequence::text, 'has a source, but no buffer: next_ticket() fails',
                'Add instaid to shared_preload_libraries, and restart the server.'

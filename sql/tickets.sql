@@ -287,6 +287,12 @@ SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by t
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'host=a'$$);
 SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'service=tickets';
 SELECT source FROM instaid.tickets WHERE name = 'from elsewhere';
+-- without it, it is not taken for a ticket of this server's
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL;
+SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere';
+SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
+SELECT name, server, servers, source FROM instaid.tickets WHERE name = 'from elsewhere';
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'service=tickets';
 SET ROLE regress_ticket_owner;
 SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a')$$);
 RESET ROLE;

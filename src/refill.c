@@ -87,7 +87,6 @@ refill(Oid ticket)
 	volatile int64 count = 0;
 	ErrorData  *volatile error = NULL;
 
-	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	if (!ConditionalLockRelationOid(ticket, RowExclusiveLock))
 	{
@@ -119,8 +118,9 @@ refill(Oid ticket)
 					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS '...' sets it.")));
 		else
 			count = instaid_take_values(ticket, 1, request.count, &block);
-		/* with synchronous replication, this waits for a standby */
+		/* with synchronous replication, this waits for a standby, or is told to end */
 		CommitTransactionCommand();
+		CHECK_FOR_INTERRUPTS();
 	}
 	PG_CATCH();
 	{
@@ -177,9 +177,12 @@ wait_for_work(long timeout)
 	bool		latch_set = false;
 	ListCell   *lc;
 
-	/* those that have waited for too long, or could not even begin */
+	/* those that could not even begin */
 	foreach(lc, list_copy(leases))
-		advance(lfirst(lc), 0);
+	{
+		if (PQstatus(((Lease *) lfirst(lc))->conn) == CONNECTION_BAD)
+			advance(lfirst(lc), 0);
+	}
 
 	count = list_length(leases) + 2;
 	set = CreateWaitEventSet(NULL, count);
@@ -204,6 +207,9 @@ wait_for_work(long timeout)
 		else
 			advance(events[i].user_data, events[i].events);
 	}
+	/* those that have waited for too long, and still do */
+	foreach(lc, list_copy(leases))
+		advance(lfirst(lc), 0);
 	return latch_set;
 }
 
@@ -214,6 +220,8 @@ instaid_refill_worker(Datum main_arg)
 	TimestampTz busy_at;
 
 	pqsignal(SIGTERM, die);
+	/* what is cut short does not wait for a standby */
+	pqsignal(SIGINT, SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
@@ -221,12 +229,14 @@ instaid_refill_worker(Datum main_arg)
 		return;
 
 	context = AllocSetContextCreate(TopMemoryContext, "instaid segments", ALLOCSET_DEFAULT_SIZES);
+	pgstat_report_activity(STATE_IDLE, NULL);
 	busy_at = GetCurrentTimestamp();
 	for (;;)
 	{
 		List	   *requests;
 		ListCell   *lc;
 		bool		locked = false;
+		bool		idle;
 
 		MemoryContextReset(context);
 		MemoryContextSwitchTo(context);
@@ -237,20 +247,23 @@ instaid_refill_worker(Datum main_arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
-		requests = instaid_requests();
+		idle = TimestampDifferenceExceeds(busy_at, GetCurrentTimestamp(), IDLE_TIME);
+		requests = instaid_requests(idle);
+		if (idle && requests == NIL)
+			return;
 		foreach(lc, requests)
 		{
 			if (is_leasing(lfirst_oid(lc)))
 				continue;
-			locked |= !refill(lfirst_oid(lc));
+			if (refill(lfirst_oid(lc)))
+				SetLatch(MyLatch);	/* others reset it, as they wait in a commit */
+			else
+				locked = true;
 			busy_at = GetCurrentTimestamp();
 		}
-		if (requests == NIL &&
-			TimestampDifferenceExceeds(busy_at, GetCurrentTimestamp(), IDLE_TIME) &&
-			instaid_retire_worker())
-			return;
+		MemoryContextSwitchTo(context);
+		pgstat_report_stat(true);
 
-		pgstat_report_activity(STATE_IDLE, NULL);
 		if (wait_for_work(locked ? RETRY_INTERVAL : IDLE_TIME + 1))
 			ResetLatch(MyLatch);
 	}

@@ -93,8 +93,9 @@ struct TicketBuffer
 	TimestampTz current_since;
 	TimestampTz empty_since;	/* when a session found neither, or 0 */
 
-	/* the sequence, as it was when we took of it */
+	/* the sequence, as we left it */
 	RelFileLocator file;
+	XLogRecPtr	lsn;
 	int64		last_value;
 	uint64		generation;		/* goes up when what was taken is given up */
 
@@ -214,8 +215,8 @@ forget_dropped(void)
 	last_time = now;
 
 	/* the catalogs are not to be read under the lock */
-	keys = palloc(instaid_max_buffered_tickets * sizeof(BufferKey));
 	LWLockAcquire(shared->lock, LW_SHARED);
+	keys = palloc(hash_get_num_entries(buffers) * sizeof(BufferKey));
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
 		keys[count++] = buffer->key;
@@ -297,47 +298,47 @@ create_buffer(Oid ticket)
 }
 
 /*
- * Give up what is buffered if somebody has set the sequence since we took it:
- * what comes next is what they said.
+ * Give up what is buffered if the sequence, whose page the caller has locked, is
+ * not as we left it: somebody has said what comes next.
  *
- * nextval() moves the sequence, too, and is nothing to us.  It leaves log_cnt
- * at 32 mostly, where setval() and ALTER SEQUENCE leave 0; a 0 of nextval()'s
- * costs some values.  Takers of ours tell by instaid_after_taking().
+ * setval() always writes WAL, and ALTER SEQUENCE another file.  So does
+ * nextval() write, or it moves the value; that it costs the buffer is the price
+ * for not having to tell it from what may lie behind it.
  */
 static void
-follow_sequence(TicketBuffer *buffer, Relation rel, Form_pg_sequence_data data)
+follow_sequence(TicketBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
 {
-	bool		same_file = RelFileLocatorEquals(buffer->file, rel->rd_locator);
+	XLogRecPtr	lsn = PageGetLSN(BufferGetPage(page));
 
-	if (same_file && data->is_called && data->last_value == buffer->last_value)
+	if (RelFileLocatorEquals(buffer->file, rel->rd_locator) &&
+		buffer->lsn == lsn && buffer->last_value == data->last_value)
 		return;
-	if (!same_file || !data->is_called || data->log_cnt == 0)
-	{
-		buffer->segments[0].left = buffer->segments[1].left = 0;
-		buffer->lasted = -1;
-		buffer->generation++;
-	}
+	buffer->segments[0].left = buffer->segments[1].left = 0;
+	buffer->lasted = -1;
+	buffer->generation++;
 	buffer->file = rel->rd_locator;
+	buffer->lsn = lsn;
 	buffer->last_value = data->last_value;
 }
 
 /* Somebody who has locked the page exclusively is about to take of it ... */
 void
-instaid_before_taking(TicketBuffer *buffer, Relation rel, Form_pg_sequence_data data)
+instaid_before_taking(TicketBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
 {
 	LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
-	follow_sequence(buffer, rel, data);
+	follow_sequence(buffer, rel, page, data);
 	LWLockRelease(&buffer->lock);
 }
 
 /* ... and has taken.  Returns what publishing compares. */
 uint64
-instaid_after_taking(TicketBuffer *buffer, int64 last)
+instaid_after_taking(TicketBuffer *buffer, Buffer page, Form_pg_sequence_data data)
 {
 	uint64		generation;
 
 	LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
-	buffer->last_value = last;
+	buffer->lsn = PageGetLSN(BufferGetPage(page));
+	buffer->last_value = data->last_value;
 	generation = buffer->generation;
 	LWLockRelease(&buffer->lock);
 	return generation;
@@ -433,7 +434,7 @@ wake_worker(void)
 			LWLockRelease(shared->lock);
 			return true;
 		}
-		if (s->latch == NULL && !waiting)
+		if (s->latch == NULL && !waiting && slot == NULL)
 			slot = s;
 	}
 	if (slot != NULL)
@@ -481,7 +482,7 @@ instaid_no_buffer_error(Relation rel)
 
 /* There is nothing buffered of a ticket that has nothing else. */
 static void
-empty_error(Relation rel, TicketBuffer *buffer, bool no_worker)
+empty_error(Relation rel, TicketBuffer *buffer)
 {
 	char		problem[PROBLEM_LENGTH];
 	bool		failing;
@@ -497,14 +498,10 @@ empty_error(Relation rel, TicketBuffer *buffer, bool no_worker)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("ticket \"%s\" has no values left from its source",
 					RelationGetRelationName(rel)),
-			 no_worker ?
-			 errdetail("No background worker is free to ask the source.") :
 			 failing ?
 			 errdetail("The last attempt, at %s, failed: %s",
 					   timestamptz_to_str(failed_at), problem) :
 			 errdetail("The source has not answered within %d ms.", instaid_segment_timeout),
-			 no_worker ?
-			 errhint("Increase max_worker_processes.") :
 			 failing ?
 			 errhint("It is asked again, at most %d s after that, when values are wanted.",
 					 LAST_BACKOFF / 1000) :
@@ -523,7 +520,6 @@ instaid_take_buffered(Relation rel, bool has_source, int64 *value)
 {
 	TicketBuffer *buffer = instaid_find_buffer(rel);
 	bool		waiting = false;
-	bool		no_worker = false;
 
 	if (buffer == NULL)
 	{
@@ -548,11 +544,11 @@ instaid_take_buffered(Relation rel, bool has_source, int64 *value)
 			data = lock_sequence_page(rel, &page, BUFFER_LOCK_SHARE);
 		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
 		if (!has_source)
-			follow_sequence(buffer, rel, data);
+			follow_sequence(buffer, rel, page, data);
 		taken = take_value(buffer, value);
 		wanted = request_segment(buffer) || (!taken && buffer->requested);
 		/* after a failure it is not asked for again for a while */
-		give_up = no_worker || !wanted;
+		give_up = !wanted;
 		empty_since = buffer->empty_since;
 		timeout = instaid_segment_timeout;
 		if (!taken && !give_up)
@@ -567,18 +563,23 @@ instaid_take_buffered(Relation rel, bool has_source, int64 *value)
 			UnlockReleaseBuffer(page);
 
 		/* also when it was asked before: it may have ended without a word */
-		if (wanted && !no_worker)
-			no_worker = !wake_worker();
+		if (wanted && !wake_worker())
+		{
+			SegmentRequest request = {.ticket = RelationGetRelid(rel)};
+
+			strlcpy(request.name, RelationGetRelationName(rel), NAMEDATALEN);
+			instaid_refill_failed(&request, "no background worker is free; max_worker_processes can be increased");
+			if (!taken && !give_up)
+				continue;
+		}
 		if (taken || give_up)
 		{
 			if (waiting)
 				ConditionVariableCancelSleep();
 			if (!taken && has_source)
-				empty_error(rel, buffer, no_worker);
+				empty_error(rel, buffer);
 			return taken;
 		}
-		if (no_worker)
-			continue;
 		if (!waiting)
 		{
 			LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
@@ -591,18 +592,24 @@ instaid_take_buffered(Relation rel, bool has_source, int64 *value)
 	}
 }
 
-/* The worker is there no more. */
+/* This process is no worker any more; the caller has locked the slots. */
+static void
+free_slot(void)
+{
+	for (int i = 0; i < shared->slot_count; i++)
+	{
+		if (shared->slots[i].latch == MyLatch)
+			memset(&shared->slots[i], 0, sizeof(WorkerSlot));
+	}
+}
+
 static void
 detach_worker(int code, Datum arg)
 {
 	(void) code;
 	(void) arg;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->slot_count; i++)
-	{
-		if (shared->slots[i].latch == MyLatch)
-			memset(&shared->slots[i], 0, sizeof(WorkerSlot));
-	}
+	free_slot();
 	LWLockRelease(shared->lock);
 }
 
@@ -635,47 +642,29 @@ instaid_attach_worker(void)
 	return slot != NULL;
 }
 
-/* The tickets of this database that want a segment */
+/*
+ * The tickets of this database that want a segment.  If there are none, and the
+ * worker is to retire, it is the worker no more: who makes a request from now on
+ * finds that it is gone, and starts another.
+ */
 List *
-instaid_requests(void)
+instaid_requests(bool retire)
 {
 	HASH_SEQ_STATUS scan;
 	TicketBuffer *buffer;
 	List	   *tickets = NIL;
 
-	LWLockAcquire(shared->lock, LW_SHARED);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
 	{
 		if (buffer->key.database == MyDatabaseId && buffer->requested)
 			tickets = lappend_oid(tickets, buffer->key.ticket);
 	}
+	if (retire && tickets == NIL)
+		free_slot();
 	LWLockRelease(shared->lock);
 	return tickets;
-}
-
-/*
- * Let the worker go, unless there are requests.  Who makes one from now on
- * finds that it is gone, and starts another.
- */
-bool
-instaid_retire_worker(void)
-{
-	HASH_SEQ_STATUS scan;
-	TicketBuffer *buffer;
-	bool		wanted = false;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	hash_seq_init(&scan, buffers);
-	while ((buffer = hash_seq_search(&scan)) != NULL)
-		wanted |= buffer->key.database == MyDatabaseId && buffer->requested;
-	for (int i = 0; i < shared->slot_count && !wanted; i++)
-	{
-		if (shared->slots[i].latch == MyLatch)
-			memset(&shared->slots[i], 0, sizeof(WorkerSlot));
-	}
-	LWLockRelease(shared->lock);
-	return !wanted;
 }
 
 /*
@@ -842,8 +831,8 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 
 	/* the catalogs are not to be read under the lock */
-	copies = palloc(instaid_max_buffered_tickets * sizeof(TicketBuffer));
 	LWLockAcquire(shared->lock, LW_SHARED);
+	copies = palloc_extended(hash_get_num_entries(buffers) * sizeof(TicketBuffer), MCXT_ALLOC_HUGE);
 	hash_seq_init(&scan, buffers);
 	while ((found = hash_seq_search(&scan)) != NULL)
 	{

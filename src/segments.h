@@ -38,13 +38,14 @@ extern int	instaid_max_buffered_tickets;
 extern bool instaid_take_buffered(Relation rel, bool has_source, int64 *value);
 extern void instaid_no_buffer_error(Relation rel);
 extern TicketBuffer *instaid_find_buffer(Relation rel);
-extern void instaid_before_taking(TicketBuffer *buffer, Relation rel, Form_pg_sequence_data data);
-extern uint64 instaid_after_taking(TicketBuffer *buffer, int64 last);
+extern void instaid_before_taking(TicketBuffer *buffer, Relation rel, Buffer page,
+								  Form_pg_sequence_data data);
+extern uint64 instaid_after_taking(TicketBuffer *buffer, Buffer page,
+								   Form_pg_sequence_data data);
 
 /* for the worker */
 extern bool instaid_attach_worker(void);
-extern bool instaid_retire_worker(void);
-extern List *instaid_requests(void);
+extern List *instaid_requests(bool retire);
 extern SegmentRequest instaid_begin_refill(Oid ticket, const char *name, int64 step);
 extern void instaid_publish(const SegmentRequest *request, const TicketBlock *block,
 							int64 count, const char *problem);

@@ -24,6 +24,7 @@
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "commands/seclabel.h"
+#include "common/int.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -78,8 +79,8 @@ secret_option(const PQconninfoOption *options)
 {
 	for (; options->keyword != NULL; options++)
 	{
-		/* that is how libpq marks those */
-		if (options->val != NULL && options->dispchar[0] == '*')
+		/* that is how libpq marks those, and what is for itself */
+		if (options->val != NULL && options->dispchar[0] != '\0')
 			return pstrdup(options->keyword);
 	}
 	return NULL;
@@ -143,7 +144,7 @@ check_source(const ObjectAddress *object, const char *source)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the source of a ticket must not have a secret"),
-				 errdetail("It has \"%s\", and everybody can read it.", secret),
+				 errdetail("It has \"%s\", and everybody can read the source.", secret),
 				 errhint("Put passwords into the password file, or a service file, of the user that runs the server.")));
 }
 
@@ -170,8 +171,8 @@ close_connection(Lease *lease)
 	if (lease->conn == NULL)
 		return;
 	PQfinish(lease->conn);
-	ReleaseExternalFD();
 	lease->conn = NULL;
+	ReleaseExternalFD();
 }
 
 /* Begin to ask the next server.  Returns false if there is none left. */
@@ -208,10 +209,15 @@ ask_next_server(Lease *lease)
 	values[n++] = GetDatabaseEncodingName();
 	keywords[n] = values[n] = NULL;
 
-	ReserveExternalFD();
-	lease->conn = PQconnectStartParams(keywords, values, false);
-	if (lease->conn != NULL)
-		PQsetNoticeProcessor(lease->conn, ignore_notice, NULL);
+	/* without a connection, it counts as one that was refused */
+	if (AcquireExternalFD())
+	{
+		lease->conn = PQconnectStartParams(keywords, values, false);
+		if (lease->conn != NULL)
+			PQsetNoticeProcessor(lease->conn, ignore_notice, NULL);
+		else
+			ReleaseExternalFD();
+	}
 	lease->sent = lease->committed = false;
 	lease->count = 0;
 	lease->events = WL_SOCKET_WRITEABLE;
@@ -245,7 +251,7 @@ give_up_server(Lease *lease, const char *problem)
 	{
 		if (PQstatus(lease->conn) != CONNECTION_BAD)
 			return LEASE_PENDING;
-		add_problem(lease, lease->conn ? PQerrorMessage(lease->conn) : "out of memory");
+		add_problem(lease, PQerrorMessage(lease->conn));
 	}
 	return LEASE_FAILED;
 }
@@ -281,7 +287,10 @@ instaid_start_lease(const char *source, const SegmentRequest *request, int64 las
 	initStringInfo(&lease->problem);
 	lease->options = PQconninfoParse(source, NULL);
 	if (lease->options == NULL)
-		elog(ERROR, "could not read the source of ticket \"%s\"", request->name);
+	{
+		add_problem(lease, "the source is not a connection string");
+		return lease;
+	}
 
 	hosts = option_value(lease->options, "hostaddr");
 	if (hosts == NULL)
@@ -326,6 +335,8 @@ read_drawn(Lease *lease, PGresult *result)
 	TicketBlock *block = &lease->block;
 	int64		start;
 	uint64		distance;
+	int64		span;
+	int64		last;
 
 	if (PQntuples(result) == 0)
 		return psprintf("%s.%s does not count up, or has CYCLE, or is UNLOGGED, or is no sequence",
@@ -336,6 +347,12 @@ read_drawn(Lease *lease, PGresult *result)
 	block->increment = strtoi64(PQgetvalue(result, 0, 3), NULL, 10);
 	start = strtoi64(PQgetvalue(result, 0, 4), NULL, 10);
 
+	/* what was drawn, and no value between */
+	if (block->increment <= 0 || lease->count <= 0 || lease->count > 2 * MAX_LEASE ||
+		pg_mul_s64_overflow(lease->count - 1, block->increment, &span) ||
+		pg_add_s64_overflow(block->first, span, &last) || last != block->last)
+		return psprintf("%s.%s gave values that do not go together",
+						TICKET_SCHEMA, lease->request.name);
 	distance = block->first >= start ? (uint64) block->first - (uint64) start :
 		(uint64) start - (uint64) block->first;
 	if (distance % (uint64) block->increment != 0)
@@ -402,12 +419,13 @@ instaid_advance_lease(Lease *lease, uint32 events)
 	LeaseState	state = LEASE_PENDING;
 
 	if (PQstatus(lease->conn) == CONNECTION_BAD)
-		state = give_up_server(lease, lease->conn ? PQerrorMessage(lease->conn) : "out of memory");
-	else if (GetCurrentTimestamp() >= lease->deadline)
-		state = give_up_server(lease, psprintf("server \"%s\", port %s: no answer within %d ms",
-											   PQhost(lease->conn), PQport(lease->conn), lease->timeout));
+		state = give_up_server(lease, PQerrorMessage(lease->conn));
 	else if ((events & lease->events) == 0)
-		state = LEASE_PENDING;
+	{
+		if (GetCurrentTimestamp() >= lease->deadline)
+			state = give_up_server(lease, psprintf("server \"%s\", port %s: no answer within %d ms",
+												   PQhost(lease->conn), PQport(lease->conn), lease->timeout));
+	}
 	else if (lease->sent)
 		state = read_answer(lease);
 	else

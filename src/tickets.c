@@ -61,7 +61,8 @@ PG_FUNCTION_INFO_V1(instaid_ticket_state);
 typedef struct KnownTicket
 {
 	Oid			relid;			/* hash key */
-	bool		has_label;		/* of a source; none is added later */
+	bool		has_label;		/* of a source; one that is not at its end, as an
+								 * ordinary ticket is, gets none later */
 	RelFileLocator logged;		/* the file for which it has written WAL */
 } KnownTicket;
 
@@ -195,12 +196,11 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
  * which WAL must be flushed for the sequence to be there after a crash.
  */
 static XLogRecPtr
-store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
+store_block(Relation rel, KnownTicket *known, Buffer buffer, Form_pg_sequence_data data,
 			const TicketBlock *block, int64 count, int64 left)
 {
 	Page		page = BufferGetPage(buffer);
 	bool		needs_wal = RelationNeedsWAL(rel);
-	KnownTicket *known = know_ticket(RelationGetRelid(rel));
 	int64		ahead;
 	bool		log_it;
 
@@ -327,6 +327,7 @@ static int64
 take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
 {
+	KnownTicket *known = know_ticket(RelationGetRelid(rel));
 	TicketBuffer *segments = options->seqcache > 1 ? instaid_find_buffer(rel) : NULL;
 	Buffer		buffer;
 	Form_pg_sequence_data data;
@@ -346,10 +347,10 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 	block->increment = options->seqincrement;
 	block->last = state.next + (count - 1) * options->seqincrement;
 	if (segments)
-		instaid_before_taking(segments, rel, data);
-	lsn = store_block(rel, buffer, data, block, count, state.left);
+		instaid_before_taking(segments, rel, buffer, data);
+	lsn = store_block(rel, known, buffer, data, block, count, state.left);
 	if (segments)
-		block->generation = instaid_after_taking(segments, block->last);
+		block->generation = instaid_after_taking(segments, buffer, data);
 	UnlockReleaseBuffer(buffer);
 
 	XLogFlush(lsn);
