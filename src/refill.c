@@ -220,7 +220,7 @@ instaid_refill_worker(Datum main_arg)
 	TimestampTz busy_at;
 
 	pqsignal(SIGTERM, die);
-	/* what is cut short does not wait for a standby */
+	/* a commit that is cancelled would not wait for its standby */
 	pqsignal(SIGINT, SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
