@@ -57,10 +57,12 @@ typedef int SysCacheIdentifier;
 
 /*
  * PostgreSQL 19 ends background workers that are in the way of DROP DATABASE,
- * if they may be, and has one size for a hash table in shared memory.
+ * if they may be, has one size for a hash table in shared memory, and signal
+ * handlers of its own type.
  */
 #if PG_VERSION_NUM < 190000
 #define BGWORKER_INTERRUPTIBLE 0
+#define PG_SIG_IGN SIG_IGN
 #define ShmemInitHash(name, nelems, info, flags) ShmemInitHash(name, nelems, nelems, info, flags)
 #endif
 

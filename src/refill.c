@@ -221,7 +221,7 @@ instaid_refill_worker(Datum main_arg)
 
 	pqsignal(SIGTERM, die);
 	/* a commit that is cancelled would not wait for its standby */
-	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
