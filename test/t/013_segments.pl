@@ -299,9 +299,34 @@ is($node->safe_psql('postgres', 'SELECT name FROM instaid.segments'), 'set', '..
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of');
 
-### A standby is promoted.
+### A segment is not given before a synchronous standby has it.
 
 my $primary = Clients::server('primary', @preload, 'wal_level = replica', 'max_wal_senders = 5');
+$primary->safe_psql('postgres', q{SELECT instaid.create_ticket('late', step => 100)});
+my $local = Clients::session($primary);
+$local->(q{SET synchronous_commit = local; SET instaid.segment_timeout = '50ms'});
+$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$primary->reload;
+$local->(q{SELECT instaid.next_ticket('late')}) until worker($primary);
+my $waits = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'instaid segments' AND wait_event = 'SyncRep'};
+$primary->poll_query_until('postgres', $waits, '1') or die 'the worker does not wait';
+$local->('SELECT pg_cancel_backend(' . worker($primary) . ')');
+is($primary->safe_psql('postgres', $waits), 1, 'the standby is away: the worker waits, whoever cancels it');
+$stopped = worker($primary);
+$local->("SELECT pg_terminate_backend($stopped)");
+$primary->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $stopped") or die;
+is(segment($primary, 'late', 'refills, values_left, spare_left'), '0|0|0', '... and ends without having given anything');
+# the next one, which is not told that the sequence has been set meanwhile
+$local->(q{SELECT instaid.next_ticket('late')}) until worker($primary);
+$primary->poll_query_until('postgres', $waits, '1') or die 'the worker does not wait';
+is($local->(q{SELECT setval('instaid_tickets.late', 5000); SELECT instaid.next_ticket('late')}), "5000\n5001", '... calls go to the sequence, where setval() has left it');
+$primary->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$primary->reload;
+wait_segment($primary, 'late', 'refills > 0');
+cmp_ok((take($primary, 'late', 1))[0], '>', 5001, '... and what was taken before that is not given when the worker is through');
+
+### A standby is promoted.
+
 $primary->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
