@@ -37,14 +37,13 @@ sub stop_worker
 {
 	my ($node) = @_;
 	my $pid = '';
-	until ($pid)
+	until ($pid && kill 'STOP', $pid)
 	{
 		$node->safe_psql('postgres', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets WHERE name = 'wake';
 			SELECT instaid.create_ticket('wake', step => 10)});
 		take($node, 'wake', 1);
 		$pid = worker($node);
 	}
-	kill 'STOP', $pid or die $!;
 	return $pid;
 }
 
