@@ -68,6 +68,7 @@ _PG_init(void)
 							1, 1, INT_MAX,
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
+
 	/* The worker's setting, not a session's. */
 	DefineCustomIntVariable("instaid.segment_duration",
 							"Sets how long a segment of a ticket should last.",
@@ -76,9 +77,10 @@ _PG_init(void)
 							15 * 60 * 1000, 1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	/* Anybody's, since it is the caller who waits. */
 	DefineCustomIntVariable("instaid.segment_timeout",
 							"Sets how long to wait for a segment of a ticket when none is left.",
-							"After that the value is taken from the ticket's sequence itself.",
+							"After that the value is taken from the ticket's sequence itself; if the ticket has a source, the call fails.",
 							&instaid_segment_timeout,
 							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,

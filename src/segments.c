@@ -13,9 +13,9 @@
  * values out and repeats none.
  *
  * The sequence remains the authority.  A session that takes a value looks at its
- * page, under a shared lock, and gives up what is buffered when setval() or
- * ALTER SEQUENCE has been there; and when the buffer stays empty, it takes a
- * value of the sequence itself.
+ * page, under a shared lock, and gives up what is buffered when setval(), ALTER
+ * SEQUENCE or nextval() has been there; and when the buffer stays empty, it
+ * takes a value of the sequence itself.
  *
  * Locks are taken in this order: the sequence's relation lock, its page's, the
  * table's, the buffer's.  A pointer to a buffer is good while the relation is
@@ -26,9 +26,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
-#include "catalog/pg_class.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
@@ -43,7 +40,6 @@
 #include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/syscache.h"
@@ -256,21 +252,6 @@ is_uncommitted(Relation rel)
 		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 }
 
-/* The buffer of a ticket, if it has one. */
-TicketBuffer *
-instaid_find_buffer(Relation rel)
-{
-	TicketBuffer *buffer;
-
-	if (shared == NULL || is_uncommitted(rel))
-		return NULL;
-
-	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = lookup(RelationGetRelid(rel));
-	LWLockRelease(shared->lock);
-	return buffer;
-}
-
 /* Make a buffer for a ticket that has none, or return NULL if there is no room. */
 static TicketBuffer *
 create_buffer(Oid ticket)
@@ -294,6 +275,26 @@ create_buffer(Oid ticket)
 		buffer->lasted = -1;
 	}
 	LWLockRelease(shared->lock);
+	return buffer;
+}
+
+/*
+ * The buffer of a ticket, or NULL if it has none, and cannot have one or is not
+ * to get it.
+ */
+TicketBuffer *
+instaid_find_buffer(Relation rel, bool create)
+{
+	TicketBuffer *buffer;
+
+	if (shared == NULL || is_uncommitted(rel))
+		return NULL;
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	buffer = lookup(RelationGetRelid(rel));
+	LWLockRelease(shared->lock);
+	if (buffer == NULL && create)
+		buffer = create_buffer(RelationGetRelid(rel));
 	return buffer;
 }
 
@@ -518,17 +519,11 @@ empty_error(Relation rel, TicketBuffer *buffer)
 bool
 instaid_take_buffered(Relation rel, bool has_source, int64 *value)
 {
-	TicketBuffer *buffer = instaid_find_buffer(rel);
+	TicketBuffer *buffer = instaid_find_buffer(rel, true);
 	bool		waiting = false;
 
 	if (buffer == NULL)
-	{
-		if (shared == NULL || is_uncommitted(rel))
-			return false;
-		buffer = create_buffer(RelationGetRelid(rel));
-		if (buffer == NULL)
-			return false;
-	}
+		return false;
 
 	for (;;)
 	{
@@ -654,7 +649,7 @@ instaid_requests(bool retire)
 	TicketBuffer *buffer;
 	List	   *tickets = NIL;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(shared->lock, retire ? LW_EXCLUSIVE : LW_SHARED);
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
 	{

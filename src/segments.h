@@ -37,7 +37,7 @@ extern int	instaid_max_buffered_tickets;
 /* for sessions */
 extern bool instaid_take_buffered(Relation rel, bool has_source, int64 *value);
 extern void instaid_no_buffer_error(Relation rel);
-extern TicketBuffer *instaid_find_buffer(Relation rel);
+extern TicketBuffer *instaid_find_buffer(Relation rel, bool create);
 extern void instaid_before_taking(TicketBuffer *buffer, Relation rel, Buffer page,
 								  Form_pg_sequence_data data);
 extern uint64 instaid_after_taking(TicketBuffer *buffer, Buffer page,

@@ -15,6 +15,7 @@
  *	 which may not have come yet.
  * - A value has START's residue modulo INCREMENT, whatever setval() did.
  * - CACHE is not the session's: values that a session keeps are lost with it.
+ *	 It is the length of a segment for all of them: see segments.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -87,6 +88,7 @@ instaid_tickets_init(void)
 							   HASH_ELEM | HASH_BLOBS);
 }
 
+/* Look up what this session knows; the first time, read the catalogs for it. */
 static KnownTicket *
 know_ticket(Oid relid)
 {
@@ -328,7 +330,7 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
 {
 	KnownTicket *known = know_ticket(RelationGetRelid(rel));
-	TicketBuffer *segments = options->seqcache > 1 ? instaid_find_buffer(rel) : NULL;
+	TicketBuffer *segments = options->seqcache > 1 ? instaid_find_buffer(rel, false) : NULL;
 	Buffer		buffer;
 	Form_pg_sequence_data data;
 	TicketState state;
