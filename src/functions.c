@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "generator.h"
+#include "ids.h"
 #include "layout.h"
 
 /* IDs that one call of next_ids() gives at most */
@@ -163,6 +164,13 @@ id_timestamp(int64 id, TimestampTz epoch)
 	return epoch + elapsed;
 }
 
+/* The next ID of a sequence; shard ID and epoch are known to be good. */
+int64
+instaid_make_next_id(Oid sequence, int32 shard_id, TimestampTz epoch)
+{
+	return tick_to_id(instaid_take_tick(sequence, epoch), shard_id);
+}
+
 /*
  * next_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
  *
@@ -178,60 +186,79 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	check_shard_id(shard_id);
 	check_epoch(epoch);
 
-	PG_RETURN_INT64(tick_to_id(instaid_take_tick(sequence, epoch), shard_id));
+	PG_RETURN_INT64(instaid_make_next_id(sequence, shard_id, epoch));
+}
+
+/*
+ * Return a set of IDs, one a call.  What they are of is read at the first call
+ * only.  Each lock of the sequence takes as many as are left of a millisecond,
+ * and thus IDs of other sessions may lie in between.
+ */
+Datum
+instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+				   int32 count, TimestampTz epoch)
+{
+	typedef struct
+	{
+		Oid			sequence;
+		int32		shard_id;
+		TimestampTz epoch;
+		int64		next;		/* ticks taken and not returned: next .. */
+		int64		end;		/* .. up to but not including end */
+	} IdSet;
+
+	FuncCallContext *funcctx;
+	IdSet	   *ids;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		check_count(count);
+
+		funcctx = SRF_FIRSTCALL_INIT();
+		funcctx->max_calls = count;
+		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(IdSet));
+		ids->sequence = sequence;
+		ids->shard_id = shard_id;
+		ids->epoch = epoch;
+		funcctx->user_fctx = ids;
+	}
+
+	funcctx = SRF_PERCALL_SETUP();
+	ids = funcctx->user_fctx;
+
+	if (funcctx->call_cntr >= funcctx->max_calls)
+		SRF_RETURN_DONE(funcctx);
+
+	if (ids->next == ids->end)
+	{
+		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
+
+		ids->end = instaid_take_ticks(ids->sequence, ids->epoch,
+									  Min(wanted, TICKS_PER_MS), &ids->next);
+		ids->end += ids->next;
+	}
+	SRF_RETURN_NEXT(funcctx,
+					Int64GetDatum(tick_to_id(ids->next++, ids->shard_id)));
 }
 
 /*
  * next_ids(sequence regclass, shard_id integer, count integer,
  *			epoch timestamptz) -> setof bigint
  *
- * The next IDs, in increasing order.  Each lock of the sequence takes as many
- * as are left of a millisecond, so other sessions' IDs may lie in between.
+ * The next IDs, in increasing order.
  */
 Datum
 instaid_next_ids(PG_FUNCTION_ARGS)
 {
-	typedef struct
-	{
-		int64		next;		/* ticks taken and not returned: next .. */
-		int64		end;		/* .. up to but not including end */
-	} TakenTicks;
-
 	int32		shard_id = PG_GETARG_INT32(1);
-	FuncCallContext *funcctx;
-	TakenTicks *taken;
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		int32		count = PG_GETARG_INT32(2);
-
 		check_shard_id(shard_id);
-		check_count(count);
-		check_epoch(PG_GETARG_TIMESTAMPTZ(3));
-
-		funcctx = SRF_FIRSTCALL_INIT();
-		funcctx->max_calls = count;
-		funcctx->user_fctx = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
-													sizeof(TakenTicks));
+		check_epoch(epoch);
 	}
-
-	funcctx = SRF_PERCALL_SETUP();
-	taken = funcctx->user_fctx;
-
-	if (funcctx->call_cntr >= funcctx->max_calls)
-		SRF_RETURN_DONE(funcctx);
-
-	if (taken->next == taken->end)
-	{
-		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
-		int			count;
-
-		count = instaid_take_ticks(PG_GETARG_OID(0), PG_GETARG_TIMESTAMPTZ(3),
-						   Min(wanted, TICKS_PER_MS), &taken->next);
-		taken->end = taken->next + count;
-	}
-	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum(tick_to_id(taken->next++, shard_id)));
+	return instaid_return_ids(fcinfo, PG_GETARG_OID(0), shard_id, PG_GETARG_INT32(2), epoch);
 }
 
 /*

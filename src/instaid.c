@@ -15,6 +15,7 @@
 
 #include "generator.h"
 #include "segments.h"
+#include "shards.h"
 #include "source.h"
 #include "tickets.h"
 
@@ -107,6 +108,7 @@ _PG_init(void)
 	MarkGUCPrefixReserved("instaid");
 
 	instaid_generator_init();
+	instaid_shards_init();
 	instaid_tickets_init();
 	instaid_segments_init();
 	instaid_source_init();

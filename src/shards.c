@@ -1,178 +1,999 @@
 /*-------------------------------------------------------------------------
  *
  * shards.c
- *	  Which shards a database has, as its catalogs tell.
+ *	  The language instaid, whose functions declare a shard, and the list of the
+ *	  shards that a database has.
  *
- * A shard is a schema whose function next_id() calls instaid.next_id() with
- * constants.  The call itself is what is read here: it is what makes the IDs,
- * so no record of it can be out of date.
+ * A shard is a schema with three functions in this language:
+ *
+ *	  next_ids(count integer, sequence regclass DEFAULT 'insta5.table_id_seq')
+ *								AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'
+ *	  next_id()					AS 'as next_ids(integer, regclass)'
+ *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
+ *
+ * The first is the declaration; the others refer to the one in their own schema.
+ * No body names a schema, a table or a sequence, since pg_dump copies bodies as
+ * text and a rename does not reach them.  The sequence is the default of a
+ * parameter, which core records, deparses and follows.
+ *
+ * A declaration is read from the catalogs once a session, and again when pg_proc
+ * has changed.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
+#include "access/detoast.h"
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
+#include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "commands/proclang.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "nodes/primnodes.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/catcache.h"
+#include "utils/datetime.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "compat.h"
+#include "ids.h"
 #include "layout.h"
+#include "shards.h"
 
+#define LANGUAGE	"instaid"
+#define DECLARATION "next_ids"
+#define REFERENCE	"as next_ids(integer, regclass)"
+
+/* what the hint of every error about a declaration says */
+#define DECLARATION_HINT \
+	"A shard is declared by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'; instaid.create_shard() does it."
+
+/*
+ * A body has about 50 characters, and a default that is one constant of type
+ * regclass about 150.  Nothing longer is read: a default could be nested too
+ * deep for the stack.
+ */
+#define MAX_TEXT_LENGTH		1000
+
+/*
+ * How many shards create_shards() creates in one transaction.  Each takes three
+ * locks or more, of 64 that max_locks_per_transaction allows for on average.
+ */
+#define SHARDS_PER_BATCH	512
+
+/* How many functions a session keeps in mind before it forgets them all. */
+#define MAX_KNOWN_FUNCTIONS 1024
+
+PG_FUNCTION_INFO_V1(instaid_call_handler);
+PG_FUNCTION_INFO_V1(instaid_validator);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
+PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
+PG_FUNCTION_INFO_V1(instaid_find_conflicts);
+PG_FUNCTION_INFO_V1(instaid_create_shards);
 
-/* The one expression of a function's standard SQL body, or NULL. */
-static Node *
-body_expression(HeapTuple proc)
+/* Which of a shard's functions one is, by its parameters */
+typedef enum ShardFunction
 {
-	Datum		body;
-	bool		isnull;
-	Node	   *node;
-	Query	   *query;
+	NEXT_IDS,					/* (integer, regclass): the declaration */
+	NEXT_ID,					/* () */
+	NEXT_ID_OF_SEQUENCE,		/* (regclass) */
+	NO_SHARD_FUNCTION
+} ShardFunction;
 
-	body = SysCacheGetAttr(PROCNAMEARGSNSP, proc,
-						   Anum_pg_proc_prosqlbody, &isnull);
-	if (isnull)
-		return NULL;
-
-	/* RETURN ... is one query, BEGIN ATOMIC ... END a list in a list */
-	node = stringToNode(TextDatumGetCString(body));
-	if (IsA(node, List))
-	{
-		List	   *queries = linitial_node(List, (List *) node);
-
-		if (list_length(queries) != 1)
-			return NULL;
-		node = linitial(queries);
-	}
-	query = castNode(Query, node);
-	if (query->commandType != CMD_SELECT || query->jointree->fromlist != NIL ||
-		list_length(query->targetList) != 1)
-		return NULL;
-	return (Node *) linitial_node(TargetEntry, query->targetList)->expr;
-}
-
-/* What a shard's next_id() passes to instaid.next_id(). */
-typedef struct ShardCall
+/* What a declaration says */
+typedef struct Declaration
 {
 	Oid			sequence;
 	int32		shard_id;
 	TimestampTz epoch;
-	bool		default_epoch;	/* it passes none */
-} ShardCall;
+} Declaration;
+
+/* A version of a row of pg_proc */
+typedef struct RowVersion
+{
+	TransactionId xmin;
+	ItemPointerData tid;
+} RowVersion;
+
+/* What the session knows of one function */
+typedef struct KnownFunction
+{
+	Oid			function;		/* hash key */
+	uint64		generation;		/* value of "generation" when it was read */
+	RowVersion	version;
+	Oid			declared_by;	/* the function itself, or the one it refers to */
+	RowVersion	declared_version;
+	Declaration declaration;
+} KnownFunction;
+
+/* What a call keeps in fn_extra, by value: the hash table may be emptied. */
+typedef struct CachedCall
+{
+	uint64		generation;
+	Declaration declaration;
+} CachedCall;
+
+static HTAB *known_functions = NULL;
+
+/* Counts the invalidations of pg_proc. */
+static uint64 generation = 1;
+
+static void
+proc_callback(Datum arg pg_attribute_unused(),
+			  SysCacheIdentifier cacheid pg_attribute_unused(),
+			  uint32 hashvalue pg_attribute_unused())
+{
+	generation++;
+}
+
+void
+instaid_shards_init(void)
+{
+	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
+}
+
+/* The name and the parameters of a function, for messages */
+static char *
+function_name(Form_pg_proc proc)
+{
+	StringInfoData name;
+	char	   *schema = get_namespace_name(proc->pronamespace);
+
+	initStringInfo(&name);
+	appendStringInfo(&name, "%s(", quote_qualified_identifier(schema, NameStr(proc->proname)));
+	for (int i = 0; i < proc->pronargs; i++)
+		appendStringInfo(&name, "%s%s", i > 0 ? ", " : "",
+						 format_type_be(proc->proargtypes.values[i]));
+	appendStringInfoChar(&name, ')');
+	return name.data;
+}
+
+/* The body of a function; nothing of one that is too long to be a shard's. */
+static char *
+function_body(HeapTuple tuple)
+{
+	bool		isnull;
+	Datum		body = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+
+	if (isnull || toast_raw_datum_size(body) > MAX_TEXT_LENGTH)
+		return pstrdup("");
+	return TextDatumGetCString(body);
+}
+
+static ShardFunction
+which_function(Form_pg_proc proc)
+{
+	const Oid  *types = proc->proargtypes.values;
+
+	if (proc->pronargs == 2 && types[0] == INT4OID && types[1] == REGCLASSOID)
+		return NEXT_IDS;
+	if (proc->pronargs == 1 && types[0] == REGCLASSOID)
+		return NEXT_ID_OF_SEQUENCE;
+	if (proc->pronargs == 0)
+		return NEXT_ID;
+	return NO_SHARD_FUNCTION;
+}
 
 /*
- * Is the expression a call of next_id(regclass, integer, timestamptz) in the
- * given schema, with constants that it would accept?
+ * Reading a declaration
  *
- * The expression is anybody's, and whoever lists the shards may be a
- * superuser: so nothing of it is evaluated, not even to fold constants.
+ * These return NULL, or what is wrong: the validator raises it, and the list of
+ * shards leaves the function to audit().
+ */
+
+/* Read a number of so many digits, and move on.  Returns -1 if there is none. */
+static int
+read_digits(const char **text, int digits)
+{
+	int			value = 0;
+
+	for (int i = 0; i < digits; i++)
+	{
+		if (**text < '0' || **text > '9')
+			return -1;
+		value = value * 10 + (*(*text)++ - '0');
+	}
+	return value;
+}
+
+/*
+ * Read YYYY-MM-DD HH:MM:SS[.mmm]+00.  DateStyle and TimeZone must not change
+ * what it means, and thus timestamptz_in() cannot read it.
  */
 static bool
-is_shard_call(Node *expression, Oid schema, ShardCall *result)
+read_epoch(const char *text, TimestampTz *epoch)
 {
-	static const Oid types[] = {REGCLASSOID, INT4OID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)] = {0};
-	FuncExpr   *call;
-	char	   *name;
-	int			nargs;
+	static const char format[] = "Y-M-D h:m:s";
+	int			fields[6];
+	int			ms = 0;
+	int			n = 0;
+	int64		seconds;
 
-	if (!IsA(expression, FuncExpr))
-		return false;
-	call = (FuncExpr *) expression;
-	if (get_func_namespace(call->funcid) != schema)
-		return false;
-	name = get_func_name(call->funcid);
-	if (name == NULL || strcmp(name, "next_id") != 0)
-		return false;
-
-	/* an epoch that is left to its default is not in the call */
-	nargs = list_length(call->args);
-	if (nargs != 2 && nargs != 3)
-		return false;
-	for (int i = 0; i < nargs; i++)
+	for (const char *f = format; *f != '\0'; f++)
 	{
-		Const	   *arg = list_nth(call->args, i);
-
-		if (!IsA(arg, Const) || arg->consttype != types[i] || arg->constisnull)
+		if (isalpha((unsigned char) *f))
+		{
+			fields[n] = read_digits(&text, *f == 'Y' ? 4 : 2);
+			if (fields[n++] < 0)
+				return false;
+		}
+		else if (*text++ != *f)
 			return false;
-		values[i] = arg->constvalue;
+	}
+	if (*text == '.')
+	{
+		text++;
+		ms = read_digits(&text, 3);
+	}
+	if (ms < 0 || strcmp(text, "+00") != 0)
+		return false;
+	if (fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
+		fields[2] < 1 || fields[2] > day_tab[isleap(fields[0])][fields[1] - 1] ||
+		fields[3] >= HOURS_PER_DAY || fields[4] >= MINS_PER_HOUR || fields[5] >= SECS_PER_MINUTE)
+		return false;
+
+	seconds = (date2j(fields[0], fields[1], fields[2]) - POSTGRES_EPOCH_JDATE) * (int64) SECS_PER_DAY +
+		fields[3] * SECS_PER_HOUR + fields[4] * SECS_PER_MINUTE + fields[5];
+	*epoch = seconds * USECS_PER_SEC + ms * INT64CONST(1000);
+	return true;
+}
+
+/* Read "shard N, epoch ...".  The text is written to. */
+static char *
+read_body(char *body, Declaration *declaration)
+{
+	char	   *word;
+	char	   *end;
+	long		shard_id;
+
+	/* white space around it does no harm; a body is often written on a line of its own */
+	body += strspn(body, " \t\r\n");
+	end = body + strlen(body);
+	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
+		*--end = '\0';
+
+	word = body;
+	body += strcspn(body, " ");
+	if (*body != '\0')
+		*body++ = '\0';
+	if (strcmp(word, "shard") != 0)
+		return psprintf("It begins with \"%s\"; it must begin with \"shard\".", word);
+
+	errno = 0;
+	shard_id = strtol(body, &end, 10);
+	if (end == body || !isdigit((unsigned char) *body) || strncmp(end, ", ", 2) != 0)
+		return psprintf("\"shard\" is followed by \"%s\"; it must be followed by a shard ID and a comma.", body);
+	*end = '\0';
+	if (errno != 0 || shard_id > MAX_SHARD_ID)
+		return psprintf("Shard ID %s is out of range; a shard ID is between 0 and %d.", body, MAX_SHARD_ID);
+	declaration->shard_id = shard_id;
+
+	word = end + 2;
+	body = word + strcspn(word, " ");
+	if (*body != '\0')
+		*body++ = '\0';
+	if (strcmp(word, "epoch") != 0)
+		return psprintf("The shard ID is followed by \"%s\"; it must be followed by \"epoch\".", word);
+	if (!read_epoch(body, &declaration->epoch))
+		return psprintf("Epoch \"%s\" is not of the form YYYY-MM-DD HH:MM:SS+00 or YYYY-MM-DD HH:MM:SS.mmm+00.", body);
+	return NULL;
+}
+
+/* Read the default of the parameter "sequence". */
+static char *
+read_default(HeapTuple tuple, Declaration *declaration)
+{
+	bool		isnull;
+	Datum		defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults, &isnull);
+	List	   *list = NIL;
+	Const	   *constant;
+
+	if (!isnull && ((Form_pg_proc) GETSTRUCT(tuple))->pronargdefaults == 1 &&
+		toast_raw_datum_size(defaults) < MAX_TEXT_LENGTH)
+		list = (List *) stringToNode(TextDatumGetCString(defaults));
+	if (list_length(list) == 1 && IsA(linitial(list), Const))
+	{
+		constant = linitial_node(Const, list);
+		if (constant->consttype == REGCLASSOID && !constant->constisnull)
+		{
+			declaration->sequence = DatumGetObjectId(constant->constvalue);
+			return NULL;
+		}
+	}
+	return pstrdup("The default of its parameter \"sequence\" must be one constant of type regclass.");
+}
+
+static char *
+read_declaration(HeapTuple tuple, Declaration *declaration)
+{
+	char	   *fault = read_body(function_body(tuple), declaration);
+
+	return fault ? fault : read_default(tuple, declaration);
+}
+
+/*
+ * Calling
+ */
+
+/* The declaration of a schema, as a tuple to be released, or NULL */
+static HeapTuple
+find_declaration(Oid schema)
+{
+	static const Oid types[] = {INT4OID, REGCLASSOID};
+
+	return SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(DECLARATION),
+						   PointerGetDatum(buildoidvector(types, lengthof(types))),
+						   ObjectIdGetDatum(schema));
+}
+
+static bool
+is_reference(HeapTuple tuple)
+{
+	return strcmp(function_body(tuple), REFERENCE) == 0;
+}
+
+static RowVersion
+row_version(HeapTuple tuple)
+{
+	return (RowVersion)
+	{
+		HeapTupleHeaderGetRawXmin(tuple->t_data), tuple->t_self
+	};
+}
+
+static bool
+is_version(HeapTuple tuple, const RowVersion *version)
+{
+	return HeapTupleHeaderGetRawXmin(tuple->t_data) == version->xmin &&
+		ItemPointerEquals(&tuple->t_self, unconstify(ItemPointerData *, &version->tid));
+}
+
+static pg_noinline void
+declaration_error(HeapTuple tuple, const char *fault)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+			 errmsg("function %s does not declare a shard",
+					function_name((Form_pg_proc) GETSTRUCT(tuple))),
+			 errdetail_internal("%s", fault),
+			 errhint(DECLARATION_HINT)));
+}
+
+/* The declaration that a function refers to; an error if there is none. */
+static HeapTuple
+referenced_declaration(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	declared = find_declaration(proc->pronamespace);
+
+	if (!HeapTupleIsValid(declared) ||
+		((Form_pg_proc) GETSTRUCT(declared))->prolang != proc->prolang)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("schema %s has no declaration of a shard",
+						quote_identifier(get_namespace_name(proc->pronamespace))),
+				 errdetail("Function %s refers to %s(integer, regclass) in its own schema, in language %s.",
+						   function_name(proc), DECLARATION, LANGUAGE),
+				 errhint(DECLARATION_HINT)));
+	return declared;
+}
+
+/*
+ * Read what a function declares, or the declaration that it refers to.
+ *
+ * ALTER FUNCTION runs no validator, and so what it can break is looked at here.
+ */
+static void
+read_function(HeapTuple tuple, KnownFunction *known)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	declared = tuple;
+	char	   *fault;
+
+	if (proc->provolatile != PROVOLATILE_VOLATILE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("function %s is not volatile", function_name(proc)),
+				 errdetail("It would be called once where each row needs an ID of its own."),
+				 errhint("Use ALTER FUNCTION %s VOLATILE.", function_name(proc))));
+
+	if (which_function(proc) != NEXT_IDS)
+		declared = referenced_declaration(tuple);
+	fault = read_declaration(declared, &known->declaration);
+	if (fault)
+		declaration_error(declared, fault);
+
+	known->version = row_version(tuple);
+	known->declared_by = ((Form_pg_proc) GETSTRUCT(declared))->oid;
+	known->declared_version = row_version(declared);
+	if (declared != tuple)
+		ReleaseSysCache(declared);
+}
+
+/* Is a function still the one that was read? */
+static bool
+is_unchanged(const KnownFunction *known, HeapTuple tuple)
+{
+	HeapTuple	declared;
+	bool		unchanged;
+
+	if (!is_version(tuple, &known->version))
+		return false;
+	if (known->declared_by == known->function)
+		return true;
+	declared = SearchSysCache1(PROCOID, ObjectIdGetDatum(known->declared_by));
+	if (!HeapTupleIsValid(declared))
+		return false;
+	unchanged = is_version(declared, &known->declared_version);
+	ReleaseSysCache(declared);
+	return unchanged;
+}
+
+/* What a function declares, from what the session knows if that still holds. */
+static pg_noinline void
+look_up(Oid function, Declaration *declaration)
+{
+	uint64		generation_before = generation;
+	KnownFunction *known = NULL;
+
+	if (known_functions != NULL)
+		known = hash_search(known_functions, &function, HASH_FIND, NULL);
+	if (known == NULL || known->generation != generation)
+	{
+		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for function %u", function);
+		if (known == NULL || !is_unchanged(known, tuple))
+		{
+			KnownFunction fresh = {.function = function};
+
+			read_function(tuple, &fresh);
+			if (known_functions != NULL &&
+				hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
+			{
+				hash_destroy(known_functions);
+				known_functions = NULL;
+			}
+			if (known_functions == NULL)
+			{
+				HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
+
+				known_functions = hash_create("instaid functions", 16, &ctl,
+											  HASH_ELEM | HASH_BLOBS);
+			}
+			known = hash_search(known_functions, &function, HASH_ENTER, NULL);
+			*known = fresh;
+		}
+		known->generation = generation_before;
+		ReleaseSysCache(tuple);
+	}
+	*declaration = known->declaration;
+}
+
+static pg_noinline void
+null_error(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("arguments of a shard's functions must not be null"),
+			 errdetail("The function has been altered to CALLED ON NULL INPUT."),
+			 errhint("Use ALTER FUNCTION ... STRICT.")));
+}
+
+/* Keep in a call's fn_extra what its function declares. */
+static pg_noinline CachedCall *
+cache_call(FmgrInfo *flinfo)
+{
+	CachedCall *call = flinfo->fn_extra;
+	uint64		generation_before = generation;
+
+	if (call == NULL)
+		call = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(CachedCall));
+	look_up(flinfo->fn_oid, &call->declaration);
+	call->generation = generation_before;
+	flinfo->fn_extra = call;
+	return call;
+}
+
+/* next_ids(count integer, sequence regclass) -> setof bigint */
+static pg_noinline Datum
+call_next_ids(FunctionCallInfo fcinfo)
+{
+	Declaration declaration = {0};
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+			null_error();
+		look_up(fcinfo->flinfo->fn_oid, &declaration);
+	}
+	return instaid_return_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
+							  PG_GETARG_INT32(0), declaration.epoch);
+}
+
+/*
+ * The handler of the language: the next ID, or IDs, of a declared shard.
+ *
+ * It is called for each row, straight from the executor, and takes the sequence
+ * of the declaration unless the caller has passed one.
+ */
+Datum
+instaid_call_handler(PG_FUNCTION_ARGS)
+{
+	CachedCall *call;
+	Oid			sequence;
+
+	if (fcinfo->flinfo->fn_retset)
+		return call_next_ids(fcinfo);
+
+	call = fcinfo->flinfo->fn_extra;
+	if (unlikely(call == NULL || call->generation != generation))
+		call = cache_call(fcinfo->flinfo);
+
+	sequence = call->declaration.sequence;
+	if (PG_NARGS() > 0)
+	{
+		if (unlikely(PG_ARGISNULL(0)))
+			null_error();
+		sequence = PG_GETARG_OID(0);
+	}
+	PG_RETURN_INT64(instaid_make_next_id(sequence, call->declaration.shard_id,
+										 call->declaration.epoch));
+}
+
+/*
+ * Validating
+ */
+
+/* Is a type bigint, or the type id of the schema that the language is in? */
+static bool
+is_id_type(Oid type, Oid schema)
+{
+	return type == INT8OID ||
+		type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+								CStringGetDatum("id"), ObjectIdGetDatum(schema));
+}
+
+static void
+check_signature(HeapTuple tuple, Oid schema)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	ShardFunction which = which_function(proc);
+	const char *name = which == NEXT_IDS ? DECLARATION : "next_id";
+
+	if (which == NO_SHARD_FUNCTION || strcmp(NameStr(proc->proname), name) != 0 ||
+		proc->prokind != PROKIND_FUNCTION || proc->proretset != (which == NEXT_IDS) ||
+		OidIsValid(proc->provariadic) || !is_id_type(proc->prorettype, schema))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("%s cannot be a function of a shard", function_name(proc)),
+				 errdetail("A shard has next_ids(integer, regclass) RETURNS SETOF bigint, next_id() RETURNS bigint and next_id(regclass) RETURNS bigint. instaid.id can stand for bigint."),
+				 errhint("instaid.create_shard() makes all three.")));
+	if (proc->provolatile != PROVOLATILE_VOLATILE || !proc->proisstrict || proc->proparallel != PROPARALLEL_UNSAFE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("function %s must be VOLATILE STRICT PARALLEL UNSAFE", function_name(proc)),
+				 errdetail("It gives another ID at each call, and none for a null."),
+				 errhint("VOLATILE and PARALLEL UNSAFE are the defaults; add STRICT.")));
+}
+
+/*
+ * Refuse a second epoch for a sequence: an ID is unique for a sequence, an epoch
+ * and a shard ID.  Declarations of roles without rights on the sequence do not
+ * count, since anybody may write one.
+ */
+static void
+check_sequence(HeapTuple tuple, const Declaration *declaration)
+{
+	Oid			language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	char	   *name = get_rel_name(declaration->sequence);
+	Relation	depend;
+	SysScanDesc scan;
+	ScanKeyData key[2];
+	HeapTuple	dependency;
+
+	if (name == NULL || get_rel_relkind(declaration->sequence) != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence", name ? name : "?"),
+				 errdetail("It is the default of the parameter \"sequence\" of %s.",
+						   function_name((Form_pg_proc) GETSTRUCT(tuple))),
+				 errhint("Name a sequence; CREATE SEQUENCE makes one that can serve.")));
+	if (pg_class_aclcheck(declaration->sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
+
+	depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RelationRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(declaration->sequence));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
+	while (HeapTupleIsValid(dependency = systable_getnext(scan)))
+	{
+		Form_pg_depend row = (Form_pg_depend) GETSTRUCT(dependency);
+		HeapTuple	other;
+		Form_pg_proc proc;
+		Declaration others;
+
+		if (row->classid != ProcedureRelationId)
+			continue;
+		other = SearchSysCache1(PROCOID, ObjectIdGetDatum(row->objid));
+		if (!HeapTupleIsValid(other))
+			continue;
+		proc = (Form_pg_proc) GETSTRUCT(other);
+		if (proc->prolang == language && which_function(proc) == NEXT_IDS &&
+			read_declaration(other, &others) == NULL &&
+			others.epoch != declaration->epoch &&
+			pg_class_aclcheck(declaration->sequence, proc->proowner, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("sequence \"%s\" serves another epoch", name),
+					 errdetail("It is the sequence of %s, whose epoch is not that of %s. IDs of two epochs on one sequence can repeat.",
+							   function_name(proc), function_name((Form_pg_proc) GETSTRUCT(tuple))),
+					 errhint("Declare the shard with that epoch, or give it a sequence of its own.")));
+		ReleaseSysCache(other);
+	}
+	systable_endscan(scan);
+	table_close(depend, AccessShareLock);
+}
+
+/* Check a function's reference to the declaration of its schema, and record it. */
+static void
+check_reference(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	declared;
+
+	if (!is_reference(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("function %s does not refer to a declaration", function_name(proc)),
+				 errdetail("Its body is \"%s\"; it must be \"%s\".", function_body(tuple), REFERENCE),
+				 errhint("instaid.create_shard() makes all functions of a shard.")));
+
+	declared = find_declaration(proc->pronamespace);
+	if (!HeapTupleIsValid(declared))
+	{
+		if (check_function_bodies)
+			(void) referenced_declaration(tuple);
+		return;
 	}
 
-	result->sequence = DatumGetObjectId(values[0]);
-	result->shard_id = DatumGetInt32(values[1]);
-	result->epoch = DatumGetTimestampTz(values[2]);
-	result->default_epoch = nargs == 2;
+	/*
+	 * pg_dump orders the two by this.  Anybody may call the validator for a
+	 * function of his own, but only its creation writes.
+	 */
+	if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
+	{
+		ObjectAddress function;
+		ObjectAddress declaration;
 
-	return get_rel_relkind(result->sequence) == RELKIND_SEQUENCE &&
-		result->shard_id >= 0 && result->shard_id <= MAX_SHARD_ID &&
-		!TIMESTAMP_NOT_FINITE(result->epoch) &&
-		result->epoch < END_TIMESTAMP - (LAST_MS + 1) * 1000;
+		ObjectAddressSet(function, ProcedureRelationId, proc->oid);
+		ObjectAddressSet(declaration, ProcedureRelationId,
+						 ((Form_pg_proc) GETSTRUCT(declared))->oid);
+		recordDependencyOn(&function, &declaration, DEPENDENCY_NORMAL);
+	}
+	ReleaseSysCache(declared);
+}
+
+/*
+ * The validator of the language: refuses what is not a function of a shard.
+ *
+ * What a restore may find incomplete is checked unless check_function_bodies is
+ * off: the sequence and its other declarations, and that a declaration is there.
+ */
+Datum
+instaid_validator(PG_FUNCTION_ARGS)
+{
+	Oid			function = PG_GETARG_OID(0);
+	HeapTuple	tuple;
+
+	if (!CheckFunctionValidatorAccess(fcinfo->flinfo->fn_oid, function))
+		PG_RETURN_VOID();
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+
+	check_signature(tuple, get_func_namespace(fcinfo->flinfo->fn_oid));
+	if (which_function((Form_pg_proc) GETSTRUCT(tuple)) == NEXT_IDS)
+	{
+		Declaration declaration;
+		char	   *fault = read_declaration(tuple, &declaration);
+
+		if (fault)
+			declaration_error(tuple, fault);
+		if (check_function_bodies)
+			check_sequence(tuple, &declaration);
+	}
+	else
+		check_reference(tuple);
+
+	ReleaseSysCache(tuple);
+	PG_RETURN_VOID();
+}
+
+/*
+ * Listing
+ */
+
+/* The name of a schema.  False if it has been dropped meanwhile. */
+static bool
+get_schema_name(Oid schema, Name name)
+{
+	char	   *found = OidIsValid(schema) ? get_namespace_name(schema) : NULL;
+
+	if (found == NULL)
+		return false;
+	namestrcpy(name, found);
+	pfree(found);
+	return true;
 }
 
 /*
  * list_shards()
  *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
- *			  sequence regclass)
+ *			  sequence regclass, declaration oid)
  *
- * The epoch is null where the shard leaves it to the default.
- *
- * Reads the catalogs as they are now, not as the transaction's snapshot has
- * them: whoever waited for another create_shard() must see what it did.
+ * One row for each declaration that is not temporary.  The catalogs are read as
+ * they are now, not as the transaction's snapshot has them: a session that
+ * waited for another create_shard() must see what that one did.
  */
 Datum
 instaid_list_shards(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Oid			schema = get_func_namespace(fcinfo->flinfo->fn_oid);
-	CatCList   *procs;
+	MemoryContext row_context;
+	MemoryContext query_context;
+	Relation	procs;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
 
 	InitMaterializedSRF(fcinfo, 0);
+	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
+										ALLOCSET_SMALL_SIZES);
 
-	AcceptInvalidationMessages();
-	procs = SearchSysCacheList1(PROCNAMEARGSNSP, CStringGetDatum("next_id"));
-
-	for (int i = 0; i < procs->n_members; i++)
+	procs = table_open(ProcedureRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
+	scan = systable_beginscan(procs, InvalidOid, false, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		HeapTuple	tuple = &procs->members[i]->tuple;
 		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-		Node	   *body;
-		ShardCall	call;
-		char	   *schema_name;
-		NameData	name;
-		Datum		values[4];
-		bool		nulls[4] = {false, false, false, false};
+		Declaration declaration;
+		NameData	schema_name;
+		Datum		values[5];
+		bool		nulls[5] = {false};
+		bool		is_shard;
 
-		if (proc->pronargs != 0 || isAnyTempNamespace(proc->pronamespace))
+		if (which_function(proc) != NEXT_IDS || isAnyTempNamespace(proc->pronamespace))
 			continue;
-		body = body_expression(tuple);
-		if (body == NULL || !is_shard_call(body, schema, &call))
-			continue;
-
-		/* while we look, the schema may be dropped */
-		schema_name = get_namespace_name(proc->pronamespace);
-		if (schema_name == NULL)
+		query_context = MemoryContextSwitchTo(row_context);
+		is_shard = read_declaration(tuple, &declaration) == NULL &&
+			get_schema_name(proc->pronamespace, &schema_name);
+		MemoryContextSwitchTo(query_context);
+		MemoryContextReset(row_context);
+		if (!is_shard)
 			continue;
 
-		namestrcpy(&name, schema_name);
-		values[0] = NameGetDatum(&name);
-		values[1] = Int32GetDatum(call.shard_id);
-		values[2] = TimestampTzGetDatum(call.epoch);
-		nulls[2] = call.default_epoch;
-		values[3] = ObjectIdGetDatum(call.sequence);
+		values[0] = NameGetDatum(&schema_name);
+		values[1] = Int32GetDatum(declaration.shard_id);
+		values[2] = TimestampTzGetDatum(declaration.epoch);
+		values[3] = ObjectIdGetDatum(declaration.sequence);
+		values[4] = ObjectIdGetDatum(proc->oid);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
-
-	ReleaseSysCacheList(procs);
+	systable_endscan(scan);
+	table_close(procs, AccessShareLock);
+	MemoryContextDelete(row_context);
 	return (Datum) 0;
+}
+
+/*
+ * Creating
+ */
+
+/* Refuse a role that cannot create a shard in a schema, or the schema. */
+static void
+check_may_create(const char *schema_name)
+{
+	Oid			schema = get_namespace_oid(schema_name, true);
+
+	if (OidIsValid(schema))
+	{
+		if (object_aclcheck(NamespaceRelationId, schema, GetUserId(), ACL_CREATE) != ACLCHECK_OK)
+			aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, schema_name);
+	}
+	else if (object_aclcheck(DatabaseRelationId, MyDatabaseId, GetUserId(), ACL_CREATE) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_DATABASE, get_database_name(MyDatabaseId));
+}
+
+/*
+ * _lock_shard_id(schema_name text, shard_id integer) -> void
+ *
+ * Keep other sessions from making a shard with this ID until the transaction
+ * ends.  The lock is on the language, with the shard ID as a part of it.  Only a
+ * role that may make the shard gets it, since it makes others wait.
+ */
+Datum
+instaid_lock_shard_id(PG_FUNCTION_ARGS)
+{
+	int32		shard_id = PG_GETARG_INT32(1);
+
+	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
+					   (uint16) (shard_id + 1), ShareUpdateExclusiveLock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * _find_conflicts(schema_name text, shard_id integer, epoch timestamptz)
+ *	-> (taken_by name, free_id integer, routine oid,
+ *		other_epochs integer, other_epoch_schema name)
+ *
+ * What is in the way of a new shard: the schema that has the ID, with the first
+ * ID that is free; a routine next_id or next_ids in the schema; and how many
+ * shards have another epoch, with one of them.
+ *
+ * It looks through pg_proc once, and reads no more of a declaration than it
+ * needs, since thousands of shards are made one after the other.
+ */
+Datum
+instaid_find_conflicts(PG_FUNCTION_ARGS)
+{
+	Oid			schema = get_namespace_oid(text_to_cstring(PG_GETARG_TEXT_PP(0)), true);
+	int32		shard_id = PG_GETARG_INT32(1);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
+	Oid			language = get_language_oid(LANGUAGE, false);
+	Oid			taken_by = InvalidOid;
+	Oid			routine = InvalidOid;
+	Oid			other_epoch_schema = InvalidOid;
+	int			other_epochs = 0;
+	bool		taken[MAX_SHARD_ID + 1] = {false};
+	int			free_id = 0;
+	Relation	procs;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	TupleDesc	tupdesc;
+	Datum		values[5] = {0};
+	bool		nulls[5] = {false};
+	NameData	names[2];
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	procs = table_open(ProcedureRelationId, AccessShareLock);
+	scan = systable_beginscan(procs, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+		Declaration declaration;
+
+		if (proc->pronamespace == schema && !OidIsValid(routine) &&
+			(strcmp(NameStr(proc->proname), "next_id") == 0 ||
+			 strcmp(NameStr(proc->proname), "next_ids") == 0))
+			routine = proc->oid;
+
+		if (proc->prolang != language || which_function(proc) != NEXT_IDS ||
+			isAnyTempNamespace(proc->pronamespace) ||
+			read_body(function_body(tuple), &declaration) != NULL)
+			continue;
+		taken[declaration.shard_id] = true;
+		if (declaration.shard_id == shard_id)
+			taken_by = proc->pronamespace;
+		if (declaration.epoch != epoch)
+		{
+			other_epochs++;
+			other_epoch_schema = proc->pronamespace;
+		}
+	}
+	systable_endscan(scan);
+	table_close(procs, AccessShareLock);
+
+	while (free_id <= MAX_SHARD_ID && taken[free_id])
+		free_id++;
+
+	values[0] = NameGetDatum(&names[0]);
+	nulls[0] = !get_schema_name(taken_by, &names[0]);
+	values[1] = Int32GetDatum(free_id);
+	nulls[1] = free_id > MAX_SHARD_ID;
+	values[2] = ObjectIdGetDatum(routine);
+	nulls[2] = !OidIsValid(routine);
+	values[3] = Int32GetDatum(other_epochs);
+	values[4] = NameGetDatum(&names[1]);
+	nulls[4] = !get_schema_name(other_epoch_schema, &names[1]);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+/*
+ * create_shards(format text, first integer, last integer, epoch timestamptz)
+ *
+ * A procedure: creates many shards, and commits in between, since one transaction
+ * has no room for the locks of 8,192 shards.  What is there already is passed by,
+ * and thus a call that was cut short can be made again.  In a transaction block
+ * nothing can be committed; there it creates one batch at most.
+ */
+Datum
+instaid_create_shards(PG_FUNCTION_ARGS)
+{
+	static const Oid types[] = {TEXTOID, INT4OID, INT4OID, TIMESTAMPTZOID};
+	bool		in_block = castNode(CallContext, fcinfo->context)->atomic;
+	int32		first;
+	int32		last;
+	Datum		args[lengthof(types)];
+
+	for (size_t i = 0; i < lengthof(types); i++)
+	{
+		if (PG_ARGISNULL(i))
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("arguments of create_shards() must not be null"),
+					 errdetail("Argument %zu is null.", i + 1)));
+		args[i] = PG_GETARG_DATUM(i);
+	}
+	first = PG_GETARG_INT32(1);
+	last = PG_GETARG_INT32(2);
+	if (first < 0 || last > MAX_SHARD_ID || first > last)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("shard IDs %d to %d are out of range", first, last),
+				 errdetail("The first must be at least 0, and the last at least the first and at most %d.",
+						   MAX_SHARD_ID)));
+	if (in_block && last - first >= SHARDS_PER_BATCH)
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("create_shards() cannot create %d shards inside a transaction block",
+						last - first + 1),
+				 errdetail("It commits after each %d shards, since one transaction cannot hold the locks of them all.",
+						   SHARDS_PER_BATCH),
+				 errhint("Call it outside of a transaction block, or for %d shards at most.",
+						 SHARDS_PER_BATCH)));
+
+	SPI_connect_ext(in_block ? 0 : SPI_OPT_NONATOMIC);
+	for (int32 next = first; next <= last; next += SHARDS_PER_BATCH)
+	{
+		int32		batch_end = Min(next + SHARDS_PER_BATCH - 1, last);
+
+		args[1] = Int32GetDatum(next);
+		args[2] = Int32GetDatum(batch_end);
+		if (SPI_execute_with_args("SELECT instaid._create_batch($1, $2, $3, $4)",
+								  lengthof(types), (Oid *) types, args, NULL,
+								  false, 0) != SPI_OK_SELECT)
+			elog(ERROR, "could not call _create_batch()");
+		if (!in_block)
+			SPI_commit();
+		ereport(NOTICE,
+				(errmsg("created shards %d to %d of %d to %d", next, batch_end, first, last)));
+	}
+	SPI_finish();
+	PG_RETURN_VOID();
 }

@@ -1,0 +1,13 @@
+/*-------------------------------------------------------------------------
+ *
+ * shards.h
+ *	  The language instaid: see shards.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_SHARDS_H
+#define INSTAID_SHARDS_H
+
+extern void instaid_shards_init(void);
+
+#endif							/* INSTAID_SHARDS_H */
