@@ -237,25 +237,41 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer) RETURNS big
 COMMENT ON FUNCTION instaid.last_id(regclass, integer) IS
 'the last ID that a sequence gave, or reserved for a session; null if none, or without USAGE or SELECT on the sequence';
 
-CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
-                                    OUT epoch timestamptz, OUT sequence regclass) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
+-- A shard is declared by functions in this language: see src/shards.c.
+CREATE FUNCTION instaid._call_handler() RETURNS language_handler
+    LANGUAGE c VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_call_handler';
+COMMENT ON FUNCTION instaid._call_handler() IS
+'runs the functions of the language instaid';
+
+CREATE FUNCTION instaid._validator(oid) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_validator';
+COMMENT ON FUNCTION instaid._validator(oid) IS
+'refuses functions of the language instaid that are not those of a shard';
+
+CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
+COMMENT ON LANGUAGE instaid IS
+'declares shards: the functions next_id(), next_id(regclass) and next_ids(integer, regclass) of a schema';
+
+CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz,
+                                    OUT sequence regclass, OUT declaration oid) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
-'what the next_id() functions of this database pass to instaid.next_id(), null for the default epoch; see the view instaid.shards';
+'what the shards of this database declare, with the OIDs of the functions that do; see the view instaid.shards';
 
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, e.epoch, s.sequence, i.last_id, t.last_issued_at,
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN t.last_issued_at IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
            -- as freeze_shard() leaves it: the last tick is the MAXVALUE
            ((i.last_id >> 23 << 10) | (i.last_id & 1023)) = q.seqmax AS frozen,
            -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, e.epoch) AS expires_at
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
-         CROSS JOIN LATERAL (SELECT COALESCE(s.epoch, instaid.default_epoch())) AS e (epoch)
          CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id)) AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, e.epoch)) AS t (last_issued_at)
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch)) AS t (last_issued_at)
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence;
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
@@ -270,9 +286,24 @@ COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clo
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped it';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'end of the shard: its IDs would be negative from here on';
 
--- Refuses what cannot be a shard, and keeps others from making one until we commit.
-CREATE FUNCTION instaid.check_new_shard(schema_name name, shard_id integer, epoch timestamptz, sequence text,
-                                        adopted regprocedure DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
+COMMENT ON FUNCTION instaid._lock_shard_id(text, integer) IS
+'keep other sessions from making a shard with this ID until the transaction ends; needs CREATE on the schema, or on the database if it is missing';
+
+CREATE FUNCTION instaid._find_conflicts(schema_name text, shard_id integer,
+                                        OUT taken_by name, OUT routine oid,
+                                        OUT other_schema name, OUT other_epoch timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_find_conflicts';
+COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
+'what is in the way of a new shard: the schema that has its ID, and a function of its schema with the name of one of its own; and the epoch of another shard';
+
+-- Refuses what cannot be a shard, and keeps other sessions from making one with this
+-- ID until the transaction ends.
+CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
+                                         sequence text, adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
@@ -280,18 +311,24 @@ CREATE FUNCTION instaid.check_new_shard(schema_name name, shard_id integer, epoc
 AS $$
 DECLARE
     expires_at timestamptz;
+    conflict record;
     other record;
 BEGIN
     IF schema_name IS NULL OR shard_id IS NULL OR epoch IS NULL OR sequence IS NULL THEN
         RAISE null_value_not_allowed USING
-            MESSAGE = 'a shard cannot be made of a null',
+            MESSAGE = 'schema, shard ID, epoch and sequence of a shard must not be null',
             DETAIL = format('The schema is %L, the shard ID is %L, the epoch is %L, the sequence is %L.',
                             schema_name, shard_id, epoch, sequence);
     END IF;
-    IF schema_name = 'instaid' THEN
+    IF octet_length(schema_name) > 63 THEN
+        RAISE name_too_long USING
+            MESSAGE = format('schema name %I is too long', left(schema_name, 63)),
+            DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(schema_name));
+    END IF;
+    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema') OR schema_name ^@ 'pg_' THEN
         RAISE reserved_name USING
-            MESSAGE = 'schema instaid cannot be a shard',
-            DETAIL = 'It holds the functions of the extension.',
+            MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = 'It belongs to PostgreSQL or to the extension.',
             HINT = 'Choose another schema.';
     END IF;
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
@@ -299,53 +336,67 @@ BEGIN
             MESSAGE = format('shard ID %s is out of range', shard_id),
             DETAIL = 'A shard ID is between 0 and 8191.';
     END IF;
-    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);   -- refuses -infinity
-    IF epoch > clock_timestamp() OR expires_at <= clock_timestamp() THEN
+    IF NOT isfinite(epoch) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = CASE WHEN epoch > clock_timestamp() THEN format('epoch %s is in the future', epoch)
-                           ELSE format('epoch %s leaves no time: its IDs ended at %s', epoch, expires_at) END,
+            MESSAGE = format('epoch %s is not a point in time', epoch),
+            DETAIL = 'An epoch must be finite.';
+    END IF;
+    IF epoch > clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is in the future', epoch),
             DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.', clock_timestamp()),
             HINT = 'The default epoch serves until 2046; a new shard may take today''s date.';
     END IF;
-
-    -- Two sessions cannot both find a shard ID free: one waits for the other,
-    -- and list_shards() then sees what it did, whatever the isolation level.
-    PERFORM pg_advisory_xact_lock('pg_class'::regclass::oid::integer,
-                                  'instaid.shards'::regclass::oid::integer);
-
-    SELECT s.* INTO other FROM instaid.list_shards() AS s
-        WHERE s.schema_name = check_new_shard.schema_name;
-    IF FOUND THEN
-        RAISE duplicate_function USING
-            MESSAGE = format('schema %I already has a function next_id()', schema_name),
-            DETAIL = format('It makes the schema shard %s.', other.shard_id),
-            HINT = 'A schema is one shard: choose another schema, if this is not the one that was meant.';
+    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    IF expires_at <= clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s leaves no time: its IDs ended at %s', epoch, expires_at),
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.', clock_timestamp()),
+            HINT = 'The default epoch serves until 2046; a new shard may take today''s date.';
     END IF;
-    SELECT s.* INTO other FROM instaid.list_shards() AS s
-        WHERE s.shard_id = check_new_shard.shard_id;
-    IF FOUND THEN
+    IF epoch <> date_trunc('milliseconds', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
+            DETAIL = 'IDs count milliseconds from their epoch.',
+            HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
+    END IF;
+
+    -- Two sessions cannot both find a shard ID free: one waits for the other, and
+    -- then sees what it did, whatever the isolation level.
+    PERFORM instaid._lock_shard_id(schema_name, shard_id);
+    conflict := instaid._find_conflicts(schema_name, shard_id);
+
+    IF conflict.routine <> COALESCE(adopted, 0) THEN
+        SELECT p.prosrc INTO other
+            FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+            WHERE p.proname = 'next_ids' AND p.pronamespace = quote_ident(schema_name)::regnamespace
+              AND p.proargtypes = ARRAY['integer'::regtype, 'regclass'::regtype]::oidvector;
+        IF FOUND THEN
+            RAISE duplicate_function USING
+                MESSAGE = format('schema %I is a shard already', schema_name),
+                DETAIL = format('It declares "%s".', other.prosrc),
+                HINT = 'A schema is one shard: choose another schema, if this is not the one that was meant.';
+        END IF;
+        SELECT p.proname, format('%I.%I(%s)', schema_name, p.proname, pg_get_function_identity_arguments(p.oid)) AS routine,
+               p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted INTO other
+            FROM pg_proc AS p WHERE p.oid = conflict.routine;
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
+            DETAIL = format('It is %s.', other.routine),
+            HINT = CASE WHEN other.can_be_adopted
+                        THEN format('To take it over: SELECT instaid.adopt_shard(%L, %s); to keep it, rename it', schema_name, shard_id)
+                        ELSE 'Rename it' END
+                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults that use it go on using it.',
+                             other.routine, other.proname);
+    END IF;
+    IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
-            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, other.schema_name),
+            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
             DETAIL = 'IDs of the two shards would repeat each other.',
             HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
                            || '; instaid.shards lists those that are taken.'
                     FROM generate_series(0, 8191) AS n
                     WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
-    END IF;
-    SELECT p.oid::regprocedure AS routine, p.proname, p.pronargs INTO other
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE n.nspname = schema_name AND p.proname IN ('next_id', 'next_ids')
-          AND p.oid IS DISTINCT FROM adopted::oid
-        ORDER BY p.proname, p.pronargs LIMIT 1;
-    IF FOUND THEN
-        RAISE duplicate_function USING
-            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
-            DETAIL = format('It is %s.', other.routine),
-            HINT = CASE WHEN other.proname = 'next_id' AND other.pronargs = 0
-                        THEN format('To take it over: SELECT instaid.adopt_shard(%L, %s); to keep it, rename it', schema_name, shard_id)
-                        ELSE 'Rename it' END
-                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults that use it go on using it.',
-                             other.routine, other.proname);
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -353,87 +404,129 @@ BEGIN
             MESSAGE = format('shard %s ends in less than five years', shard_id),
             DETAIL = format('With epoch %s its last ID is made at %s.', epoch, expires_at);
     END IF;
-    SELECT count(*) AS shards, min(s.schema_name::text) AS schema_name INTO other
-        FROM instaid.list_shards() AS s
-        WHERE COALESCE(s.epoch, instaid.default_epoch()) <> check_new_shard.epoch;
-    IF other.shards > 0 THEN
+    IF conflict.other_epoch <> epoch THEN
         RAISE NOTICE USING
             MESSAGE = format('epoch %s differs from that of other shards', epoch),
-            DETAIL = format('Shards with another epoch: %s, such as schema %I. Their IDs and this shard''s do not sort by time together.',
-                            other.shards, other.schema_name);
+            DETAIL = format('Schema %I has epoch %s. Its IDs and this shard''s do not sort by time together.',
+                            conflict.other_schema, conflict.other_epoch);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.check_new_shard(name, integer, timestamptz, text, regprocedure) IS
+COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, text, oid) IS
 'what create_shard() and adopt_shard() check';
 
-CREATE FUNCTION instaid.define_shard(schema_name name, shard_id integer, epoch timestamptz, sequence regclass) RETURNS void
+-- EXECUTE, and not catalog changes in C, so that event triggers fire.  Nothing here
+-- looks a shard's function up by its name, which all shards share: no COMMENT, GRANT,
+-- ALTER or regprocedure.  A look-up among thousands takes 50 ms and 38 MB.
+CREATE FUNCTION instaid._declare_shard(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
     SET timezone = 'UTC'
 AS $$
-DECLARE
-    arguments text := format('%s, %L::timestamptz', shard_id, epoch);
-    out_argument text;
-    rights text;
 BEGIN
-    -- A next_id() that is replaced keeps the name of its result, and whose rights it has.
-    SELECT pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END INTO out_argument, rights
-        FROM pg_proc AS p WHERE p.oid = to_regprocedure(format('%I.next_id()', schema_name));
-
-    -- Standard bodies: they are inlined, follow what they name through a
-    -- rename, do not depend on search_path, and are dumped with the schema.
-    EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
-                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE %s'
-                   ' RETURN instaid.next_id(%L::regclass, %s)',
-                   schema_name, out_argument, rights, sequence, arguments);
+    EXECUTE format('CREATE FUNCTION %I.next_ids(count integer, sequence regclass DEFAULT %L) RETURNS SETOF bigint'
+                   ' LANGUAGE instaid STRICT COST 1 AS %L',
+                   schema_name, sequence,
+                   format('shard %s, epoch %s+00', shard_id,
+                          to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch) THEN 'YYYY-MM-DD HH24:MI:SS'
+                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)));
     EXECUTE format('CREATE FUNCTION %I.next_id(sequence regclass) RETURNS bigint'
-                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE'
-                   ' RETURN instaid.next_id(sequence, %s)',
-                   schema_name, arguments);
-    EXECUTE format('CREATE FUNCTION %I.next_ids(count integer) RETURNS SETOF bigint'
-                   ' LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000'
-                   ' RETURN instaid.next_ids(%L::regclass, %s, count, %L::timestamptz)',
-                   schema_name, sequence, shard_id, epoch);
-    EXECUTE format('COMMENT ON FUNCTION %I.next_id() IS %L', schema_name,
-                   format('the next ID of shard %s, unique in all its tables', shard_id));
-    EXECUTE format('COMMENT ON FUNCTION %I.next_id(regclass) IS %L', schema_name,
-                   format('the next ID of shard %s by a sequence of a table''s own, unique in that table only', shard_id));
-    EXECUTE format('COMMENT ON FUNCTION %I.next_ids(integer) IS %L', schema_name,
-                   format('the next 1 to 1000000 IDs of shard %s, in increasing order', shard_id));
-    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
-                   format('ticks of shard %s: ms since %s << 10 | sequence', shard_id, epoch));
+                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name);
 END
 $$;
-COMMENT ON FUNCTION instaid.define_shard(name, integer, timestamptz, regclass) IS
-'create the functions of a shard, for create_shard() and adopt_shard()';
+COMMENT ON FUNCTION instaid._declare_shard(text, integer, timestamptz, text) IS
+'create the functions next_ids() and next_id(regclass) of a shard';
 
-CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
+CREATE FUNCTION instaid._make_shard(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE format('CREATE SEQUENCE %s', sequence);
+    PERFORM instaid._declare_shard(schema_name, shard_id, epoch, sequence);
+    EXECUTE format('CREATE FUNCTION %I.next_id() RETURNS bigint'
+                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name);
+END
+$$;
+COMMENT ON FUNCTION instaid._make_shard(text, integer, timestamptz, text) IS
+'create the schema of a shard if it is missing, its sequence and its functions';
+
+CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
-                                     sequence_name name DEFAULT 'table_id_seq') RETURNS void
+                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
 BEGIN
-    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, sequence);
+    IF octet_length(sequence_name) > 63 THEN
+        RAISE name_too_long USING
+            MESSAGE = format('sequence name %I is too long', left(sequence_name, 63)),
+            DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(sequence_name));
+    END IF;
     IF to_regclass(sequence) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('relation %s already exists', sequence),
             HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
     END IF;
-
-    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
-        EXECUTE format('CREATE SCHEMA %I', schema_name);
-    END IF;
-    EXECUTE format('CREATE SEQUENCE %s', sequence);
-    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence::regclass);
+    PERFORM instaid._make_shard(schema_name, shard_id, epoch, sequence);
 END
 $$;
-COMMENT ON FUNCTION instaid.create_shard(name, integer, timestamptz, name) IS
+COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema a shard: create it if it is missing, its sequence, and its functions next_id(), next_id(regclass) and next_ids(integer); needs CREATE on the database or on the schema';
+
+CREATE FUNCTION instaid._create_batch(format text, first integer, last integer, epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard record;
+BEGIN
+    IF format(format, first) = format(format, first + 1) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('format "%s" gives all shards one name', left(format, 63)),
+            HINT = 'Write %s where the shard ID goes, as in insta%s.';
+    END IF;
+
+    -- The checks of create_shard() look through all shards: make them for the first of
+    -- a batch, and for those whose schema is there.  The others need a free ID only.
+    FOR shard IN
+        SELECT n AS shard_id, format(format, n) AS schema_name FROM generate_series(first, last) AS n ORDER BY n
+    LOOP
+        PERFORM instaid._lock_shard_id(shard.schema_name, shard.shard_id);
+    END LOOP;
+    FOR shard IN
+        SELECT n AS shard_id, m.schema_name, s.schema_name AS taken_by, s.epoch, x.oid AS schema
+        FROM generate_series(first, last) AS n CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
+             LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
+             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+        ORDER BY n
+    LOOP
+        CONTINUE WHEN shard.taken_by = shard.schema_name AND shard.epoch = _create_batch.epoch;
+        IF shard.taken_by IS NOT NULL OR shard.schema IS NOT NULL OR shard.shard_id = first
+           OR octet_length(shard.schema_name) > 63 OR shard.schema_name ^@ 'pg_' THEN
+            PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
+        ELSE
+            PERFORM instaid._make_shard(shard.schema_name, shard.shard_id, epoch,
+                                        format('%I.table_id_seq', shard.schema_name));
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
+'what create_shards() does between two commits';
+
+CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
+                                       epoch timestamptz DEFAULT instaid.default_epoch())
+    LANGUAGE c
+    AS 'MODULE_PATHNAME', 'instaid_create_shards';
+COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
+'make many shards, as create_shard() does, whose schemas are format() of their IDs, from first to last; commits after each 512 and says how far it is, and passes by those that are there already, so that it can be called again';
 
 --
 -- Protecting a shard
@@ -544,7 +637,7 @@ DECLARE
     youngest bigint;
     place text;
 BEGIN
-    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence_text, adopted);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, sequence_text, adopted::oid);
     IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
         RAISE invalid_transaction_state USING
             MESSAGE = 'adopt_shard() must run in a READ COMMITTED transaction',
@@ -574,7 +667,7 @@ BEGIN
 
     -- A sequence counts the ticks of one epoch, and nothing else.
     SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
-        WHERE s.sequence = adopt_shard.sequence AND COALESCE(s.epoch, instaid.default_epoch()) <> adopt_shard.epoch;
+        WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch;
     IF FOUND THEN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
@@ -662,10 +755,15 @@ BEGIN
     END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
 
-    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._declare_shard(schema_name, shard_id, epoch, sequence::text);
+    -- what is replaced keeps its OID, its owner, its rights, and the name of its result
+    EXECUTE (SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
+                           ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1 AS ''as next_ids(integer, regclass)''',
+                           schema_name, pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
+             FROM pg_proc AS p WHERE p.oid = adopted);
     IF owner <> current_user::regrole THEN
         EXECUTE format('ALTER FUNCTION %I.next_id(regclass) OWNER TO %s', schema_name, owner);
-        EXECUTE format('ALTER FUNCTION %I.next_ids(integer) OWNER TO %s', schema_name, owner);
+        EXECUTE format('ALTER FUNCTION %I.next_ids(integer, regclass) OWNER TO %s', schema_name, owner);
     END IF;
 
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
