@@ -415,44 +415,34 @@ $$;
 COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, text, oid) IS
 'what create_shard() and adopt_shard() check';
 
--- EXECUTE, and not catalog changes in C, so that event triggers fire.  Nothing here
--- looks a shard's function up by its name, which all shards share: no COMMENT, GRANT,
--- ALTER or regprocedure.  A look-up among thousands takes 50 ms and 38 MB.
-CREATE FUNCTION instaid._declare_shard(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+-- The commands are for EXECUTE, and not catalog changes in C, so that event triggers
+-- fire.  None looks a shard's function up by its name, which all shards share: there is
+-- no COMMENT, GRANT, ALTER or regprocedure.  One look-up among thousands takes 50 ms and
+-- 38 MB.
+CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC'
-AS $$
-BEGIN
-    EXECUTE format('CREATE FUNCTION %I.next_ids(count integer, sequence regclass DEFAULT %L) RETURNS SETOF bigint'
-                   ' LANGUAGE instaid STRICT COST 1 AS %L',
-                   schema_name, sequence,
-                   format('shard %s, epoch %s+00', shard_id,
-                          to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch) THEN 'YYYY-MM-DD HH24:MI:SS'
-                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)));
-    EXECUTE format('CREATE FUNCTION %I.next_id(sequence regclass) RETURNS bigint'
-                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name);
-END
-$$;
-COMMENT ON FUNCTION instaid._declare_shard(text, integer, timestamptz, text) IS
-'create the functions next_ids() and next_id(regclass) of a shard';
+    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L) RETURNS SETOF bigint'
+                  ' LANGUAGE instaid STRICT COST 1 AS %3$L;'
+                  ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
+                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';',
+                  schema_name, sequence,
+                  format('shard %s, epoch %s+00', shard_id,
+                         to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch) THEN 'YYYY-MM-DD HH24:MI:SS'
+                                             ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)));
+COMMENT ON FUNCTION instaid._declare_commands(text, integer, timestamptz, text) IS
+'the commands that create the functions next_ids() and next_id(regclass) of a shard';
 
-CREATE FUNCTION instaid._make_shard(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
-        EXECUTE format('CREATE SCHEMA %I', schema_name);
-    END IF;
-    EXECUTE format('CREATE SEQUENCE %s', sequence);
-    PERFORM instaid._declare_shard(schema_name, shard_id, epoch, sequence);
-    EXECUTE format('CREATE FUNCTION %I.next_id() RETURNS bigint'
-                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name);
-END
-$$;
-COMMENT ON FUNCTION instaid._make_shard(text, integer, timestamptz, text) IS
-'create the schema of a shard if it is missing, its sequence and its functions';
+CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN pg_catalog.concat(
+        pg_catalog.format('CREATE SEQUENCE %s; ', sequence),
+        instaid._declare_commands(schema_name, shard_id, epoch, sequence),
+        pg_catalog.format(' CREATE FUNCTION %I.next_id() RETURNS bigint'
+                          ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name));
+COMMENT ON FUNCTION instaid._create_commands(text, integer, timestamptz, text) IS
+'the commands that create the sequence and the functions of a shard';
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -474,7 +464,10 @@ BEGIN
             MESSAGE = format('relation %s already exists', sequence),
             HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
     END IF;
-    PERFORM instaid._make_shard(schema_name, shard_id, epoch, sequence);
+    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE instaid._create_commands(schema_name, shard_id, epoch, sequence);
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
@@ -493,27 +486,28 @@ BEGIN
             HINT = 'Write %s where the shard ID goes, as in insta%s.';
     END IF;
 
-    -- The checks of create_shard() look through all shards: make them for the first of
-    -- a batch, and for those whose schema is there.  The others need a free ID only.
+    PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
+
+    -- One query says what there is, and one EXECUTE makes a shard: after each CREATE
+    -- SCHEMA, PostgreSQL plans every other expression anew.
     FOR shard IN
-        SELECT n AS shard_id, format(format, n) AS schema_name FROM generate_series(first, last) AS n ORDER BY n
-    LOOP
-        PERFORM instaid._lock_shard_id(shard.schema_name, shard.shard_id);
-    END LOOP;
-    FOR shard IN
-        SELECT n AS shard_id, m.schema_name, s.schema_name AS taken_by, s.epoch, x.oid AS schema
+        SELECT n AS shard_id, m.schema_name,
+               s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
+               n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
+               OR octet_length(m.schema_name) > 63 OR m.schema_name ^@ 'pg_' AS needs_checks,
+               format('CREATE SCHEMA %I; ', m.schema_name)
+               || instaid._create_commands(m.schema_name, n, _create_batch.epoch, format('%I.table_id_seq', m.schema_name)) AS commands
         FROM generate_series(first, last) AS n CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
              LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
         ORDER BY n
     LOOP
-        CONTINUE WHEN shard.taken_by = shard.schema_name AND shard.epoch = _create_batch.epoch;
-        IF shard.taken_by IS NOT NULL OR shard.schema IS NOT NULL OR shard.shard_id = first
-           OR octet_length(shard.schema_name) > 63 OR shard.schema_name ^@ 'pg_' THEN
+        IF shard.is_there THEN
+            CONTINUE;
+        ELSIF shard.needs_checks THEN
             PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
         ELSE
-            PERFORM instaid._make_shard(shard.schema_name, shard.shard_id, epoch,
-                                        format('%I.table_id_seq', shard.schema_name));
+            EXECUTE shard.commands;
         END IF;
     END LOOP;
 END
@@ -755,7 +749,7 @@ BEGIN
     END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
 
-    PERFORM instaid._declare_shard(schema_name, shard_id, epoch, sequence::text);
+    EXECUTE instaid._declare_commands(schema_name, shard_id, epoch, sequence::text);
     -- what is replaced keeps its OID, its owner, its rights, and the name of its result
     EXECUTE (SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
                            ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1 AS ''as next_ids(integer, regclass)''',
