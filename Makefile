@@ -13,7 +13,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
+OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -47,7 +47,8 @@ all install installcheck:
 endif
 
 src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/source.h src/tickets.h
-src/functions.o: src/generator.h src/layout.h
+src/functions.o: src/epoch.h src/generator.h src/layout.h
+src/epoch.o: src/epoch.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
 src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/layout.h

@@ -14,6 +14,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
+#include "epoch.h"
 #include "generator.h"
 #include "layout.h"
 
@@ -23,6 +24,7 @@
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
+PG_FUNCTION_INFO_V1(instaid__last_tick);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
@@ -53,17 +55,6 @@ check_count(int32 count)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("count %d is out of range", count),
 				 errdetail("One call gives between 1 and %d IDs.", MAX_COUNT)));
-}
-
-static void
-check_epoch(TimestampTz epoch)
-{
-	if (TIMESTAMP_NOT_FINITE(epoch))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("epoch %s is not a point in time",
-						timestamptz_to_str(epoch)),
-				 errdetail("An epoch must be finite.")));
 }
 
 static const char *
@@ -107,13 +98,11 @@ interval_ms(Interval *interval)
 static int64
 clamped_ms(TimestampTz time, TimestampTz epoch)
 {
-	int64		ms;
+	int64		epoch_ms = check_epoch(epoch);
 
-	check_epoch(epoch);
-	if (TIMESTAMP_NOT_FINITE(time) ||
-		!instaid_ms_since_epoch(time, epoch, &ms))
+	if (TIMESTAMP_NOT_FINITE(time))
 		return time < epoch ? -1 : LAST_MS + 1;
-	return Max(-1, Min(ms, LAST_MS + 1));
+	return Max(-1, Min(time_ms(time) - epoch_ms, LAST_MS + 1));
 }
 
 /*
@@ -129,24 +118,6 @@ first_ms_from(TimestampTz time, TimestampTz epoch)
 	return Min(before, LAST_MS) + 1;
 }
 
-static int64
-tick_to_id(int64 tick, int32 shard_id)
-{
-	return pack_id(tick_ms(tick), shard_id, tick_sequence(tick));
-}
-
-static pg_noinline void
-id_timestamp_error(int64 id, TimestampTz epoch)
-{
-	check_epoch(epoch);
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("timestamp out of range"),
-			 errdetail("ID %lld is %lld ms after epoch %s.",
-					   (long long) id, (long long) id_ms(id),
-					   timestamptz_to_str(epoch))));
-}
-
 /*
  * The time of an ID, to the millisecond.  All 41 bits count, so the time of a
  * negative ID is more than 34.8 years after the epoch.
@@ -154,13 +125,9 @@ id_timestamp_error(int64 id, TimestampTz epoch)
 static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)
 {
-	/* 41 bits of milliseconds fit 64 bits of microseconds, the sum may not */
-	int64		elapsed = id_ms(id) * 1000;
-
-	/* An epoch that is not finite is out of these bounds, too. */
-	if (unlikely(epoch < MIN_TIMESTAMP || epoch >= END_TIMESTAMP - elapsed))
-		id_timestamp_error(id, epoch);
-	return epoch + elapsed;
+	if (unlikely(!epoch_is_legal(epoch)))
+		instaid_epoch_error(epoch);
+	return epoch + id_ms(id) * 1000;
 }
 
 /*
@@ -173,12 +140,11 @@ instaid_next_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
+	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
-	check_epoch(epoch);
 
-	PG_RETURN_INT64(tick_to_id(instaid_take_tick(sequence, epoch), shard_id));
+	PG_RETURN_INT64(format_id(instaid_take_tick(sequence), shard_id, epoch_ms));
 }
 
 /*
@@ -193,6 +159,7 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 {
 	typedef struct
 	{
+		int64		epoch_ms;
 		int64		next;		/* ticks taken and not returned: next .. */
 		int64		end;		/* .. up to but not including end */
 	} TakenTicks;
@@ -204,15 +171,17 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 	if (SRF_IS_FIRSTCALL())
 	{
 		int32		count = PG_GETARG_INT32(2);
+		int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(3));
 
 		check_shard_id(shard_id);
 		check_count(count);
-		check_epoch(PG_GETARG_TIMESTAMPTZ(3));
 
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = count;
-		funcctx->user_fctx = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
-													sizeof(TakenTicks));
+		taken = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
+									   sizeof(TakenTicks));
+		taken->epoch_ms = epoch_ms;
+		funcctx->user_fctx = taken;
 	}
 
 	funcctx = SRF_PERCALL_SETUP();
@@ -226,36 +195,80 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
 		int			count;
 
-		count = instaid_take_ticks(PG_GETARG_OID(0), PG_GETARG_TIMESTAMPTZ(3),
-						   Min(wanted, TICKS_PER_MS), &taken->next);
+		count = instaid_take_ticks(PG_GETARG_OID(0),
+								   Min(wanted, TICKS_PER_MS), &taken->next);
 		taken->end = taken->next + count;
 	}
 	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum(tick_to_id(taken->next++, shard_id)));
+					Int64GetDatum(format_id(taken->next++, shard_id,
+											taken->epoch_ms)));
 }
 
 /*
- * last_id(sequence regclass, shard_id integer) -> bigint
+ * last_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
  *
  * The last ID that a sequence gave, or reserved for a session; null if there is
- * none, or none that the role may see.
+ * none, or instaid_last_tick() does not tell.
  */
 Datum
 instaid_last_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	int64		tick;
+	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	SequenceState state;
 
 	check_shard_id(shard_id);
 
-	if (!instaid_last_tick(sequence, &tick))
+	if (!instaid_last_tick(sequence, &state) || !state.is_called ||
+		!tick_has_id(state.last_value, epoch_ms))
 		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(tick, shard_id));
+	PG_RETURN_INT64(tick_to_id(state.last_value, shard_id, epoch_ms));
 }
 
 /*
- * advance_past(sequence regclass, id bigint) -> void
+ * _last_tick(sequence regclass)
+ *	-> (tick bigint, frozen boolean, issued_at timestamptz)
+ *
+ * Where a sequence stands, be it a tick or what setval() left there, null if it
+ * gave nothing yet; and the time in that, if it is a tick.  All are null if
+ * instaid_last_tick() does not tell.
+ */
+Datum
+instaid__last_tick(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc = fcinfo->flinfo->fn_extra;
+	SequenceState state;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+
+	/* the view of shards calls this for each of thousands */
+	if (tupdesc == NULL)
+	{
+		MemoryContext saved = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+
+		if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+			elog(ERROR, "return type must be a row type");
+		tupdesc = BlessTupleDesc(tupdesc);
+		fcinfo->flinfo->fn_extra = tupdesc;
+		MemoryContextSwitchTo(saved);
+	}
+
+	if (instaid_last_tick(PG_GETARG_OID(0), &state))
+	{
+		values[0] = Int64GetDatum(state.last_value);
+		nulls[0] = !state.is_called;
+		values[1] = BoolGetDatum(state.is_frozen);
+		nulls[1] = false;
+		values[2] = TimestampTzGetDatum(tick_timestamp(state.last_value));
+		nulls[2] = !state.is_called ||
+			state.last_value < 0 || state.last_value > LAST_TICK;
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * advance_past(sequence regclass, id bigint, epoch timestamptz) -> void
  *
  * From now on the sequence gives only IDs above that one, whatever their shard:
  * it goes on after the ID's millisecond.
@@ -265,14 +278,19 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int64		id = PG_GETARG_INT64(1);
+	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		now_tick = pack_tick(time_ms(GetCurrentTimestamp()), 0);
 
 	if (id < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("ID %lld is out of range", (long long) id),
 				 errdetail("IDs are between 0 and %lld.", (long long) PG_INT64_MAX)));
+	/* there are no IDs of an epoch that is still to come */
+	if (tick_ms(now_tick) < epoch_ms)
+		instaid_no_id_error(now_tick, epoch_ms);
 
-	instaid_skip_ticks(sequence, pack_tick(id_ms(id), MAX_SEQUENCE));
+	instaid_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
 	PG_RETURN_VOID();
 }
 
@@ -290,13 +308,14 @@ instaid_make_id(PG_FUNCTION_ARGS)
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		sequence = PG_GETARG_INT64(2);
 	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
-	int64		ms;
+	int64		epoch_ms = check_epoch(epoch);
+	int64		ms = 0;
 
 	check_shard_id(shard_id);
-	check_epoch(epoch);
 
-	if (TIMESTAMP_NOT_FINITE(created_at) ||
-		!instaid_ms_since_epoch(created_at, epoch, &ms) || ms < 0 || ms > MAX_MS)
+	if (!TIMESTAMP_NOT_FINITE(created_at))
+		ms = time_ms(created_at) - epoch_ms;
+	if (TIMESTAMP_NOT_FINITE(created_at) || ms < 0 || ms > MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("time %s is out of range for an ID",
