@@ -31,8 +31,8 @@ COMMENT ON SCHEMA instaid IS
 --
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN '2011-08-24 21:07:01.721+00'::timestamptz;
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_default_epoch';
 COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
@@ -213,8 +213,15 @@ COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 -- The generator
 --
 
-CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+-- Two functions: a default value would be read and computed anew by each statement
+-- that is not prepared, which costs more than to pass the epoch.
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_next_id';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
+'the next ID of a sequence, with the default epoch, greater than all that it gave before; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
@@ -1546,7 +1553,7 @@ BEGIN ATOMIC
           AND (EXISTS (SELECT FROM code AS c WHERE c.routine = r.oid AND c.text ~* '\minstaid\M"?\s*\.\s*"?next_id\M')
                OR EXISTS (SELECT FROM pg_depend AS d
                           WHERE d.classid = 'pg_proc'::regclass AND d.objid = r.oid AND d.refclassid = d.classid
-                            AND d.refobjid = 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure))),
+                            AND d.refobjid IN ('instaid.next_id(regclass, integer)'::regprocedure, 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure)))),
 
     -- Columns whose default makes IDs, and who makes them: null for instaid.next_id() itself
     id_function (oid, schema, is_copy) AS (
@@ -1555,7 +1562,8 @@ BEGIN ATOMIC
         UNION
         SELECT h.oid, h.schema, false FROM hidden AS h
         UNION
-        SELECT 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false
+        VALUES ('instaid.next_id(regclass, integer)'::regprocedure::oid, NULL::oid, false),
+               ('instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false)
         UNION
         SELECT c.routine, c.schema, true FROM copy AS c WHERE c.routine IS NOT NULL),
     id_column AS MATERIALIZED (

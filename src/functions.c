@@ -21,6 +21,7 @@
 /* IDs that one call of next_ids() gives at most */
 #define MAX_COUNT	1000000
 
+PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
@@ -131,7 +132,19 @@ id_timestamp(int64 id, TimestampTz epoch)
 }
 
 /*
- * next_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
+ * default_epoch() -> timestamptz
+ *
+ * Not in SQL, which would be inlined anew by each statement that leaves an
+ * epoch to its default.
+ */
+Datum
+instaid_default_epoch(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ((DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000);
+}
+
+/*
+ * next_id(sequence regclass, shard_id integer [, epoch timestamptz]) -> bigint
  *
  * The next ID of a sequence: greater than any that it gave before.
  */
@@ -140,7 +153,8 @@ instaid_next_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		epoch_ms = PG_NARGS() == 2 ? DEFAULT_EPOCH_MS :
+		check_epoch(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
 

@@ -581,7 +581,7 @@ wait_for_clock(long timeout)
 }
 
 /*
- * Tell of a sequence that is further ahead of the clock than it should be,
+ * Tell of a sequence that is further ahead of the clock than load explains,
  * once a minute; also at once when the clock was set back since.
  */
 static pg_noinline void
@@ -598,8 +598,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 					get_rel_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
 					   instaid_max_drift),
-			 errhint("More than %d IDs a millisecond are asked of the sequence, the server's clock was set back, or it has just restarted after a crash.",
-					 TICKS_PER_MS)));
+			 errhint("The server's clock was set back, the sequence was set ahead, or the server has just restarted after a crash.")));
 }
 
 /*
@@ -680,7 +679,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	}
 	seq->next = next;
 
-	if (drift > instaid_max_drift)
+	if (unlikely(drift > (int64) instaid_max_drift + MAX_WAIT))
 		warn_of_drift(seq, drift);
 }
 
@@ -823,12 +822,17 @@ instaid_last_tick(Oid sequence, SequenceState *state)
 /*
  * From now on, give only ticks that are greater.  Errors are those of
  * instaid_take_ticks() and setval().
+ *
+ * The record that covers the page may be another session's, and need not be
+ * flushed by our commit: flush it at once, as it is for a tick that is ahead of
+ * the clock.
  */
 void
 instaid_skip_ticks(Oid sequence, int64 tick)
 {
 	ClockedSequence *seq = open_sequence(sequence);
 	Form_pg_sequence_data data;
+	XLogRecPtr	lsn;
 
 	/* moving it is more than taking from it, as with setval() */
 	if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
@@ -841,5 +845,12 @@ instaid_skip_ticks(Oid sequence, int64 tick)
 		/* what the session has reserved is below */
 		seq->next = seq->end = tick + 1;
 	}
+	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
 	UnlockReleaseBuffer(seq->buffer);
+
+	if (lsn > flushed)
+	{
+		XLogFlush(lsn);
+		flushed = lsn;
+	}
 }

@@ -55,6 +55,9 @@
 #define POSTGRES_EPOCH_MS \
 	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000)
 
+/* the epoch that Instagram published: 2011-08-24 21:07:01.721 UTC */
+#define DEFAULT_EPOCH_MS	INT64CONST(1314220021721)
+
 /*
  * An epoch is a whole millisecond, such that the time of each ID that counts
  * from it is a timestamp.
