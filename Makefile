@@ -13,7 +13,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
+OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -47,10 +47,11 @@ all install installcheck:
 endif
 
 src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/shards.h src/source.h src/tickets.h
-src/functions.o: src/generator.h src/ids.h src/layout.h
+src/functions.o: src/epoch.h src/generator.h src/ids.h src/layout.h
+src/epoch.o: src/epoch.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
 src/sequence.o: src/compat.h src/sequence.h
-src/shards.o: src/compat.h src/ids.h src/layout.h src/shards.h
+src/shards.o: src/compat.h src/epoch.h src/generator.h src/ids.h src/layout.h src/shards.h
 src/text_forms.o: src/compat.h src/text_forms.h
 src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
 src/autocreate.o: src/compat.h src/tickets.h

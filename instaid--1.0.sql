@@ -31,8 +31,8 @@ COMMENT ON SCHEMA instaid IS
 --
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN '2011-08-24 21:07:01.721+00'::timestamptz;
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_default_epoch';
 COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
@@ -213,8 +213,15 @@ COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 -- The generator
 --
 
-CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+-- Two functions: a default value would be read and computed anew by each statement
+-- that is not prepared, which costs more than to pass the epoch.
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_next_id';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
+'the next ID of a sequence, with the default epoch, greater than all that it gave before; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
@@ -231,11 +238,18 @@ COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
 -- Shards
 --
 
-CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer) RETURNS bigint
+CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id(regclass, integer) IS
-'the last ID that a sequence gave, or reserved for a session; null if none, or without USAGE or SELECT on the sequence';
+COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
+'the last ID that a sequence gave, or reserved for a session; null if none, or without USAGE or SELECT on the sequence, or while it is being altered';
+
+CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean, OUT issued_at timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid__last_tick';
+COMMENT ON FUNCTION instaid._last_tick(regclass) IS
+'where a sequence stands, null if it gave nothing yet, whether freeze_shard() stopped it, and the time in its tick; all null without USAGE or SELECT on the sequence, or while it is being altered: no lock is waited for';
 
 -- A shard is declared by functions in this language: see src/shards.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
@@ -262,17 +276,18 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, with the OIDs of the functions that do; see the view instaid.shards';
 
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           CASE WHEN t.last_issued_at IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
-           -- as freeze_shard() leaves it: the last tick is the MAXVALUE
-           ((i.last_id >> 23 << 10) | (i.last_id & 1023)) = q.seqmax AS frozen,
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           CASE WHEN i.last_id IS NOT NULL THEN t.issued_at END AS last_issued_at,
+           CASE WHEN i.last_id IS NOT NULL
+                THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
+           t.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
-         CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id)) AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch)) AS t (last_issued_at)
-         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence;
+         CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
+         -- a sequence that next_id() has not used yet may stand before the epoch
+         CROSS JOIN LATERAL (SELECT CASE WHEN t.issued_at >= s.epoch
+                                         THEN instaid.make_id(t.issued_at, s.shard_id, t.tick, s.epoch) END) AS i (last_id);
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id and what follows from it need USAGE or SELECT on the sequence';
@@ -526,11 +541,11 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 -- Protecting a shard
 --
 
-CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint) RETURNS void
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint) IS
-'let a sequence give only IDs above that one from now on, whatever its shard; needs UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
+'let a sequence give only IDs above that one of that epoch from now on, whatever its shard; needs UPDATE on the sequence';
 
 CREATE FUNCTION instaid.shard_sequences(schema_name name) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
@@ -747,7 +762,7 @@ BEGIN
                             youngest, place, epoch, instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
             HINT = 'If next_id() did not make that ID, give the row another one; else pass the epoch that next_id() subtracts.';
     END IF;
-    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
+    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)), epoch);
 
     EXECUTE instaid._declare_commands(schema_name, shard_id, epoch, sequence::text);
     -- what is replaced keeps its OID, its owner, its rights, and the name of its result
@@ -927,14 +942,14 @@ BEGIN
         EXECUTE statements[1];
     END IF;
     EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
-    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id), instaid.min_id(clock_timestamp(), main.epoch));
+    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch), instaid.min_id(clock_timestamp(), main.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column %s has values above the next ID of shard %s', main.name, main.shard_id),
             DETAIL = format('The highest is %s, of %s if it is an ID; IDs go on above %s.',
                             highest, instaid.extract_timestamp(highest, main.epoch), next_id),
             HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day', main.epoch)
-                        THEN format('To go on above it: SELECT instaid.advance_past(%L, %s);', main.sequence, highest)
+                        THEN format('To go on above it: SELECT instaid.advance_past(%L, %s, %L);', main.sequence, highest, main.epoch)
                         ELSE 'Give those rows other values.' END;
     END IF;
 
@@ -1633,7 +1648,7 @@ BEGIN ATOMIC
           AND (EXISTS (SELECT FROM code AS c WHERE c.routine = r.oid AND c.text ~* '\minstaid\M"?\s*\.\s*"?next_id\M')
                OR EXISTS (SELECT FROM pg_depend AS d
                           WHERE d.classid = 'pg_proc'::regclass AND d.objid = r.oid AND d.refclassid = d.classid
-                            AND d.refobjid = 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure))),
+                            AND d.refobjid IN ('instaid.next_id(regclass, integer)'::regprocedure, 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure)))),
 
     -- Columns whose default makes IDs, and who makes them: null for instaid.next_id() itself
     id_function (oid, schema, is_copy) AS (
@@ -1642,7 +1657,8 @@ BEGIN ATOMIC
         UNION
         SELECT h.oid, h.schema, false FROM hidden AS h
         UNION
-        SELECT 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false
+        VALUES ('instaid.next_id(regclass, integer)'::regprocedure::oid, NULL::oid, false),
+               ('instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false)
         UNION
         SELECT c.routine, c.schema, true FROM copy AS c WHERE c.routine IS NOT NULL),
     id_column AS MATERIALIZED (
@@ -1677,9 +1693,7 @@ BEGIN ATOMIC
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
 
     -- The sequences that instaid.next_id() moves, and where they stand: null if
-    -- the role may not see it.  A value past the last tick is no ID's: core knows
-    -- it, but fails if the sequence is just being dropped.  last_id() has waited
-    -- for that, and whether the sequence is there is seen right after it.
+    -- the role may not see it, or it is being altered.
     used (sequence, shard_id, epoch) AS (
         SELECT s.sequence::oid, s.shard_id, s.epoch FROM shard AS s
         UNION
@@ -1688,16 +1702,15 @@ BEGIN ATOMIC
         WHERE NOT d.is_copy),
     clocked AS MATERIALIZED (
         SELECT u.sequence::regclass::text AS name, c.relpersistence, q.seqtypid, q.seqincrement, q.seqcycle, q.seqmax,
-               1125899906842623 AS last_tick, r.is_readable, t.tick,
-               instaid.extract_timestamp(i.last_id, u.epoch) - clock_timestamp() AS drift
+               9007199254740991 AS last_tick, r.is_readable, t.tick, t.frozen,
+               t.issued_at - clock_timestamp() AS drift,
+               -- in the last ms of positive IDs, or past it
+               t.tick >= 9007199254740991
+               OR t.issued_at >= instaid.extract_timestamp(instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence JOIN pg_sequence AS q ON q.seqrelid = c.oid
              CROSS JOIN LATERAL (SELECT has_sequence_privilege(c.oid, 'USAGE, SELECT')
                                         AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery())) AS r (is_readable)
-             CROSS JOIN LATERAL (SELECT instaid.last_id(c.oid, 0)) AS i (last_id)
-             CROSS JOIN LATERAL (SELECT COALESCE((i.last_id >> 23 << 10) | (i.last_id & 1023),
-                                                 CASE WHEN r.is_readable AND instaid.last_id(c.oid, 0) IS NULL
-                                                           AND has_sequence_privilege(c.oid, 'USAGE, SELECT')
-                                                      THEN pg_sequence_last_value(c.oid) END)) AS t (tick)),
+             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t),
 
     finding (severity, object, problem, cure) AS (
         -- It takes nextval and the time in two steps, so that two sessions can pair
@@ -1822,13 +1835,13 @@ BEGIN ATOMIC
                  THEN format('cannot serve: its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
                  WHEN q.seqincrement <> 1 THEN format('cannot serve: its INCREMENT is %s; it must be 1', q.seqincrement)
                  WHEN q.seqcycle THEN 'cannot serve: it is defined with CYCLE'
-                 WHEN q.seqmax < q.last_tick AND q.is_readable AND q.tick IS DISTINCT FROM q.seqmax
+                 WHEN q.seqmax < q.last_tick AND q.is_readable AND NOT q.frozen
                  THEN format('cannot serve: its MAXVALUE is %s; it must be at least %s', q.seqmax, q.last_tick) END) AS w (complaint)
         WHERE w.complaint IS NOT NULL
         UNION ALL
         -- setval() or advance_past() took it too far, or its time is over
         SELECT 'error', q.name, 'has reached the last tick of the ID format', format('ALTER SEQUENCE %s RESTART;', q.name)
-        FROM clocked AS q WHERE q.tick >= q.last_tick AND q.seqmax >= q.last_tick
+        FROM clocked AS q WHERE q.is_at_end AND q.seqmax >= q.last_tick
         UNION ALL
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
         SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash', format('ALTER SEQUENCE %s SET LOGGED;', q.name)
@@ -1867,7 +1880,7 @@ BEGIN ATOMIC
         FROM clocked AS q
              CROSS JOIN LATERAL (SELECT g.setting::integer * interval '1 ms' AS max_drift
                                  FROM pg_settings AS g WHERE g.name = 'instaid.max_drift') AS d
-        WHERE q.drift > d.max_drift + interval '64 ms' AND q.tick < q.last_tick)
+        WHERE q.drift > d.max_drift + interval '64 ms' AND NOT q.is_at_end)
     SELECT f.severity, f.object, f.problem, f.cure
     FROM (SELECT DISTINCT * FROM finding) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";

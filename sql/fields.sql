@@ -62,5 +62,12 @@ SELECT try($$SELECT instaid.make_id('infinity', 1, 1)$$);
 SELECT try($$SELECT instaid.make_id('-infinity', 1, 1)$$);
 SELECT try($$SELECT instaid.make_id('294276-12-31 23:59:59 UTC', 1, 1, '4713-01-01 00:00:00 BC UTC')$$);
 SELECT try($$SELECT instaid.make_id('2026-01-01', 1, 1, 'infinity')$$);
-SELECT try($$SELECT instaid.extract_timestamp(-1, '294276-12-31 23:59:59 UTC')$$);
+SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.447 UTC');
+SELECT try($$SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.448 UTC')$$);
+-- an epoch is a whole millisecond
+SELECT try($$SELECT instaid.extract_timestamp(-1, '2011-08-24 21:07:01.721001 UTC')$$);
+SELECT try($$SELECT instaid.decode(1, '2011-08-24 21:07:01.720999 UTC')$$);
+SELECT try($$SELECT instaid.make_id(now(), 1, 1, '1969-12-31 23:59:59.999999 UTC')$$);
+SELECT try($$SELECT instaid.min_id(now(), '4714-11-24 00:00:00.000001 BC UTC')$$);
+SELECT try($$SELECT instaid.created_between(1, now(), now(), '2020-01-01 00:00:00.0001 UTC')$$);
 SELECT try($$SELECT instaid.decode(1, '-infinity')$$);

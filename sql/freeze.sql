@@ -28,7 +28,7 @@ SELECT instaid.freeze_shard('regress_f');
 SELECT try('INSERT INTO regress_f.photos (n) VALUES (2)');
 SELECT try('INSERT INTO regress_f.likes (n) VALUES (2)');
 SELECT try('SELECT * FROM regress_f.next_ids(10)');
-SELECT regexp_replace(try, '\d{15}', '...') AS try FROM try($$SELECT nextval('regress_f.table_id_seq')$$);
+SELECT regexp_replace(try, '\d{16}', '...') AS try FROM try($$SELECT nextval('regress_f.table_id_seq')$$);
 SELECT nextval('regress_f.unrelated_seq');
 SELECT schema_name, frozen FROM instaid.shards ORDER BY shard_id;
 -- rows are as they were, and another shard goes on
@@ -63,7 +63,7 @@ SELECT try('SELECT regress_h.next_id()');
 SELECT instaid.freeze_shard('Regress "g"');
 SELECT try('SELECT "Regress ""g""".next_id()');
 -- a small MAXVALUE alone is not frozen
-ALTER SEQUENCE "Regress ""g""".table_id_seq MAXVALUE 1125899906842622;
+ALTER SEQUENCE "Regress ""g""".table_id_seq MAXVALUE 9007199254740990;
 SELECT try('SELECT "Regress ""g""".next_id()');
 
 -- what is no shard, and who may not
@@ -75,20 +75,20 @@ GRANT USAGE ON SCHEMA regress_f TO regress_minter;
 GRANT USAGE, SELECT ON SEQUENCE regress_f.table_id_seq TO regress_minter;
 SET ROLE regress_minter;
 SELECT try($$SELECT instaid.freeze_shard('regress_f')$$);
-SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', 1)$$);
+SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', 1, instaid.default_epoch())$$);
 RESET ROLE;
 
 -- moving a sequence ahead, past IDs of any shard in that millisecond
 SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset
-SELECT instaid.advance_past('regress_f.table_id_seq', :far);
+SELECT instaid.advance_past('regress_f.table_id_seq', :far, instaid.default_epoch());
 SET client_min_messages = error;
 SELECT regress_f.next_id() > :far AS above;
 -- never back
-SELECT instaid.advance_past('regress_f.table_id_seq', 0);
+SELECT instaid.advance_past('regress_f.table_id_seq', 0, instaid.default_epoch());
 SELECT regress_f.next_id() > :far AS above;
 RESET client_min_messages;
-SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1)$$);
-SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807);
+SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1, instaid.default_epoch())$$);
+SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807, instaid.default_epoch());
 SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
 
 SET client_min_messages = warning;

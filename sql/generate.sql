@@ -35,7 +35,7 @@ SELECT max(l.id) < min(p.id) AS in_order FROM regress_g.likes AS l, regress_g.ph
 -- past 1,024 the carry goes to the next millisecond
 SET instaid.max_drift = '1d';
 SELECT setval('regress_g.table_id_seq',
-              ((extract(epoch FROM now() - instaid.default_epoch()) * 1000)::bigint + 3600000 << 10) + 1022) IS NOT NULL AS set;
+              ((extract(epoch FROM now()) * 1000)::bigint + 3600000 << 10) + 1022) IS NOT NULL AS set;
 SELECT id - lag(id) OVER (ORDER BY id) AS step, instaid.extract_sequence(id)
 FROM regress_g.next_ids(4) AS id;
 -- there, ahead of the clock, it goes on by one tick a call
@@ -97,7 +97,7 @@ FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before
 SELECT count(*), count(DISTINCT tick), count(*) FILTER (WHERE tick <= before) AS inversions
 FROM (SELECT tick, lag(tick) OVER (ORDER BY n) AS before
       FROM (SELECT n, CASE WHEN n % 3 = 0 THEN nextval('regress_g.stars_id_seq')
-                           ELSE (id >> 23 << 10) | (id & 1023) END AS tick
+                           ELSE ((id >> 23) + 1314220021721 << 10) | (id & 1023) END AS tick
             FROM (SELECT n, CASE WHEN n % 3 <> 0 THEN regress_g.next_id('regress_g.stars_id_seq') END AS id
                   FROM generate_series(1, 100000) AS n OFFSET 0) AS a) AS b) AS c;
 

@@ -17,12 +17,12 @@ FROM (VALUES ('-infinity'::timestamptz), ('4714-11-24 00:00:00 BC UTC'), ('2011-
 -- with epochs so far away that the difference does not fit
 SELECT t, epoch, instaid.min_id(t, epoch), instaid.max_id(t, epoch), instaid.min_id_from(t, epoch), instaid.max_id_before(t, epoch)
 FROM (VALUES ('294276-12-31 23:59:59.999999 UTC'::timestamptz), ('4714-11-24 00:00:00 BC UTC'), ('infinity'), ('-infinity')) AS v (t),
-    (VALUES ('294276-12-31 23:59:59.999999 UTC'::timestamptz), ('4714-11-24 00:00:00 BC UTC')) AS e (epoch);
+    (VALUES ('294207-04-27 08:12:24.447 UTC'::timestamptz), ('4714-11-24 00:00:00 BC UTC')) AS e (epoch);
 
 -- An ID is in a range if, and only if, its time is: bounds around each of
--- some IDs, by microseconds, with epochs that are and are not at a millisecond.
+-- some IDs, by microseconds.
 SELECT epoch, count(*), count(*) FILTER (WHERE ours) AS inside, count(*) FILTER (WHERE ours IS DISTINCT FROM theirs) AS wrong
-FROM (VALUES (instaid.default_epoch()), ('1969-07-20 20:17:40.123457 UTC')) AS e (epoch),
+FROM (VALUES (instaid.default_epoch()), ('1969-07-20 20:17:40.123 UTC')) AS e (epoch),
     (VALUES (0), (8388607), (8388608), (3800086217995845632), (3800086217995845631), (9223372036854775807)) AS i (id),
     LATERAL (SELECT instaid.extract_timestamp(id, epoch) AS created_at) AS c,
     (VALUES (-2000), (-1001), (-1000), (-999), (-500), (-1), (0), (1), (500), (999), (1000), (1001), (2000)) AS a (a),
@@ -78,7 +78,7 @@ BEGIN
 END $$;
 SELECT condition, calls_left(condition) FROM (VALUES
     ($$instaid.created_between(id, (SELECT now()), (SELECT 'infinity'::timestamptz))$$),
-    ($$instaid.created_between(id, date_trunc('day', now() - 2 * interval '1 day', 'UTC') + interval '1 h' * n, now(), now() - interval '1 y')$$),
+    ($$instaid.created_between(id, date_trunc('day', now() - 2 * interval '1 day', 'UTC') + interval '1 h' * n, now(), date_trunc('day', now() - interval '1 y'))$$),
     ($$instaid.created_between(id, 'yesterday', 'today', '2026-01-01 UTC')$$)) AS v (condition);
 SELECT count(*), min(n), max(n) FROM regress_photos
 WHERE instaid.created_between(id, (SELECT '2012-01-02 UTC'::timestamptz), (SELECT '2012-01-03 UTC'::timestamptz));

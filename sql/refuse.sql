@@ -8,7 +8,7 @@ SET datestyle = 'ISO';
 CREATE SEQUENCE an_integer AS integer;
 CREATE SEQUENCE by_two INCREMENT 2;
 CREATE SEQUENCE downwards INCREMENT -1;
-CREATE SEQUENCE too_short MAXVALUE 1125899906842622;
+CREATE SEQUENCE too_short MAXVALUE 9007199254740990;
 CREATE SEQUENCE "Round" CYCLE;
 SELECT try($$SELECT instaid.next_id('an_integer', 5)$$);
 SELECT try($$SELECT instaid.next_id('by_two', 5)$$);
@@ -55,20 +55,39 @@ SELECT try($$SELECT instaid.next_id('s', 5, '1970-01-01 UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '4713-01-01 BC UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '294276-12-31 UTC')$$);
 
--- the last tick of the format is given, the next is not, nor does it wrap
-SELECT setval('s', (1::bigint << 50) - 3);
+SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1, '2020-01-01 00:00:00.000001 UTC')$$);
+SELECT try($$SELECT instaid.last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
+SELECT try($$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
+SELECT try($$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
+-- the epoch of a sequence that nothing was taken of, and of a tick before it
+CREATE SEQUENCE plain;
+SELECT instaid.last_id('plain', 5), l.* FROM instaid._last_tick('plain') AS l;
+SELECT nextval('plain');
+SELECT instaid.last_id('plain', 5), l.* FROM instaid._last_tick('plain') AS l;
+
+-- the last ID of an epoch is given, the next is not, nor does it wrap
+SELECT (1314220021721 + (1::bigint << 40)) << 10 AS end \gset
+SELECT setval('s', :end - 3) - :end AS behind;
 SET client_min_messages = error;
 SELECT instaid.next_id('s', 0), instaid.next_id('s', 8191);
 RESET client_min_messages;
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
 SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 10)$$);
-SELECT last_value = (1::bigint << 50) - 1 AS unmoved FROM s;
+SELECT instaid.last_id('s', 0) IS NULL AS none, instaid.extract_timestamp(instaid.last_id('s', 0, '2020-01-01 UTC'), '2020-01-01 UTC') AS another;
+-- nor is one past the last tick
+SELECT setval('s', 9007199254740990);
+SET client_min_messages = error;
+SELECT instaid.next_id('s', 8191, '2240-01-01 UTC');
+RESET client_min_messages;
+SELECT try($$SELECT instaid.next_id('s', 0, '2240-01-01 UTC')$$);
+SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 10, '2240-01-01 UTC')$$);
+SELECT last_value FROM s;
 SELECT setval('s', 9223372036854775807);
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
 SELECT setval('s', 1, false);
 SELECT instaid.extract_timestamp(instaid.next_id('s', 0)) <= clock_timestamp() AS works_again;
--- a batch ends with the format, too
-SELECT setval('s', (1::bigint << 50) - 4);
+-- a batch ends with the epoch, too
+SELECT setval('s', :end - 4) - :end AS behind;
 SET client_min_messages = error;
 SELECT count(*) FROM instaid.next_ids('s', 0, 3);
 SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 1)$$);

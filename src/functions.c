@@ -14,6 +14,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
+#include "epoch.h"
 #include "generator.h"
 #include "ids.h"
 #include "layout.h"
@@ -21,9 +22,11 @@
 /* IDs that one call of next_ids() gives at most */
 #define MAX_COUNT	1000000
 
+PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
+PG_FUNCTION_INFO_V1(instaid__last_tick);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
@@ -54,17 +57,6 @@ check_count(int32 count)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("count %d is out of range", count),
 				 errdetail("One call gives between 1 and %d IDs.", MAX_COUNT)));
-}
-
-static void
-check_epoch(TimestampTz epoch)
-{
-	if (TIMESTAMP_NOT_FINITE(epoch))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("epoch %s is not a point in time",
-						timestamptz_to_str(epoch)),
-				 errdetail("An epoch must be finite.")));
 }
 
 static const char *
@@ -108,13 +100,11 @@ interval_ms(Interval *interval)
 static int64
 clamped_ms(TimestampTz time, TimestampTz epoch)
 {
-	int64		ms;
+	int64		epoch_ms = check_epoch(epoch);
 
-	check_epoch(epoch);
-	if (TIMESTAMP_NOT_FINITE(time) ||
-		!instaid_ms_since_epoch(time, epoch, &ms))
+	if (TIMESTAMP_NOT_FINITE(time))
 		return time < epoch ? -1 : LAST_MS + 1;
-	return Max(-1, Min(ms, LAST_MS + 1));
+	return Max(-1, Min(time_ms(time) - epoch_ms, LAST_MS + 1));
 }
 
 /*
@@ -130,24 +120,6 @@ first_ms_from(TimestampTz time, TimestampTz epoch)
 	return Min(before, LAST_MS) + 1;
 }
 
-static int64
-tick_to_id(int64 tick, int32 shard_id)
-{
-	return pack_id(tick_ms(tick), shard_id, tick_sequence(tick));
-}
-
-static pg_noinline void
-id_timestamp_error(int64 id, TimestampTz epoch)
-{
-	check_epoch(epoch);
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("timestamp out of range"),
-			 errdetail("ID %lld is %lld ms after epoch %s.",
-					   (long long) id, (long long) id_ms(id),
-					   timestamptz_to_str(epoch))));
-}
-
 /*
  * The time of an ID, to the millisecond.  All 41 bits count, so the time of a
  * negative ID is more than 34.8 years after the epoch.
@@ -155,24 +127,25 @@ id_timestamp_error(int64 id, TimestampTz epoch)
 static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)
 {
-	/* 41 bits of milliseconds fit 64 bits of microseconds, the sum may not */
-	int64		elapsed = id_ms(id) * 1000;
-
-	/* An epoch that is not finite is out of these bounds, too. */
-	if (unlikely(epoch < MIN_TIMESTAMP || epoch >= END_TIMESTAMP - elapsed))
-		id_timestamp_error(id, epoch);
-	return epoch + elapsed;
-}
-
-/* The next ID of a sequence; shard ID and epoch are known to be good. */
-int64
-instaid_make_next_id(Oid sequence, int32 shard_id, TimestampTz epoch)
-{
-	return tick_to_id(instaid_take_tick(sequence, epoch), shard_id);
+	if (unlikely(!epoch_is_legal(epoch)))
+		instaid_epoch_error(epoch);
+	return epoch + id_ms(id) * 1000;
 }
 
 /*
- * next_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
+ * default_epoch() -> timestamptz
+ *
+ * Not in SQL, which would be inlined anew by each statement that leaves an
+ * epoch to its default.
+ */
+Datum
+instaid_default_epoch(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ((DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000);
+}
+
+/*
+ * next_id(sequence regclass, shard_id integer [, epoch timestamptz]) -> bigint
  *
  * The next ID of a sequence: greater than any that it gave before.
  */
@@ -181,28 +154,28 @@ instaid_next_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
+	int64		epoch_ms = PG_NARGS() == 2 ? DEFAULT_EPOCH_MS :
+		check_epoch(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
-	check_epoch(epoch);
 
-	PG_RETURN_INT64(instaid_make_next_id(sequence, shard_id, epoch));
+	PG_RETURN_INT64(format_id(instaid_take_tick(sequence), shard_id, epoch_ms));
 }
 
 /*
- * Return a set of IDs, one a call.  What they are of is read at the first call
- * only.  Each lock of the sequence takes as many as are left of a millisecond,
- * and thus IDs of other sessions may lie in between.
+ * Return a set of IDs, one a call.  What they are made of is read at the first
+ * call only.  Each lock of the sequence takes as many as are left of a
+ * millisecond, and thus IDs of other sessions may lie in between.
  */
 Datum
 instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-				   int32 count, TimestampTz epoch)
+				   int64 epoch_ms, int32 count)
 {
 	typedef struct
 	{
 		Oid			sequence;
 		int32		shard_id;
-		TimestampTz epoch;
+		int64		epoch_ms;
 		int64		next;		/* ticks taken and not returned: next .. */
 		int64		end;		/* .. up to but not including end */
 	} IdSet;
@@ -219,7 +192,7 @@ instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(IdSet));
 		ids->sequence = sequence;
 		ids->shard_id = shard_id;
-		ids->epoch = epoch;
+		ids->epoch_ms = epoch_ms;
 		funcctx->user_fctx = ids;
 	}
 
@@ -232,13 +205,13 @@ instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 	if (ids->next == ids->end)
 	{
 		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
+		int			taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS),
+											   &ids->next);
 
-		ids->end = instaid_take_ticks(ids->sequence, ids->epoch,
-									  Min(wanted, TICKS_PER_MS), &ids->next);
-		ids->end += ids->next;
+		ids->end = ids->next + taken;
 	}
 	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum(tick_to_id(ids->next++, ids->shard_id)));
+					Int64GetDatum(format_id(ids->next++, ids->shard_id, ids->epoch_ms)));
 }
 
 /*
@@ -251,38 +224,81 @@ Datum
 instaid_next_ids(PG_FUNCTION_ARGS)
 {
 	int32		shard_id = PG_GETARG_INT32(1);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
+	int64		epoch_ms = 0;
 
 	if (SRF_IS_FIRSTCALL())
 	{
 		check_shard_id(shard_id);
-		check_epoch(epoch);
+		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(3));
 	}
-	return instaid_return_ids(fcinfo, PG_GETARG_OID(0), shard_id, PG_GETARG_INT32(2), epoch);
+	return instaid_return_ids(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_INT32(2));
 }
 
 /*
- * last_id(sequence regclass, shard_id integer) -> bigint
+ * last_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
  *
  * The last ID that a sequence gave, or reserved for a session; null if there is
- * none, or none that the role may see.
+ * none, or instaid_last_tick() does not tell.
  */
 Datum
 instaid_last_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	int64		tick;
+	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	SequenceState state;
 
 	check_shard_id(shard_id);
 
-	if (!instaid_last_tick(sequence, &tick))
+	if (!instaid_last_tick(sequence, &state) || !state.is_called ||
+		!tick_has_id(state.last_value, epoch_ms))
 		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(tick, shard_id));
+	PG_RETURN_INT64(tick_to_id(state.last_value, shard_id, epoch_ms));
 }
 
 /*
- * advance_past(sequence regclass, id bigint) -> void
+ * _last_tick(sequence regclass)
+ *	-> (tick bigint, frozen boolean, issued_at timestamptz)
+ *
+ * Where a sequence stands, be it a tick or what setval() left there, null if it
+ * gave nothing yet; and the time in that, if it is a tick.  All are null if
+ * instaid_last_tick() does not tell.
+ */
+Datum
+instaid__last_tick(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc = fcinfo->flinfo->fn_extra;
+	SequenceState state;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+
+	/* the view of shards calls this for each of thousands */
+	if (tupdesc == NULL)
+	{
+		MemoryContext saved = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+
+		if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+			elog(ERROR, "return type must be a row type");
+		tupdesc = BlessTupleDesc(tupdesc);
+		fcinfo->flinfo->fn_extra = tupdesc;
+		MemoryContextSwitchTo(saved);
+	}
+
+	if (instaid_last_tick(PG_GETARG_OID(0), &state))
+	{
+		values[0] = Int64GetDatum(state.last_value);
+		nulls[0] = !state.is_called;
+		values[1] = BoolGetDatum(state.is_frozen);
+		nulls[1] = false;
+		values[2] = TimestampTzGetDatum(tick_timestamp(state.last_value));
+		nulls[2] = !state.is_called ||
+			state.last_value < 0 || state.last_value > LAST_TICK;
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * advance_past(sequence regclass, id bigint, epoch timestamptz) -> void
  *
  * From now on the sequence gives only IDs above that one, whatever their shard:
  * it goes on after the ID's millisecond.
@@ -292,14 +308,19 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int64		id = PG_GETARG_INT64(1);
+	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		now_tick = pack_tick(time_ms(GetCurrentTimestamp()), 0);
 
 	if (id < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("ID %lld is out of range", (long long) id),
 				 errdetail("IDs are between 0 and %lld.", (long long) PG_INT64_MAX)));
+	/* there are no IDs of an epoch that is still to come */
+	if (tick_ms(now_tick) < epoch_ms)
+		instaid_no_id_error(now_tick, epoch_ms);
 
-	instaid_skip_ticks(sequence, pack_tick(id_ms(id), MAX_SEQUENCE));
+	instaid_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
 	PG_RETURN_VOID();
 }
 
@@ -317,13 +338,14 @@ instaid_make_id(PG_FUNCTION_ARGS)
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		sequence = PG_GETARG_INT64(2);
 	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
-	int64		ms;
+	int64		epoch_ms = check_epoch(epoch);
+	int64		ms = 0;
 
 	check_shard_id(shard_id);
-	check_epoch(epoch);
 
-	if (TIMESTAMP_NOT_FINITE(created_at) ||
-		!instaid_ms_since_epoch(created_at, epoch, &ms) || ms < 0 || ms > MAX_MS)
+	if (!TIMESTAMP_NOT_FINITE(created_at))
+		ms = time_ms(created_at) - epoch_ms;
+	if (TIMESTAMP_NOT_FINITE(created_at) || ms < 0 || ms > MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("time %s is out of range for an ID",

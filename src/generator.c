@@ -3,8 +3,8 @@
  * generator.c
  *	  The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
- * The value of a shard's sequence is a tick, ms << 10 | sequence.  The next
- * tick is what nextval() would give, moved up to the clock's millisecond when
+ * The value of a shard's sequence is a tick, ms << 10 | sequence, with the
+ * milliseconds since 1970.  Nothing here knows an epoch.  The next tick is what nextval() would give, moved up to the clock's millisecond when
  * the sequence is behind it; its low ten bits run on.  Time and sequence are
  * advanced together, under the exclusive lock of the sequence's only page, so
  * no two calls can pair the same sequence number with the same millisecond.
@@ -31,10 +31,10 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
-#include "common/int.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "storage/bufmgr.h"
@@ -100,7 +100,6 @@ typedef struct ClockedSequence
 	 */
 	int64		next;
 	int64		end;
-	TimestampTz epoch;			/* what they were counted from */
 	TimestampTz reserved_at;	/* the start of the clock's millisecond then */
 
 	TimestampTz warned_at;
@@ -121,50 +120,17 @@ static XLogRecPtr flushed = InvalidXLogRecPtr;
 static uint64 generation = 1;
 
 /*
- * Milliseconds from the epoch to a time, rounded down.  False if they are
- * beyond all timestamps.
- */
-bool
-instaid_ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 *ms)
-{
-	int64		elapsed;
-
-	if (pg_sub_s64_overflow(time, epoch, &elapsed))
-		return false;
-	*ms = elapsed / 1000 - (elapsed % 1000 < 0);
-	return true;
-}
-
-static pg_noinline void
-epoch_error(TimestampTz now, TimestampTz epoch)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 epoch > now ?
-			 errmsg("epoch %s is in the future", timestamptz_to_str(epoch)) :
-			 errmsg("the IDs of epoch %s are used up", timestamptz_to_str(epoch)),
-			 errdetail("The clock reads %s; an epoch can be up to %.1f years before it.",
-					   pstrdup(timestamptz_to_str(now)),
-					   LAST_MS / (365.25 * SECS_PER_DAY * 1000)),
-			 errhint("Set the clock of the server right, or pass the epoch of the shard.")));
-}
-
-/*
- * The clock in milliseconds since the epoch, within what an ID can hold.
+ * The clock in milliseconds since 1970.
  *
  * This is the wall clock, which may be set back; nothing here relies on it to
- * be monotonic.
+ * be monotonic.  Past LAST_TICK there are no ticks.
  */
 static inline int64
-clock_ms(TimestampTz epoch)
+clock_ms(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	int64		elapsed;
+	TimestampTz now = GetCurrentTimestamp() + POSTGRES_EPOCH_MS * 1000;
 
-	if (unlikely(pg_sub_s64_overflow(now, epoch, &elapsed) ||
-				 elapsed < 0 || elapsed / 1000 > LAST_MS))
-		epoch_error(now, epoch);
-	return elapsed / 1000;
+	return (uint64) Max(now, 0) / 1000;
 }
 
 static void
@@ -202,46 +168,77 @@ instaid_generator_init(void)
 }
 
 /*
- * The last value that the sequence gave, or reserved for a session.  False if
- * it gave none yet.
+ * Is this as freeze_shard() leaves a sequence?  The sequence stands at its
+ * MAXVALUE, so that to nextval() it is used up, and pg_dump takes that along.
+ * It stands there at a tick of its past, which is not before 2004 (2^40 ms); or
+ * at the first value that can be a MAXVALUE, if it was never used.  A sequence
+ * that was given a MAXVALUE for other reasons, and reached it, is not frozen.
  */
 static bool
-read_last_value(Relation rel, int64 *value)
+is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
 {
-	Form_pg_sequence_data data;
-	Buffer		buffer = ReadBuffer(rel, 0);
-	bool		is_called;
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	data = read_page(buffer, RelationGetRelid(rel));
-	*value = data->last_value;
-	is_called = data->is_called;
-	UnlockReleaseBuffer(buffer);
-
-	return is_called;
+	return options->seqmin <= 1 && options->seqmax < LAST_TICK &&
+		data->is_called && data->last_value == options->seqmax &&
+		(tick_ms(options->seqmax) > LAST_MS ||
+		 options->seqmax == Max(options->seqmin + 1, options->seqstart));
 }
 
 /*
- * freeze_shard() leaves a sequence at its MAXVALUE.  To nextval() it is used up
- * then, and pg_dump takes that along.
+ * Has somebody given the sequence a range in which ticks do not fit?  That is
+ * to keep its values from others' mostly, and must not be undone.  The bounds
+ * that CREATE SEQUENCE gives by itself, for the type and the direction, are no
+ * such range.
  */
 static bool
-is_frozen(Relation rel, Form_pg_sequence options)
+has_own_range(Form_pg_sequence options)
 {
-	int64		value;
+	int64		default_max;
 
-	return options->seqmax < LAST_TICK &&
-		read_last_value(rel, &value) && value == options->seqmax;
+	if (options->seqincrement < 0)
+		default_max = -1;
+	else if (options->seqtypid == INT2OID)
+		default_max = PG_INT16_MAX;
+	else if (options->seqtypid == INT4OID)
+		default_max = PG_INT32_MAX;
+	else
+		default_max = PG_INT64_MAX;
+	return options->seqmin > 1 ||
+		(options->seqmax < LAST_TICK && options->seqmax != default_max);
 }
 
-/*
- * Ticks must be free to grow by one as far as the format goes.  Whatever is
- * wrong, one ALTER mends it.
- */
+/* Ticks must be free to grow by one as far as they go. */
 static void
 check_options(Relation rel, Form_pg_sequence options)
 {
 	const char *complaint = NULL;
+
+	if (has_own_range(options))
+	{
+		Buffer		buffer;
+		bool		frozen;
+
+		frozen = is_frozen(options,
+						   lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE));
+		UnlockReleaseBuffer(buffer);
+		if (frozen)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("shard %s is frozen",
+							quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
+					 errdetail("Its sequence \"%s\" gives no IDs until the shard is thawed.",
+							   RelationGetRelationName(rel)),
+					 errhint("If it was moved, use it where it is now; else its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+							 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
+						RelationGetRelationName(rel)),
+				 errdetail("It has a range of its own, %lld to %lld; a source of IDs has MINVALUE 1 or less and MAXVALUE %lld or more.",
+						   (long long) options->seqmin,
+						   (long long) options->seqmax,
+						   (long long) LAST_TICK),
+				 errhint("If Citus made this copy for a worker, take the IDs on the coordinator; otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
+	}
 
 	if (options->seqtypid != INT8OID)
 		complaint = psprintf("Its type is %s; it must be bigint.",
@@ -251,19 +248,6 @@ check_options(Relation rel, Form_pg_sequence options)
 							 (long long) options->seqincrement);
 	else if (options->seqcycle)
 		complaint = "It is defined with CYCLE; it must not come round.";
-	else if (is_frozen(rel, options))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("shard %s is frozen",
-						quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
-				 errdetail("Its sequence \"%s\" gives no IDs until the shard is thawed.",
-						   RelationGetRelationName(rel)),
-				 errhint("If it was moved, use it where it is now; else its owner can thaw it: SELECT instaid.thaw_shard(%s);",
-						 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
-	else if (options->seqmax < LAST_TICK)
-		complaint = psprintf("Its MAXVALUE is %lld; it must be at least %lld.",
-							 (long long) options->seqmax,
-							 (long long) LAST_TICK);
 
 	if (complaint)
 		ereport(ERROR,
@@ -417,14 +401,14 @@ lock_page(ClockedSequence *seq)
 
 /* Wait, with the page locked, for the millisecond after this one. */
 static pg_noinline int64
-let_millisecond_pass(TimestampTz epoch, int64 running)
+let_millisecond_pass(int64 running)
 {
 	int64		now = running;
 
 	for (int i = 0; i < 100 && now == running; i++)
 	{
 		pg_usleep(1000);
-		now = clock_ms(epoch);
+		now = clock_ms();
 	}
 	return now;
 }
@@ -434,13 +418,12 @@ let_millisecond_pass(TimestampTz epoch, int64 running)
  * which is put into *now.  Past LAST_TICK there is none.
  */
 static inline int64
-next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
-		  TimestampTz epoch, int64 *now)
+next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 {
 	int64		next;
 	int64		floor;
 
-	*now = clock_ms(epoch);
+	*now = clock_ms();
 	floor = pack_tick(*now, 0);
 
 	/* setval() may have left anything, but past the last tick is past it */
@@ -459,7 +442,7 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data,
 	{
 		int64		running = *now;
 
-		*now = let_millisecond_pass(epoch, running);
+		*now = let_millisecond_pass(running);
 		floor = pack_tick(Max(*now, running + 1), 0);
 	}
 
@@ -598,7 +581,7 @@ wait_for_clock(long timeout)
 }
 
 /*
- * Tell of a sequence that is further ahead of the clock than it should be,
+ * Tell of a sequence that is further ahead of the clock than load explains,
  * once a minute; also at once when the clock was set back since.
  */
 static pg_noinline void
@@ -615,8 +598,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 					get_rel_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
 					   instaid_max_drift),
-			 errhint("More than %d IDs a millisecond are asked of the sequence, the server's clock was set back, or it has just restarted after a crash.",
-					 TICKS_PER_MS)));
+			 errhint("The server's clock was set back, the sequence was set ahead, or the server has just restarted after a crash.")));
 }
 
 /*
@@ -624,7 +606,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
  * millisecond.
  */
 static void
-reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
+reserve_ticks(ClockedSequence *seq, int wanted)
 {
 	Form_pg_sequence_data data;
 	XLogRecPtr	lsn;
@@ -637,7 +619,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	for (;;)
 	{
 		data = lock_page(seq);
-		next = next_tick(seq, data, epoch, &now);
+		next = next_tick(seq, data, &now);
 		if (next > LAST_TICK)
 		{
 			int64		last_value = data->last_value;
@@ -645,7 +627,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 			UnlockReleaseBuffer(seq->buffer);
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-					 errmsg("sequence \"%s\" has reached the last tick of the ID format",
+					 errmsg("sequence \"%s\" has reached the last tick",
 							get_rel_name(seq->relid)),
 					 errdetail("The sequence stands at %lld; the last tick is %lld.",
 							   (long long) last_value, (long long) LAST_TICK),
@@ -679,8 +661,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	UnlockReleaseBuffer(seq->buffer);
 
 	seq->end = next + count;
-	seq->epoch = epoch;
-	seq->reserved_at = epoch + now * 1000;
+	seq->reserved_at = (now - POSTGRES_EPOCH_MS) * 1000;
 
 	/*
 	 * The invariant.  What is not ahead of the clock cannot come again, since
@@ -698,7 +679,7 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
 	}
 	seq->next = next;
 
-	if (drift > instaid_max_drift)
+	if (unlikely(drift > (int64) instaid_max_drift + MAX_WAIT))
 		warn_of_drift(seq, drift);
 }
 
@@ -710,26 +691,25 @@ reserve_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
  * microseconds tell that without a division.
  */
 static inline void
-ensure_ticks(ClockedSequence *seq, TimestampTz epoch, int wanted)
+ensure_ticks(ClockedSequence *seq, int wanted)
 {
-	if (seq->next >= seq->end || seq->epoch != epoch ||
+	if (seq->next >= seq->end ||
 		(uint64) (GetCurrentTimestamp() - seq->reserved_at) >= 1000)
-		reserve_ticks(seq, epoch, wanted);
+		reserve_ticks(seq, wanted);
 }
 
 /*
  * Take a tick of a sequence for the calling session.
  *
  * Errors are those of nextval(), and besides: a sequence that cannot count
- * ticks (55000), an epoch that is in the future or more than 2^40 ms ago
- * (22023), the last tick passed (2200H).
+ * ticks (55000), the last tick passed (2200H).
  */
 int64
-instaid_take_tick(Oid sequence, TimestampTz epoch)
+instaid_take_tick(Oid sequence)
 {
 	ClockedSequence *seq = open_sequence(sequence);
 
-	ensure_ticks(seq, epoch, 1);
+	ensure_ticks(seq, 1);
 	return seq->next++;
 }
 
@@ -738,54 +718,121 @@ instaid_take_tick(Oid sequence, TimestampTz epoch)
  * all in one millisecond.  Returns how many, at least 1.
  */
 int
-instaid_take_ticks(Oid sequence, TimestampTz epoch, int wanted, int64 *first)
+instaid_take_ticks(Oid sequence, int wanted, int64 *first)
 {
 	ClockedSequence *seq = open_sequence(sequence);
 	int			count;
 
-	ensure_ticks(seq, epoch, wanted);
+	ensure_ticks(seq, wanted);
 	count = Min(wanted, seq->end - seq->next);
 	*first = seq->next;
 	seq->next += count;
 	return count;
 }
 
-/*
- * The last tick that a sequence gave, or reserved for a session.  False if
- * there is none: nothing was given yet, the sequence is gone or not readable
- * here, the role may not see it, or its value is no tick.
- */
-bool
-instaid_last_tick(Oid sequence, int64 *tick)
+/* Pin and lock the page of a sequence that is locked, without its relation. */
+static Form_pg_sequence_data
+lock_page_of_class(Form_pg_class class, Buffer *buffer)
 {
-	Relation	rel;
-	bool		found = false;
+	/* tablespace, database, file: their names differ between versions */
+	RelFileLocator locator = {
+		OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+		MyDatabaseId, class->relfilenode
+	};
 
-	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
-	rel = try_relation_open(sequence, RowExclusiveLock);
-	if (rel == NULL)
+	if (class->relpersistence == RELPERSISTENCE_TEMP)
+	{
+		/* local buffers are found by the relation only */
+		Relation	rel = relation_open(class->oid, NoLock);
+		Form_pg_sequence_data data;
+
+		data = lock_sequence_page(rel, buffer, BUFFER_LOCK_SHARE);
+		relation_close(rel, NoLock);
+		return data;
+	}
+
+	*buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
+										class->relpersistence == RELPERSISTENCE_PERMANENT);
+	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
+	return read_page(*buffer, class->oid);
+}
+
+/* What instaid_last_tick() reads of a sequence that is locked. */
+static bool
+read_state(HeapTuple class_tuple, HeapTuple sequence_tuple, SequenceState *state)
+{
+	Form_pg_class class = (Form_pg_class) GETSTRUCT(class_tuple);
+	Form_pg_sequence_data data;
+	Buffer		buffer;
+
+	if (class->relpersistence == RELPERSISTENCE_TEMP &&
+		!isTempNamespace(class->relnamespace))
+		return false;
+	if (class->relpersistence != RELPERSISTENCE_PERMANENT && RecoveryInProgress())
 		return false;
 
-	if (rel->rd_rel->relkind == RELKIND_SEQUENCE &&
-		!RELATION_IS_OTHER_TEMP(rel) &&
-		(RelationIsPermanent(rel) || !RecoveryInProgress()) &&
-		pg_class_aclcheck(sequence, GetUserId(),
-						  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
-		found = read_last_value(rel, tick) && *tick >= 0 && *tick <= LAST_TICK;
+	data = lock_page_of_class(class, &buffer);
+	state->last_value = data->last_value;
+	state->is_called = data->is_called;
+	state->is_frozen = is_frozen((Form_pg_sequence) GETSTRUCT(sequence_tuple), data);
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
 
-	relation_close(rel, RowExclusiveLock);
+/*
+ * Where a sequence stands: the last tick that it gave, or reserved for a
+ * session; or whatever setval() left there.  False if that cannot be told: it
+ * is no sequence, or gone, or the role may not see it, or a transaction that
+ * creates, alters or freezes it is open, or it is temporary and another
+ * session's, or is not readable on a standby.
+ *
+ * A superuser may list all shards, and any role may have locked one of them.
+ * So no lock is asked for without the right to look, and none is waited for.
+ * There may be thousands of shards: the lock is not kept, and the relation is
+ * not opened, which would build it for each.
+ */
+bool
+instaid_last_tick(Oid sequence, SequenceState *state)
+{
+	HeapTuple	class_tuple;
+	HeapTuple	sequence_tuple;
+	bool		found = false;
+
+	if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
+		pg_class_aclcheck(sequence, GetUserId(),
+						  ACL_SELECT | ACL_USAGE) != ACLCHECK_OK ||
+	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+		!ConditionalLockRelationOid(sequence, RowExclusiveLock))
+		return false;
+
+	/* with the lock came what was altered, or dropped, before we had it */
+	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+	sequence_tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	if (HeapTupleIsValid(class_tuple) && HeapTupleIsValid(sequence_tuple))
+		found = read_state(class_tuple, sequence_tuple, state);
+	if (HeapTupleIsValid(class_tuple))
+		ReleaseSysCache(class_tuple);
+	if (HeapTupleIsValid(sequence_tuple))
+		ReleaseSysCache(sequence_tuple);
+
+	UnlockRelationOid(sequence, RowExclusiveLock);
 	return found;
 }
 
 /*
  * From now on, give only ticks that are greater.  Errors are those of
  * instaid_take_ticks() and setval().
+ *
+ * The record that covers the page may be another session's, and need not be
+ * flushed by our commit: flush it at once, as it is for a tick that is ahead of
+ * the clock.
  */
 void
 instaid_skip_ticks(Oid sequence, int64 tick)
 {
 	ClockedSequence *seq = open_sequence(sequence);
 	Form_pg_sequence_data data;
+	XLogRecPtr	lsn;
 
 	/* moving it is more than taking from it, as with setval() */
 	if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
@@ -798,5 +845,12 @@ instaid_skip_ticks(Oid sequence, int64 tick)
 		/* what the session has reserved is below */
 		seq->next = seq->end = tick + 1;
 	}
+	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
 	UnlockReleaseBuffer(seq->buffer);
+
+	if (lsn > flushed)
+	{
+		XLogFlush(lsn);
+		flushed = lsn;
+	}
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * layout.h
- *	  The 64 bits of an ID and the 50 bits of a tick.
+ *	  The 64 bits of an ID and the 53 bits of a tick.
  *
  *	  bit 63                          23 22          10 9          0
  *		  +-----------------------------+--------------+------------+
@@ -10,8 +10,17 @@
  *		  +-----------------------------+--------------+------------+
  *
  * The layout is the one that Instagram published in "Sharding & IDs at
- * Instagram" (2012).  A tick is an ID without its shard: ms << 10 | sequence.
- * It is what a shard's PostgreSQL sequence counts.
+ * Instagram" (2012).
+ *
+ *	  bit 52                               10 9          0
+ *		  +----------------------------------+------------+
+ *		  | 43 bits: ms since 1970-01-01 UTC | 10: nextval|
+ *		  +----------------------------------+------------+
+ *
+ * A tick is what a shard's PostgreSQL sequence counts.  It does not know the
+ * epoch: that comes in when an ID is made of it.  So no epoch that a caller
+ * passes can move the sequence away from the clock.  A tick ends with 2^53 - 1,
+ * in the year 2248: up to there it is a whole number for JavaScript, too.
  *
  * Packing and unpacking know all 41 bits of time, so that any bigint can be
  * read back.  IDs are made for the first 2^40 ms only: after that the top bit,
@@ -22,9 +31,12 @@
 #ifndef INSTAID_LAYOUT_H
 #define INSTAID_LAYOUT_H
 
+#include "datatype/timestamp.h"
+
 #define SEQUENCE_BITS	10
 #define SHARD_ID_BITS	13
 #define MS_BITS			41
+#define TICK_MS_BITS	43
 
 #define SHARD_ID_SHIFT	SEQUENCE_BITS
 #define MS_SHIFT		(SEQUENCE_BITS + SHARD_ID_BITS)
@@ -34,12 +46,29 @@
 #define MAX_SHARD_ID	((1 << SHARD_ID_BITS) - 1)
 #define MAX_MS			((INT64CONST(1) << MS_BITS) - 1)
 
-/* the last millisecond, and the last tick, of which an ID is positive */
+/* the last millisecond after an epoch of which an ID is positive */
 #define LAST_MS			(MAX_MS >> 1)
-#define LAST_TICK		((LAST_MS << SEQUENCE_BITS) | MAX_SEQUENCE)
+
+#define LAST_TICK		((INT64CONST(1) << (TICK_MS_BITS + SEQUENCE_BITS)) - 1)
+
+/* 2000-01-01, from which a TimestampTz counts, in milliseconds since 1970 */
+#define POSTGRES_EPOCH_MS \
+	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000)
+
+/* the epoch that Instagram published: 2011-08-24 21:07:01.721 UTC */
+#define DEFAULT_EPOCH_MS	INT64CONST(1314220021721)
+
+/*
+ * An epoch is a whole millisecond, such that the time of each ID that counts
+ * from it is a timestamp.
+ */
+#define MIN_EPOCH		MIN_TIMESTAMP
+#define END_EPOCH		(END_TIMESTAMP - (MAX_MS + 1) * 1000)
 
 StaticAssertDecl(MS_BITS + SHARD_ID_BITS + SEQUENCE_BITS == 64,
 				 "the fields of an ID must fill 64 bits");
+StaticAssertDecl(MIN_EPOCH % 1000 == 0,
+				 "epoch_is_legal() counts microseconds from the first epoch");
 
 static inline int64
 pack_id(int64 ms, int32 shard_id, int32 sequence)
@@ -84,6 +113,53 @@ static inline int32
 tick_sequence(int64 tick)
 {
 	return (int32) tick & MAX_SEQUENCE;
+}
+
+/* Milliseconds since 1970, rounded down; of any time that is finite. */
+static inline int64
+time_ms(TimestampTz time)
+{
+	return time / 1000 - (time % 1000 < 0) + POSTGRES_EPOCH_MS;
+}
+
+static inline TimestampTz
+ms_timestamp(int64 ms)
+{
+	return (ms - POSTGRES_EPOCH_MS) * 1000;
+}
+
+/* When a tick began; wrong for what is no tick. */
+static inline TimestampTz
+tick_timestamp(int64 tick)
+{
+	return ms_timestamp(tick_ms(tick));
+}
+
+/* An infinite time is out of the bounds, too. */
+static inline bool
+epoch_is_legal(TimestampTz epoch)
+{
+	uint64		since_first = (uint64) epoch - (uint64) MIN_EPOCH;
+
+	return since_first < (uint64) END_EPOCH - (uint64) MIN_EPOCH &&
+		since_first % 1000 == 0;
+}
+
+/*
+ * Has the tick an ID, one that is positive, in an epoch that began at epoch_ms
+ * since 1970?
+ */
+static inline bool
+tick_has_id(int64 tick, int64 epoch_ms)
+{
+	return (uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS;
+}
+
+/* The ID of a tick that has one. */
+static inline int64
+tick_to_id(int64 tick, int32 shard_id, int64 epoch_ms)
+{
+	return pack_id(tick_ms(tick) - epoch_ms, shard_id, tick_sequence(tick));
 }
 
 #endif							/* INSTAID_LAYOUT_H */

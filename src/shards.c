@@ -64,6 +64,8 @@
 #include "utils/tuplestore.h"
 
 #include "compat.h"
+#include "epoch.h"
+#include "generator.h"
 #include "ids.h"
 #include "layout.h"
 #include "shards.h"
@@ -121,7 +123,7 @@ typedef struct Declaration
 {
 	Oid			sequence;
 	int32		shard_id;
-	TimestampTz epoch;
+	int64		epoch_ms;		/* since 1970 */
 } Declaration;
 
 /* A version of a row of pg_proc */
@@ -237,7 +239,7 @@ read_digits(const char **text, int digits)
  * what it means, and thus timestamptz_in() cannot read it.
  */
 static bool
-read_epoch(const char *text, TimestampTz *epoch)
+read_epoch(const char *text, int64 *epoch_ms)
 {
 	static const char format[] = "Y-M-D h:m:s";
 	int			fields[6];
@@ -268,9 +270,9 @@ read_epoch(const char *text, TimestampTz *epoch)
 		fields[3] >= HOURS_PER_DAY || fields[4] >= MINS_PER_HOUR || fields[5] >= SECS_PER_MINUTE)
 		return false;
 
-	seconds = (date2j(fields[0], fields[1], fields[2]) - POSTGRES_EPOCH_JDATE) * (int64) SECS_PER_DAY +
+	seconds = (date2j(fields[0], fields[1], fields[2]) - UNIX_EPOCH_JDATE) * (int64) SECS_PER_DAY +
 		fields[3] * SECS_PER_HOUR + fields[4] * SECS_PER_MINUTE + fields[5];
-	*epoch = seconds * USECS_PER_SEC + ms * INT64CONST(1000);
+	*epoch_ms = seconds * 1000 + ms;
 	return true;
 }
 
@@ -310,7 +312,7 @@ read_body(char *body, Declaration *declaration)
 		*body++ = '\0';
 	if (strcmp(word, "epoch") != 0)
 		return psprintf("The shard ID is followed by \"%s\"; it must be followed by \"epoch\".", word);
-	if (!read_epoch(body, &declaration->epoch))
+	if (!read_epoch(body, &declaration->epoch_ms))
 		return psprintf("Epoch \"%s\" is not of the form YYYY-MM-DD HH:MM:SS+00 or YYYY-MM-DD HH:MM:SS.mmm+00.", body);
 	return NULL;
 }
@@ -545,7 +547,7 @@ call_next_ids(FunctionCallInfo fcinfo)
 		look_up(fcinfo->flinfo->fn_oid, &declaration);
 	}
 	return instaid_return_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
-							  PG_GETARG_INT32(0), declaration.epoch);
+							  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
 
 /*
@@ -574,8 +576,8 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 			null_error();
 		sequence = PG_GETARG_OID(0);
 	}
-	PG_RETURN_INT64(instaid_make_next_id(sequence, call->declaration.shard_id,
-										 call->declaration.epoch));
+	PG_RETURN_INT64(format_id(instaid_take_tick(sequence), call->declaration.shard_id,
+							  call->declaration.epoch_ms));
 }
 
 /*
@@ -660,7 +662,7 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 		proc = (Form_pg_proc) GETSTRUCT(other);
 		if (proc->prolang == language && which_function(proc) == NEXT_IDS &&
 			read_declaration(other, &others) == NULL &&
-			others.epoch != declaration->epoch &&
+			others.epoch_ms != declaration->epoch_ms &&
 			pg_class_aclcheck(declaration->sequence, proc->proowner, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
@@ -822,7 +824,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 
 		values[0] = NameGetDatum(&schema_name);
 		values[1] = Int32GetDatum(declaration.shard_id);
-		values[2] = TimestampTzGetDatum(declaration.epoch);
+		values[2] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
 		values[3] = ObjectIdGetDatum(declaration.sequence);
 		values[4] = ObjectIdGetDatum(proc->oid);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
@@ -975,7 +977,7 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 		{
 			nulls[2] = nulls[3] = false;
 			values[2] = NameGetDatum(&names[1]);
-			values[3] = TimestampTzGetDatum(declaration.epoch);
+			values[3] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
 		}
 		ReleaseSysCache(other);
 	}

@@ -30,7 +30,7 @@ $node->safe_psql('postgres', q{
 	CREATE SEQUENCE control_seq;
 	-- the ID of a tick that core's nextval gave
 	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
-		RETURN (tick >> 10 << 23) | (5 << 10) | (tick & 1023);
+		RETURN ((tick >> 10) - 1314220021721 << 23) | (5 << 10) | (tick & 1023);
 });
 
 # One statement of a session; ROWS stands for the rows that it makes.

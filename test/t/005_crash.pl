@@ -34,8 +34,8 @@ $node->safe_psql('postgres', q{
 	CREATE UNLOGGED SEQUENCE unlogged_seq;
 	-- the ID of a tick that core's nextval or setval gave
 	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
-		RETURN (tick >> 10 << 23) | (6 << 10) | (tick & 1023);
-	SELECT instaid.advance_past('heavy.table_id_seq', instaid.min_id(now() + interval '1 h'));
+		RETURN ((tick >> 10) - 1314220021721 << 23) | (6 << 10) | (tick & 1023);
+	SELECT instaid.advance_past('heavy.table_id_seq', instaid.min_id(now() + interval '1 h'), instaid.default_epoch());
 });
 
 # How to take an ID of each sequence

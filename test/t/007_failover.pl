@@ -87,7 +87,7 @@ my $last = $primary->safe_psql('postgres', q{
 	CREATE SEQUENCE s;
 	SELECT count(*) FROM instaid.next_ids('s', 0, 1000000);
 	CHECKPOINT;
-	SELECT max(id) >> 23 << 10 | 1023 FROM instaid.next_ids('s', 0, 1000000) AS id;});
+	SELECT (max(id) >> 23) + 1314220021721 << 10 | 1023 FROM instaid.next_ids('s', 0, 1000000) AS id;});
 $last =~ s/.*\n//s;
 $primary->wait_for_catchup($plain);
 $primary->stop('immediate');

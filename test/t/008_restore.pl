@@ -22,7 +22,7 @@ my $shards = q{
 	CREATE TABLE ahead.photos (id bigint PRIMARY KEY DEFAULT ahead.next_id(), n integer);};
 my $fill = q{
 	SET client_min_messages = error;
-	SELECT setval('ahead.table_id_seq', (instaid.make_id(now() + interval '1 h', 0, 0) >> 23) << 10);
+	SELECT setval('ahead.table_id_seq', (extract(epoch FROM now() + interval '1 h') * 1000)::bigint << 10);
 	INSERT INTO ahead.photos (n) SELECT generate_series(1, 3000);
 	INSERT INTO light.photos (n) SELECT generate_series(1, 3000);};
 
