@@ -392,7 +392,7 @@ BEGIN
                 DETAIL = format('It declares "%s".', other.prosrc),
                 HINT = 'A schema is one shard: choose another schema, if this is not the one that was meant.';
         END IF;
-        SELECT p.proname, format('%I.%I(%s)', schema_name, p.proname, pg_get_function_identity_arguments(p.oid)) AS routine,
+        SELECT p.proname, format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine,
                p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted INTO other
             FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING

@@ -40,9 +40,9 @@ CREATE SCHEMA regress_9;
 CREATE FUNCTION regress_9.next_id(OUT result bigint) LANGUAGE sql AS 'SELECT 1::bigint';
 SELECT try($$SELECT instaid.create_shard('regress_9', 9)$$);
 ALTER ROUTINE regress_9.next_id() RENAME TO old_next_id;
-CREATE PROCEDURE regress_9.next_ids() LANGUAGE sql AS '';
+CREATE PROCEDURE regress_9.next_ids(integer) LANGUAGE sql AS '';
 SELECT try($$SELECT instaid.create_shard('regress_9', 9)$$);
-ALTER ROUTINE regress_9.next_ids() RENAME TO old_next_ids;
+ALTER ROUTINE regress_9.next_ids(integer) RENAME TO old_next_ids;
 SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
 CREATE SEQUENCE regress_10.table_id_seq;
@@ -71,41 +71,55 @@ SELECT instaid.create_shard('regress_8', 8,
 ROLLBACK;
 RESET client_min_messages;
 
--- a wrapper written by hand is a shard if it calls the generator with constants
-CREATE SCHEMA regress_11;
-CREATE SEQUENCE regress_11.s;
-CREATE FUNCTION regress_11.next_id() RETURNS bigint LANGUAGE sql
-    BEGIN ATOMIC SELECT instaid.next_id('regress_11.s', 11); END;
-SELECT schema_name, shard_id, epoch, sequence FROM instaid.shards WHERE shard_id = 11;
-SELECT try($$SELECT instaid.create_shard('regress_8', 11)$$);
--- a temporary function is not
-CREATE FUNCTION pg_temp.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_11.s', 14);
--- and none if it does anything else; nothing of it is run to find out
-CREATE SCHEMA regress_12;
-CREATE TABLE regress_12.t (id bigint);
-CREATE FUNCTION regress_12.mine() RETURNS integer LANGUAGE plpgsql IMMUTABLE
-    AS $$ BEGIN RAISE EXCEPTION 'this runs with the rights of whoever looks'; END $$;
-SELECT format('CREATE SCHEMA regress_12_%s', n),
-    format('CREATE FUNCTION regress_12_%s.next_id() RETURNS bigint LANGUAGE sql %s', n, body)
-FROM (VALUES
-    (1, $$RETURN instaid.next_id('regress_11.s', (random() * 5)::integer)$$),
-    (2, $$RETURN regress_12.mine()$$),
-    (3, $$RETURN instaid.next_id('regress_11.s', regress_12.mine())$$),
-    (4, $$RETURN instaid.next_id('regress_12.t', 12)$$),
-    (5, $$RETURN instaid.next_id('regress_11.s', 9000)$$),
-    (6, $$RETURN instaid.next_id('regress_11.s', 12, 'infinity')$$),
-    (7, $$RETURN instaid.next_id('regress_11.s', 12, '294276-01-01 UTC')$$),
-    (8, $$RETURN instaid.next_id('regress_11.s', NULL)$$),
-    (9, $$RETURN instaid.next_id(4::oid, 12)$$),
-    (10, $$RETURN 12::bigint$$),
-    (11, $$RETURN regress_11.next_id()$$),
-    (12, $$BEGIN ATOMIC SELECT 1; SELECT instaid.next_id('regress_11.s', 12); END$$),
-    (13, $$BEGIN ATOMIC INSERT INTO regress_12.t SELECT 1 RETURNING instaid.next_id('regress_11.s', 12); END$$),
-    (14, $$BEGIN ATOMIC SELECT instaid.next_id('regress_11.s', 12) FROM regress_12.t LIMIT 1; END$$),
-    (15, $$AS 'SELECT instaid.next_id(''regress_11.s'', 12)'$$)) AS v (n, body) \gexec
-CREATE FUNCTION regress_12.next_id(integer) RETURNS bigint LANGUAGE sql
-    RETURN instaid.next_id('regress_11.s', 12);
-SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
+-- Many at once.  It commits after each 512, and goes on where it was cut short.
+CALL instaid.create_shards('regress_m%s', 100, 700);
+SELECT count(*), min(shard_id), max(shard_id), count(DISTINCT sequence) FROM instaid.shards WHERE schema_name ~ '^regress_m';
+SELECT instaid.extract_shard_id(regress_m345.next_id());
+SET client_min_messages = warning;
+DROP SCHEMA regress_m345, regress_m346, regress_m700 CASCADE;
+RESET client_min_messages;
+CALL instaid.create_shards('regress_m%s', 100, 700);
+SELECT count(*) FROM instaid.shards WHERE schema_name ~ '^regress_m';
+-- in a transaction block, all or nothing, and one batch at most
+BEGIN;
+CALL instaid.create_shards('regress_n%s', 1000, 1511);
+ROLLBACK;
+BEGIN;
+CALL instaid.create_shards('regress_n%s', 1000, 1512);
+ROLLBACK;
+SELECT count(*) FROM pg_namespace WHERE nspname ~ '^regress_n';
+-- a shard ID or a schema that is taken
+\set SHOW_CONTEXT never
+CALL instaid.create_shards('regress_o%s', 99, 101);
+CALL instaid.create_shards('regress_m%s', 100, 101, '2020-01-01 UTC');
+CALL instaid.create_shards('pg_o%s', 99, 99);
+CALL instaid.create_shards('regress_one', 2000, 2001);
+CALL instaid.create_shards('regress_one', 2000, 2000);
+CALL instaid.create_shards('regress_%s_%s', 2000, 2001);
+CALL instaid.create_shards(repeat('x', 61) || '%s', 100, 100);
+CALL instaid.create_shards('regress_o%s', 8000, 8192);
+CALL instaid.create_shards('regress_o%s', 10, 9);
+CALL instaid.create_shards('regress_o%s', NULL, 9);
+SELECT schema_name FROM instaid.shards WHERE schema_name !~ '^regress_(m|\d)';
+SET client_min_messages = warning;
+DO $$
+DECLARE schema regnamespace;
+BEGIN
+    FOR schema IN SELECT oid FROM pg_namespace WHERE nspname ~ '^regress_m' LOOP
+        EXECUTE format('DROP SCHEMA %s CASCADE', schema);
+    END LOOP;
+END $$;
+RESET client_min_messages;
+
+\set SHOW_CONTEXT errors
+-- names
+SELECT try($$SELECT instaid.create_shard('pg_regress', 8)$$);
+SELECT try($$SELECT instaid.create_shard('information_schema', 8)$$);
+SELECT try($$SELECT instaid.create_shard('instaid', 8)$$);
+SELECT try($$SELECT instaid.create_shard('instaid_tickets', 8)$$);
+SELECT try($$SELECT instaid.create_shard(repeat('x', 64), 8)$$);
+SELECT try($$SELECT instaid.create_shard('regress_8', 8, sequence_name => repeat('x', 64))$$);
+SELECT try($$SELECT instaid.create_shard('regress_8', 8, '2020-01-01 00:00:00.0005 UTC')$$);
 
 -- an ordinary role with CREATE on the database
 SELECT current_database() AS db \gset

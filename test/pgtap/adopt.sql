@@ -28,9 +28,9 @@ SELECT is((SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'insta6.next
 SELECT lives_ok((SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'insta6.next_id()'), 'it is adopted');
 SELECT is_empty('SELECT * FROM instaid.audit()', 'which cures all');
 SELECT is('insta6.next_id()'::regprocedure, (SELECT function FROM before), 'its function is the same object');
-SELECT function_lang_is('insta6', 'next_id', ARRAY[]::name[], 'sql', '... in SQL');
+SELECT function_lang_is('insta6', 'next_id', ARRAY[]::name[], 'instaid', '... as a declaration');
 SELECT has_function('insta6', 'next_id', ARRAY['regclass']);
-SELECT has_function('insta6', 'next_ids', ARRAY['integer']);
+SELECT has_function('insta6', 'next_ids', ARRAY['integer', 'regclass']);
 SELECT col_default_is('insta6', 'photos', 'id', 'insta6.next_id()', 'the default is the same');
 SELECT lives_ok($$INSERT INTO insta6.photos (n) SELECT generate_series(1001, 3000)$$);
 SELECT cmp_ok((SELECT min(id) FROM insta6.photos WHERE n > 1000), '>', (SELECT id FROM before), 'new IDs are above all that were there');

@@ -18,7 +18,7 @@ SELECT has_schema('insta5');
 SELECT has_sequence('insta5', 'table_id_seq', 'it has a sequence');
 SELECT has_function('insta5', 'next_id', ARRAY[]::name[]);
 SELECT has_function('insta5', 'next_id', ARRAY['regclass']);
-SELECT has_function('insta5', 'next_ids', ARRAY['integer']);
+SELECT has_function('insta5', 'next_ids', ARRAY['integer', 'regclass']);
 SELECT results_eq($$SELECT schema_name, shard_id, epoch, sequence, expires_at FROM instaid.shards$$,
     $$VALUES ('insta5'::name, 5, instaid.default_epoch(), 'insta5.table_id_seq'::regclass, '2046-06-27 17:00:49.497 UTC'::timestamptz)$$,
     'instaid.shards has its row');
@@ -51,7 +51,7 @@ SELECT throws_ok('SELECT * FROM insta5.next_ids(1000001)', '22003', 'count 10000
 
 -- one shard ID, one schema, one next_id
 SELECT throws_ok($$SELECT instaid.create_shard('insta6', 5)$$, '42710', 'shard ID 5 is taken by schema insta5', 'a shard ID is not given twice');
-SELECT throws_ok($$SELECT instaid.create_shard('insta5', 6)$$, '42723', 'schema insta5 already has a function next_id()', 'nor a schema');
+SELECT throws_ok($$SELECT instaid.create_shard('insta5', 6)$$, '42723', 'schema insta5 is a shard already', 'nor a schema');
 SELECT throws_ok($$SELECT instaid.create_shard('insta6', 8192)$$, '22003', 'shard ID 8192 is out of range', 'a shard ID ends at 8191');
 SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() + interval '1 day')$$, '22023', NULL, 'an epoch is not in the future');
 SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() - interval '35 years')$$, '22023', NULL, 'nor out of reach');

@@ -1,0 +1,185 @@
+-- The language instaid: what declares a shard, what is refused, and what a session
+-- does when a declaration changes.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+CREATE SCHEMA regress_d;
+SET search_path = regress_d, public;
+CREATE SEQUENCE ids;
+
+-- A declaration by hand, with white space around it, and the functions that refer to it
+CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS $$
+    shard 5, epoch 2020-02-29 23:59:59.999+00
+$$;
+CREATE FUNCTION next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+CREATE FUNCTION next_id(sequence regclass) RETURNS instaid.id LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+SELECT schema_name, shard_id, epoch, sequence FROM instaid.shards;
+CREATE SEQUENCE own;
+SELECT instaid.extract_shard_id(next_id()), instaid.extract_shard_id(next_id('own')),
+    (SELECT count(DISTINCT id) FROM next_ids(3000) AS id), (SELECT count(*) FROM next_ids(2, 'own')),
+    instaid.extract_timestamp(next_id(), '2020-02-29 23:59:59.999 UTC') BETWEEN now() - interval '1 s' AND clock_timestamp() + interval '1 s' AS of_now;
+SELECT pg_typeof(next_id()), pg_typeof(next_id('own'));
+SELECT next_id(NULL), (SELECT count(*) FROM next_ids(NULL)), (SELECT count(*) FROM next_ids(1, NULL));
+-- as a default it is called with no plan of its own
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO photos (n) VALUES (1);
+INSERT INTO photos (n) SELECT generate_series(1, 3000) RETURNING n, id \g /dev/null
+COPY photos (n) FROM stdin;
+1
+2
+\.
+SELECT count(DISTINCT instaid.extract_shard_id(id)), count(*) FROM photos;
+SELECT count(*) FROM (SELECT n, lag(n) OVER (ORDER BY id) AS before FROM photos WHERE n > 2) AS v WHERE before > n;
+
+-- What declares nothing.  Each error says what is wrong and what is legal.
+CREATE FUNCTION refuse(body text, declared_default text DEFAULT $$DEFAULT 'regress_d.ids'$$) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM try(format('CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass %s)'
+        ' RETURNS SETOF bigint LANGUAGE instaid STRICT AS %L', declared_default, body)) AS line WHERE line !~ '^HINT: A shard is declared by';
+END $$;
+CREATE SCHEMA regress_e;
+SELECT refuse(body) FROM (VALUES
+    (1, ''), (2, 'Shard 5, epoch 2011-08-24 21:07:01.721+00'), (3, 'shard'), (4, 'shard five, epoch 2011-08-24 21:07:01.721+00'),
+    (5, 'shard 8192, epoch 2011-08-24 21:07:01.721+00'), (6, 'shard 99999999999999999999, epoch 2011-08-24 21:07:01.721+00'),
+    (7, 'shard -1, epoch 2011-08-24 21:07:01.721+00'), (8, 'shard 5'), (9, 'shard 5, 2011-08-24 21:07:01.721+00'),
+    (10, 'shard 5, epoch'), (11, 'shard 5, epoch infinity'), (12, 'shard 5, epoch 2011-08-24'),
+    (13, 'shard 5, epoch 2011-02-29 00:00:00+00'), (14, 'shard 5, epoch 2011-08-24 24:00:00+00'),
+    (15, 'shard 5, epoch 2011-08-24 21:07:01.7+00'), (16, 'shard 5, epoch 2011-08-24 21:07:01.721+01'),
+    (17, 'shard 5, epoch 2011-08-24 21:07:01.721+00, cache 5'), (18, 'shard 5, epoch 2011-08-24 21:07:01.721456+00'),
+    (19, 'shard 5, epoch 2011-13-24 21:07:01+00'), (20, 'shard 5,  epoch 2011-08-24 21:07:01+00'),
+    (21, 'as next_ids(integer, regclass)'), (22, repeat(' ', 2000) || 'shard 5, epoch 2011-08-24 21:07:01+00')) AS v (n, body) ORDER BY n;
+-- one form of the hint for all
+SELECT try($$CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'x'$$);
+SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00', d) FROM (VALUES (1, ''), (2, 'DEFAULT NULL'), (3, 'DEFAULT regress_d.photos''::regclass'),
+    (4, $$DEFAULT 'regress_d.photos'$$), (5, $$DEFAULT ('ids'::text)::regclass$$), (6, $$DEFAULT now()::text::regclass$$), (7, $$DEFAULT 4$$)) AS v (n, d) WHERE n <> 3 ORDER BY n;
+-- signatures
+SELECT try('CREATE FUNCTION regress_e.' || f) FROM (VALUES
+    (1, $$next_id(integer) RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (2, $$make_id() RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (3, $$next_id() RETURNS integer LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (4, $$next_id() RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (5, $$next_ids(integer, regclass DEFAULT 'ids') RETURNS bigint LANGUAGE instaid STRICT AS 'shard 6, epoch 2020-02-29 23:59:59.999+00'$$),
+    (6, $$next_id() RETURNS trigger LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (7, $$next_id() RETURNS event_trigger LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (8, $$next_id() RETURNS bigint LANGUAGE instaid AS 'as next_ids(integer, regclass)'$$),
+    (9, $$next_id() RETURNS bigint LANGUAGE instaid STRICT STABLE AS 'as next_ids(integer, regclass)'$$),
+    (10, $$next_id() RETURNS bigint LANGUAGE instaid STRICT PARALLEL SAFE AS 'as next_ids(integer, regclass)'$$),
+    (11, $$next_id() RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
+    (12, $$next_id() RETURNS bigint LANGUAGE instaid STRICT AS 'shard 5, epoch 2020-02-29 23:59:59.999+00'$$)) AS v (n, f) ORDER BY n;
+SELECT try($$CREATE PROCEDURE regress_e.next_id() LANGUAGE instaid AS 'as next_ids(integer, regclass)'$$);
+SELECT try('DO LANGUAGE instaid ''shard 5''');
+
+-- a second epoch on one sequence repeats IDs; a second shard ID does not
+SELECT refuse('shard 6, epoch 2020-03-01 00:00:00+00');
+SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00');
+SELECT schema_name, shard_id, sequence FROM instaid.shards ORDER BY shard_id;
+DROP FUNCTION regress_e.next_ids(integer, regclass);
+
+-- A restore creates functions with check_function_bodies = off, perhaps before
+-- what they need.  A body is data, and is checked all the same.
+SET check_function_bodies = off;
+CREATE FUNCTION regress_e.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+SELECT refuse('shard 9000, epoch 2020-02-29 23:59:59.999+00');
+SELECT refuse('shard 6, epoch 2020-03-01 00:00:00+00');
+RESET check_function_bodies;
+SELECT instaid.extract_shard_id(regress_e.next_id());
+DROP SCHEMA regress_e CASCADE;
+
+-- CREATE OR REPLACE is seen by the session that has used the function, in the same
+-- statement if need be; so is a rolled back one
+SELECT instaid.extract_shard_id(next_id());
+BEGIN;
+CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 7, epoch 2020-02-29 23:59:59.999+00';
+SELECT instaid.extract_shard_id(next_id()), (SELECT instaid.extract_shard_id(id) FROM next_ids(1) AS id);
+ROLLBACK;
+SELECT instaid.extract_shard_id(next_id()), (SELECT instaid.extract_shard_id(id) FROM next_ids(1) AS id);
+CREATE FUNCTION redeclare(shard_id integer) RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT ''ids'') RETURNS SETOF bigint
+        LANGUAGE instaid STRICT COST 1 AS ''shard %s, epoch 2020-02-29 23:59:59.999+00''', shard_id);
+    RETURN shard_id;
+END $$;
+SELECT redeclare(n), instaid.extract_shard_id(next_id()) FROM generate_series(5, 8) AS n;
+SELECT schema_name, shard_id FROM instaid.shards;
+-- another sequence as the default
+CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'own') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2020-02-29 23:59:59.999+00';
+SELECT last_value AS before FROM own \gset
+SELECT instaid.extract_shard_id(next_id());
+SELECT last_value > :before AS moved FROM own;
+SELECT shard_id, sequence FROM instaid.shards;
+
+-- What ALTER FUNCTION can break.  It runs no validator.
+ALTER FUNCTION next_id() STABLE;
+SELECT try('SELECT regress_d.next_id()');
+ALTER FUNCTION next_id() VOLATILE;
+ALTER FUNCTION next_ids(integer, regclass) IMMUTABLE;
+SELECT try('SELECT * FROM regress_d.next_ids(1)');
+ALTER FUNCTION next_ids(integer, regclass) VOLATILE CALLED ON NULL INPUT;
+SELECT try('SELECT * FROM regress_d.next_ids(NULL)');
+ALTER FUNCTION next_ids(integer, regclass) STRICT;
+ALTER FUNCTION next_id(regclass) CALLED ON NULL INPUT;
+SELECT try('SELECT regress_d.next_id(NULL)');
+ALTER FUNCTION next_ids(integer, regclass) RENAME TO many;
+SELECT try('SELECT regress_d.next_id()');
+SELECT instaid.extract_shard_id(id), shard_id FROM many(1) AS id, instaid.shards;
+ALTER FUNCTION many(integer, regclass) RENAME TO next_ids;
+SELECT instaid.extract_shard_id(next_id());
+
+-- What depends on what: the sequence cannot go under its functions, nor they under defaults
+DROP SEQUENCE own;
+DROP FUNCTION next_ids(integer, regclass);
+DROP FUNCTION next_id();
+-- a direct call of the validator writes nothing
+SELECT count(*) AS before FROM pg_depend \gset
+SELECT instaid._validator('next_id()'::regprocedure), instaid._validator('next_ids(integer, regclass)'::regprocedure);
+SELECT count(*) - :before AS written FROM pg_depend;
+\set VERBOSITY sqlstate
+SELECT instaid._validator('pg_catalog.now()'::regprocedure);
+\set VERBOSITY default
+SELECT try('SELECT instaid._validator(0)');
+
+-- Rights: EXECUTE on the function, USAGE on the sequence, or its owner's
+CREATE ROLE regress_instaid_app;
+GRANT USAGE ON SCHEMA regress_d TO regress_instaid_app;
+SET ROLE regress_instaid_app;
+SELECT try('SELECT regress_d.next_id()');
+RESET ROLE;
+ALTER FUNCTION next_id() SECURITY DEFINER;
+SET ROLE regress_instaid_app;
+SELECT instaid.extract_shard_id(next_id());
+SELECT try('SELECT * FROM regress_d.next_ids(1)');
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION next_id() FROM PUBLIC;
+SET ROLE regress_instaid_app;
+SELECT try('SELECT regress_d.next_id()');
+-- a role declares no shard with a sequence that it may not use
+CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
+RESET ROLE;
+-- what is temporary is no shard
+CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
+SELECT schema_name, shard_id FROM instaid.shards;
+SELECT instaid.create_shard('regress_9', 9, '2020-02-29 23:59:59.999 UTC');
+SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
+
+-- No setting changes what a declaration means.
+SET datestyle = 'German';
+SET timezone = 'Asia/Kolkata';
+SELECT extract(epoch FROM epoch) FROM instaid.shards WHERE shard_id = 5;
+SELECT instaid.create_shard('regress_10', 10, '2020-02-29 23:59:59.999 UTC');
+SELECT prosrc FROM pg_proc WHERE pronamespace = 'regress_10'::regnamespace AND proname = 'next_ids';
+RESET datestyle;
+RESET timezone;
+
+-- Creation is by commands, and event triggers see them.
+CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', tg_tag; END $$;
+CREATE EVENT TRIGGER regress_note ON ddl_command_end EXECUTE FUNCTION note();
+SELECT instaid.create_shard('regress_11', 11, '2020-02-29 23:59:59.999 UTC');
+DROP EVENT TRIGGER regress_note;
+
+SET client_min_messages = warning;
+DROP SCHEMA regress_d, regress_9, regress_10, regress_11 CASCADE;
+DROP ROLE regress_instaid_app;
