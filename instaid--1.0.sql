@@ -441,13 +441,15 @@ CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, ep
     RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L) RETURNS SETOF bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
-                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';',
+                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS %4$L;',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch) THEN 'YYYY-MM-DD HH24:MI:SS'
-                                             ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)));
+                                             ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
+                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id));
 COMMENT ON FUNCTION instaid._declare_commands(text, integer, timestamptz, text) IS
-'the commands that create the functions next_ids() and next_id(regclass) of a shard';
+'the commands that create the functions next_ids() and next_id(regclass) of a shard, and the comment of its sequence';
 
 CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE

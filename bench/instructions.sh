@@ -45,6 +45,16 @@ next_ids 1000 | 0.05 | nextval | set loop  | 20   | 1000 | SELECT count(i) $rows
 in FROM       | 0.05 | nextval | from loop | 20   | 1000 | SELECT count(i) $rows, instaid.next_ids('insta5.table_id_seq', 5, 1000 + 0 * g) AS i
 id >> 23      | -    | nextval | bigint loop | 5000 | 1  | SELECT count(g >> 23) $bigint_rows
 extract_timestamp | 1.50 | id >> 23 | bigint loop | 5000 | 1 | SELECT count(instaid.extract_timestamp(g)) $bigint_rows
+insert loop   | -    | -       | -         | 500  | 1    | DO \$\$ BEGIN FOR i IN 1..* LOOP NULL; END LOOP; END \$\$
+serial sent   | -    | nextval | insert loop | 500 | 1   | DO \$\$ BEGIN FOR i IN 1..* LOOP EXECUTE 'INSERT INTO serial (n) VALUES (1)'; END LOOP; END \$\$
+insert sent   | 1.00 | serial sent | insert loop | 500 | 1 | DO \$\$ BEGIN FOR i IN 1..* LOOP EXECUTE 'INSERT INTO photos (n) VALUES (1)'; END LOOP; END \$\$
+serial prepared | -  | nextval | insert loop | 500 | 1   | DO \$\$ BEGIN FOR i IN 1..* LOOP INSERT INTO serial (n) VALUES (1); END LOOP; END \$\$
+insert prepared | 1.00 | serial prepared | insert loop | 500 | 1 | DO \$\$ BEGIN FOR i IN 1..* LOOP INSERT INTO photos (n) VALUES (1); END LOOP; END \$\$
+serial rows   | -    | nextval | loop      | 5000 | 1    | INSERT INTO serial (n) SELECT g $rows
+brought rows  | -    | serial rows | loop  | 5000 | 1    | INSERT INTO brought (id, n) SELECT g + 1000000 * (SELECT count(*) FROM brought), g $rows
+insert rows   | -    | serial rows | loop  | 5000 | 1    | INSERT INTO photos (n) SELECT g $rows
+default epoch | -    | nextval | insert loop | 500 | 1   | DO \$\$ BEGIN FOR i IN 1..* LOOP EXECUTE 'SELECT instaid.next_id(''insta5.table_id_seq'', 5)'; END LOOP; END \$\$
+epoch passed  | -    | nextval | insert loop | 500 | 1   | DO \$\$ BEGIN FOR i IN 1..* LOOP EXECUTE 'SELECT instaid.next_id(''insta5.table_id_seq'', 5, ''2011-08-24 21:07:01.721+00'')'; END LOOP; END \$\$
 published     | -    | nextval | loop      | 500  | 1    | SELECT count(published.next_id()) $rows
 uuid          | -    | nextval | loop      | 2000 | 1    | SELECT count(gen_random_uuid()) $rows
 "
@@ -55,6 +65,9 @@ SELECT instaid.create_shard('insta5', 5)
 CREATE SEQUENCE core_seq
 CREATE SEQUENCE ahead_seq
 CREATE SEQUENCE cache_seq CACHE 32
+CREATE TABLE serial (id bigserial PRIMARY KEY, n integer)
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)
+CREATE TABLE brought (id bigint PRIMARY KEY, n integer)
 CREATE SCHEMA empty
 CREATE FUNCTION empty.next_ids(count integer) RETURNS SETOF bigint STRICT PARALLEL UNSAFE RETURN generate_series(1::bigint, count)
 CREATE SCHEMA published
@@ -82,13 +95,14 @@ echo "$setup" | server setup postgres
 # callgrind writes a file of counts at each statement's first step.
 {
 	# half a second ahead, which the cases' clock never catches up with
-	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'))"
+	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'), instaid.default_epoch())"
 	echo "$cases" | awk -F ' *[|] *' 'NF {
 		for (i = 1; i <= 3; i++) {
 			n = i < 3 ? $5 / 5 : $5 + $5 / 5
 			statement = $7
 			sub(/1, \*/, "1, " n, statement)
 			sub(/\*::bigint/, n "::bigint", statement)
+			sub(/1\.\.\*/, "1.." n, statement)
 			print statement
 		}
 	}'

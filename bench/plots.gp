@@ -55,3 +55,15 @@ set output directory . '/index-size.svg'
 set title 'MB of index after a million rows from 16 clients'
 plot $size using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, \
     $size using 0:2:(sprintf('%.1f', $2)) with labels offset 0, 0.7 textcolor rgb grey
+
+set output directory . '/shards.svg'
+set title 'Milliseconds, by number of shards'
+set xlabel 'shards'
+set logscale xy
+set xtics (16, 256, 4096, 8192) norotate
+set xrange [14:9400]
+set yrange [0.1:*]
+set key outside right noenhanced
+stats $shards using 1 nooutput
+plot for [i = 0:STATS_blocks - 1] $shards index i using 1:2 with linespoints \
+    linecolor rgb colour[i % 10 + 1] linewidth 2 pointtype (i % 6) + 4 pointsize 0.8 title columnheader(1)

@@ -113,6 +113,24 @@ sub table
 	print "\n";
 }
 
+# what depends on the number of shards
+my @shard_works = qw(create_shard create_shards view_first view view_one audit freeze_shard first_id);
+my %shard_works = (
+	create_shard => 'create_shard(), one a transaction',
+	create_shards => 'create_shards()',
+	view_first => 'instaid.shards, first time in a session',
+	view => 'instaid.shards, again',
+	view_one => 'one shard of it',
+	audit => 'audit()',
+	freeze_shard => 'freeze_shard()',
+	first_id => 'first INSERT of a session');
+my @memory_works = (
+	[ memory_idle => 'a session that has done nothing' ],
+	[ memory_one => 'that has inserted into one shard' ],
+	[ memory_all => 'that has inserted into all shards' ],
+	[ memory_next_id => 'that has called instaid.next_id() for all sequences' ],
+	[ memory_nextval => 'that has called nextval() for all sequences' ]);
+
 my @clients = do { my %c = map { $_->{clients} => 1 } turns(work => 'single'); sort { $a <=> $b } keys %c };
 
 if ($plots)
@@ -132,6 +150,13 @@ if ($plots)
 		  for labels(work => $work);
 		print "EOD\n";
 	}
+	# milliseconds by number of shards
+	print "\$shards << EOD\n";
+	print join "\n\n", map {
+		my $w = $_;
+		qq("$shard_works{$w}"\n) . join '', map { "$_->{shards} " . $_->{seconds} * 1000 . "\n" } turns(work => $w)
+	} grep { turns(work => $_) } @shard_works;
+	print "EOD\n";
 	exit;
 }
 
@@ -226,3 +251,20 @@ table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'dupl
 			spread('%.0f', map { $measure{rate}->($_) } @t), sum('duplicates', @t), sum('inversions', @t),
 			most('most_in_ms', @t), most('drift_ms', @t) ]
 	} grep { !$done{ join ' ', @$_{qw(label shards clients max_drift)} }++ } turns(work => 'contention'));
+
+my @numbers = map { $_->{shards} } turns(work => 'create_shard');
+if (@numbers)
+{
+	print "### By number of shards\n\nMilliseconds, and a table in each shard. To create shards one by one is a transaction and a flush of WAL each.\n\n";
+	table([ '', map { commas($_) . ' shards' } @numbers ],
+		map {
+			my $w = $_;
+			[ $shard_works{$w}, map { my ($t) = turns(work => $w, shards => $_); sprintf $t->{seconds} < 0.1 ? '%.1f' : '%.0f', $t->{seconds} * 1000 } @numbers ]
+		} @shard_works);
+	print "kB of memory that a session keeps.\n\n";
+	table([ '', map { commas($_) . ' shards' } @numbers ],
+		map {
+			my ($w, $label) = @$_;
+			[ $label, map { my ($t) = turns(work => $w, shards => $_); commas($t->{ids} / 1024) } @numbers ]
+		} @memory_works);
+}
