@@ -123,6 +123,29 @@ for my $offset (-0.005, -3, -3600)
 	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: IDs go on above those of $sum->{count} committed rows");
 }
 
+# advance_past() that is committed holds after a crash, whatever the clock reads,
+# also if the record that covers it is that of a transaction that is still open.
+$base += 7200;
+$clock->set($base);
+$node->safe_psql('postgres', q{ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf(); CREATE SEQUENCE s});
+my $open = $node->background_psql('postgres');
+$open->query_safe(q{CHECKPOINT; BEGIN; SELECT instaid.next_id('s', 0)});
+my $flushed = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+my $past = $node->safe_psql('postgres', q{
+	SELECT instaid.max_id(clock_timestamp() + interval '400 ms') AS id \gset
+	SELECT instaid.advance_past('s', :id, instaid.default_epoch()) \g /dev/null
+	SELECT pg_current_wal_flush_lsn();
+	SELECT :id});
+$node->stop('immediate');
+eval { $open->quit };
+$clock->set($base - 3600);
+$clock->start($node);
+my ($flushed_then, $id) = split /\n/, $past;
+isnt($flushed_then, $flushed, 'advance_past() flushes the record of another transaction');
+cmp_ok($node->safe_psql('postgres', q{SET client_min_messages = error; SELECT instaid.next_id('s', 0)}), '>', $id,
+	'... so that a crash does not undo it');
+$node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf()});
+
 # A clock that was wrong by ten years.  The documentation says how to bring a
 # shard back; these are its statements.
 my ($procedure) = slurp_file('docs/operations.md') =~ /^## The clock was wrong by years\n.*?^```sql\n(.*?)^```/ms;
