@@ -82,7 +82,7 @@ echo "$setup" | server setup postgres
 # callgrind writes a file of counts at each statement's first step.
 {
 	# half a second ahead, which the cases' clock never catches up with
-	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'))"
+	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'), instaid.default_epoch())"
 	echo "$cases" | awk -F ' *[|] *' 'NF {
 		for (i = 1; i <= 3; i++) {
 			n = i < 3 ? $5 / 5 : $5 + $5 / 5
