@@ -27,7 +27,7 @@ SHLIB_LINK_INTERNAL = $(libpq)
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles shards declare freeze adopt ranges partitions audit tickets sanity
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit tickets sanity
 ISOLATION = order create_shard create_partitions alter freeze adopt tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 

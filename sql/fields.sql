@@ -62,8 +62,8 @@ SELECT try($$SELECT instaid.make_id('infinity', 1, 1)$$);
 SELECT try($$SELECT instaid.make_id('-infinity', 1, 1)$$);
 SELECT try($$SELECT instaid.make_id('294276-12-31 23:59:59 UTC', 1, 1, '4713-01-01 00:00:00 BC UTC')$$);
 SELECT try($$SELECT instaid.make_id('2026-01-01', 1, 1, 'infinity')$$);
-SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.447 UTC');
-SELECT try($$SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.448 UTC')$$);
+SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.448 UTC');
+SELECT try($$SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.449 UTC')$$);
 -- an epoch is a whole millisecond
 SELECT try($$SELECT instaid.extract_timestamp(-1, '2011-08-24 21:07:01.721001 UTC')$$);
 SELECT try($$SELECT instaid.decode(1, '2011-08-24 21:07:01.720999 UTC')$$);

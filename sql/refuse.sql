@@ -21,6 +21,35 @@ FROM pg_sequences WHERE schemaname = 'regress_r' \gexec
 SELECT sequencename, instaid.extract_shard_id(instaid.next_id(quote_ident(sequencename)::regclass, 5))
 FROM pg_sequences WHERE schemaname = 'regress_r' ORDER BY sequencename COLLATE "C";
 
+-- A sequence with a range of its own is told for what it is, and nothing says to
+-- widen it.  Citus gives each worker's copy of a sequence a range by its group.
+CREATE SEQUENCE citus_1 MINVALUE 281474976710657 MAXVALUE 562949953421313;
+SELECT try($$SELECT instaid.next_id('citus_1', 5)$$);
+SELECT format('CREATE SEQUENCE citus_%s MINVALUE %s MAXVALUE %s', g, g * (1::bigint << 48) + 1, (g + 1) * (1::bigint << 48) + 1)
+FROM unnest(ARRAY[2, 3, 6, 7, 8, 31, 32, 100, 32766]) AS g \gexec
+CREATE SEQUENCE citus_integer AS integer MINVALUE 268435457 MAXVALUE 536870913;
+CREATE SEQUENCE from_a_million MINVALUE 1000000;
+CREATE SEQUENCE an_integer_to_100000 AS integer MAXVALUE 100000;
+CREATE SEQUENCE down_from_50 INCREMENT -1 MAXVALUE 50;
+-- it is not frozen when it is used up
+CREATE SEQUENCE used_up MAXVALUE 3;
+SELECT nextval('used_up') FROM generate_series(1, 3);
+SELECT (l).tick, (l).frozen FROM instaid._last_tick('used_up') AS l;
+SELECT try($$SELECT instaid.next_id('used_up', 5)$$);
+SELECT count(*), count(*) FILTER (WHERE e[1] ~ '^55000: sequence .* cannot serve' AND e[2] ~ 'range of its own' AND e[3] !~ 'ALTER') AS told
+FROM pg_sequences, LATERAL (SELECT array_agg(l) AS e FROM try(format('SELECT instaid.next_id(%L, 5)', sequencename)) AS l) AS t
+WHERE schemaname = 'regress_r' AND sequencename ~ '^(citus|from_a|used_up|an_integer_to|down_from)';
+-- a negative MINVALUE does no harm
+CREATE SEQUENCE from_below MINVALUE -1000 START -5;
+SELECT instaid.extract_timestamp(instaid.next_id('from_below', 5)) <= clock_timestamp() AS works;
+-- a shard that is frozen before it was used has no last ID
+SELECT instaid.create_shard('regress_unused', 78);
+SELECT instaid.freeze_shard('regress_unused');
+SELECT last_id, last_issued_at, drift, frozen FROM instaid.shards WHERE schema_name = 'regress_unused';
+SELECT try($$SELECT regress_unused.next_id()$$);
+SELECT instaid.thaw_shard('regress_unused');
+SELECT instaid.extract_timestamp(regress_unused.next_id()) <= clock_timestamp() AS works;
+
 -- what is not a sequence
 CREATE TABLE a_table (id bigint);
 CREATE VIEW a_view AS SELECT 1 AS id;
@@ -94,4 +123,4 @@ SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 1)$$);
 RESET client_min_messages;
 
 SET client_min_messages = warning;
-DROP SCHEMA regress_r CASCADE;
+DROP SCHEMA regress_r, regress_unused CASCADE;

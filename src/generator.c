@@ -111,10 +111,12 @@ int			instaid_max_drift = 1000;
 static HTAB *sequences = NULL;
 
 /*
- * WAL is known to be flushed up to here.  XLogFlush() would find that out, too,
- * but takes 30 instructions, for each ID that is ahead of the clock.
+ * Up to here WAL is known to be where this value of synchronous_commit has it.
+ * XLogFlush() would find that out, too, but takes 30 instructions, for each ID
+ * that is ahead of the clock.
  */
-static XLogRecPtr flushed = InvalidXLogRecPtr;
+static XLogRecPtr durable = InvalidXLogRecPtr;
+static int	durable_for = SYNCHRONOUS_COMMIT_OFF;
 
 /* Counts the invalidations that may concern what we know of a sequence. */
 static uint64 generation = 1;
@@ -601,6 +603,14 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 			 errhint("The server's clock was set back, the sequence was set ahead, or the server has just restarted after a crash.")));
 }
 
+static pg_noinline void
+make_durable(XLogRecPtr lsn)
+{
+	instaid_make_durable(lsn);
+	durable = lsn;
+	durable_for = synchronous_commit;
+}
+
 /*
  * Reserve up to wanted ticks for this session, at least one, all of one
  * millisecond.
@@ -666,16 +676,14 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	/*
 	 * The invariant.  What is not ahead of the clock cannot come again, since
 	 * a restarted sequence catches up with the clock first; what is ahead
-	 * needs the record that takes it past.
+	 * needs the record that takes it past, here and, as synchronous_commit
+	 * says, on the standby that may take over.
 	 */
 	if (drift > 0)
 	{
 		seq->next = seq->end;	/* for as long as an error may get us out */
-		if (lsn > flushed)
-		{
-			XLogFlush(lsn);
-			flushed = lsn;
-		}
+		if (unlikely(lsn > durable || synchronous_commit > durable_for))
+			make_durable(lsn);
 	}
 	seq->next = next;
 
@@ -824,8 +832,8 @@ instaid_last_tick(Oid sequence, SequenceState *state)
  * instaid_take_ticks() and setval().
  *
  * The record that covers the page may be another session's, and need not be
- * flushed by our commit: flush it at once, as it is for a tick that is ahead of
- * the clock.
+ * flushed by our commit: that is waited for, as for a tick that is ahead of the
+ * clock.
  */
 void
 instaid_skip_ticks(Oid sequence, int64 tick)
@@ -848,9 +856,5 @@ instaid_skip_ticks(Oid sequence, int64 tick)
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
 	UnlockReleaseBuffer(seq->buffer);
 
-	if (lsn > flushed)
-	{
-		XLogFlush(lsn);
-		flushed = lsn;
-	}
+	make_durable(lsn);
 }

@@ -63,7 +63,7 @@
  * from it is a timestamp.
  */
 #define MIN_EPOCH		MIN_TIMESTAMP
-#define END_EPOCH		(END_TIMESTAMP - (MAX_MS + 1) * 1000)
+#define END_EPOCH		(END_TIMESTAMP - MAX_MS * 1000)
 
 StaticAssertDecl(MS_BITS + SHARD_ID_BITS + SEQUENCE_BITS == 64,
 				 "the fields of an ID must fill 64 bits");

@@ -92,6 +92,12 @@ check '... a signed shift of an ID' finds layout layout.h \
 	's/(uint64) id >> MS_SHIFT/id >> MS_SHIFT/'
 check '... a tick rounded toward zero' finds layout layout.h \
 	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
+check '... a tick before the epoch that has an ID' finds layout layout.h \
+	's/(uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS/tick_ms(tick) - epoch_ms <= LAST_MS/'
+check '... a time rounded toward zero' finds layout layout.h \
+	's/ - (time % 1000 < 0)//'
+check '... an epoch of microseconds' finds layout layout.h \
+	's/since_first % 1000 == 0/since_first % 1000 < 999/'
 check '... undefined behaviour with the right result' finds layout layout.h \
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
 

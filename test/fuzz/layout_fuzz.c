@@ -8,7 +8,9 @@
  *		ms * 8388608 + shard ID * 1024 + sequence
  *
  * and a tick is ms * 1024 + sequence, in numbers of 128 bits, where nothing
- * overflows.  It has no shift, no mask and no constant of layout.h's.
+ * overflows.  The ms of a tick are those of its ID and of the epoch together;
+ * times are in microseconds since 2000.  It has no shift, no mask and no
+ * constant of layout.h's.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +24,10 @@ typedef __int128 wide;
 #define SHARDS			8192
 #define MILLISECONDS	INT64CONST(2199023255552)	/* 2^41 */
 #define POSITIVE_TICKS	INT64CONST(1125899906842624)	/* 2^50 */
+#define TICKS			INT64CONST(9007199254740992)	/* 2^53 */
+#define MS_OF_2000		INT64CONST(946684800000)	/* date -d 2000-01-01Z +%s000 */
+#define FIRST_TIME		INT64CONST(-211813488000000000)	/* 4714-11-24 BC */
+#define END_TIME		INT64CONST(9223371331200000000) /* 294277-01-01 */
 #define TWO_TO_64		((wide) PG_UINT64_MAX + 1)
 
 /* not fprintf(), which c.h replaces with one of PostgreSQL's library */
@@ -38,7 +44,7 @@ typedef __int128 wide;
 typedef struct
 {
 	int64		a;				/* an ID, and a tick */
-	int64		b;				/* another tick, and a time */
+	int64		b;				/* another tick, a time, and an epoch */
 	uint32		c;				/* a shard ID and a sequence */
 } Input;
 
@@ -102,12 +108,49 @@ check_tick_order(int64 a, int64 b)
 	CHECK(before == (a < b));
 }
 
-/* While IDs are positive, those of a shard sort as their ticks do. */
+/* The milliseconds of any time are rounded down. */
+static void
+check_time(TimestampTz time)
+{
+	wide		begin = ((wide) time_ms(time) - MS_OF_2000) * 1000;
+
+	CHECK(begin <= time && time < begin + 1000);
+}
+
+/* An epoch is a whole ms, and all times that count from it are timestamps. */
+static void
+check_epoch(TimestampTz epoch)
+{
+	wide		last = (wide) epoch + (wide) (MILLISECONDS - 1) * 1000 + 999;
+
+	CHECK(epoch_is_legal(epoch) ==
+		  (epoch >= FIRST_TIME && last < END_TIME && epoch % 1000 == 0));
+}
+
+/* A tick has an ID if that is positive; both are of one time and sequence. */
+static void
+check_id_of_tick(int64 tick, int32 shard_id, int64 epoch_ms)
+{
+	wide		ms = (wide) tick / SEQUENCES - epoch_ms;
+	bool		has_id = ms >= 0 && ms < MILLISECONDS / 2;
+
+	CHECK(tick <= LAST_TICK);
+	CHECK(time_ms(tick_timestamp(tick)) == tick / SEQUENCES);
+	CHECK(tick_has_id(tick, epoch_ms) == has_id);
+	if (has_id)
+	{
+		int64		id = tick_to_id(tick, shard_id, epoch_ms);
+
+		CHECK(id == (ms * SHARDS + shard_id) * SEQUENCES + tick % SEQUENCES);
+	}
+}
+
+/* While IDs are positive, those of a shard and an epoch sort as their ticks do. */
 static void
 check_id_order(int64 a, int64 b, int32 shard_id)
 {
-	int64		id_a = pack_id(tick_ms(a), shard_id, tick_sequence(a));
-	int64		id_b = pack_id(tick_ms(b), shard_id, tick_sequence(b));
+	int64		id_a = tick_to_id(a, shard_id, 0);
+	int64		id_b = tick_to_id(b, shard_id, 0);
 
 	CHECK(id_a >= 0 && id_b >= 0);
 	CHECK((id_a < id_b) == (a < b));
@@ -128,6 +171,16 @@ LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 				 in.c / SHARDS % SEQUENCES);
 	check_tick(in.a);
 	check_tick_order(in.a, in.b);
+	check_time(in.b);
+	check_epoch(in.a);
+	check_epoch(in.b);
+	/* whole milliseconds, near the bounds too */
+	check_epoch(in.b / 1000 * 1000);
+	/* an epoch that may be the tick's, and any */
+	check_id_of_tick(as_unsigned(in.a) % TICKS, shard_id,
+					 (int64) (as_unsigned(in.a) % TICKS / SEQUENCES)
+					 - (int64) (as_unsigned(in.b) % MILLISECONDS) + in.c % 4);
+	check_id_of_tick(as_unsigned(in.a) % TICKS, shard_id, in.b / 1000);
 	check_id_order(as_unsigned(in.a) % POSITIVE_TICKS,
 				   as_unsigned(in.b) % POSITIVE_TICKS, shard_id);
 	return 0;

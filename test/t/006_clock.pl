@@ -123,6 +123,29 @@ for my $offset (-0.005, -3, -3600)
 	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: IDs go on above those of $sum->{count} committed rows");
 }
 
+# advance_past() that is committed holds after a crash, whatever the clock reads,
+# also if the record that covers it is that of a transaction that is still open.
+$base += 7200;
+$clock->set($base);
+$node->safe_psql('postgres', q{ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf(); CREATE SEQUENCE s});
+# a session writes a record for the first ID that it takes of a sequence
+my $committed = Clients::session($node);
+$committed->(q{SELECT instaid.next_id('s', 0)});
+my $open = Clients::session($node);
+$open->(q{CHECKPOINT; BEGIN; SELECT instaid.next_id('s', 0)});
+my $past = $committed->(q{
+	SELECT instaid.max_id(clock_timestamp() + interval '400 ms') AS id, pg_current_wal_insert_lsn() AS written \gset
+	SELECT instaid.advance_past('s', :id, instaid.default_epoch()) \g /dev/null
+	SELECT pg_current_wal_flush_lsn() >= :'written', :id});
+$node->stop('immediate');
+$clock->set($base - 3600);
+$clock->start($node);
+like($past, qr/^t\|\d+$/, 'advance_past() flushes the record of another transaction');
+my $id = (split /\|/, $past)[1];
+cmp_ok($node->safe_psql('postgres', q{SET client_min_messages = error; SELECT instaid.next_id('s', 0)}), '>', $id,
+	'... so that a crash does not undo it');
+$node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf()});
+
 # A clock that was wrong by ten years.  The documentation says how to bring a
 # shard back; these are its statements.
 my ($procedure) = slurp_file('docs/operations.md') =~ /^## The clock was wrong by years\n.*?^```sql\n(.*?)^```/ms;

@@ -73,6 +73,29 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	unlike(slurp_file($_->logfile), qr/TRAP:|XX000/, "$name: the server has nothing to complain of") for $primary, $standby;
 }
 
+# An ID that is ahead of the clock waits for the standby that its record must be
+# on, also if that is another transaction's record; one that is not need not.
+my $alone = Clients::server('alone', 'client_min_messages = error', 'instaid.max_drift = 1d', 'autovacuum = off',
+	'wal_level = replica', 'max_wal_senders = 4');
+$alone->safe_psql('postgres', q{
+	CREATE SEQUENCE ahead;
+	CREATE SEQUENCE at_clock;
+	SELECT instaid.advance_past('ahead', instaid.max_id(now() + interval '1 h'), instaid.default_epoch());});
+my $seen = Clients::session($alone);
+$seen->(q{SET synchronous_commit = local; SELECT instaid.next_id('ahead', 0), instaid.next_id('at_clock', 0)});
+$alone->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$alone->reload;
+$alone->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die;
+my $open = Clients::session($alone);
+$open->(q{CHECKPOINT; SET synchronous_commit = local; BEGIN; SELECT instaid.next_id('ahead', 0)});
+$seen->(q{SET statement_timeout = '1 s'; SET synchronous_commit = on});
+like($seen->(q{BEGIN; SELECT instaid.next_id('ahead', 0)}), qr/ERROR: /, 'an ID that is ahead of the clock waits for the standby');
+like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.advance_past('ahead', 1, instaid.default_epoch())}), qr/ERROR: /, '... as does advance_past()');
+like($seen->(q{ROLLBACK; BEGIN; SET LOCAL synchronous_commit = local; SELECT instaid.next_id('ahead', 0)}), qr/^\d+$/, '... but not with synchronous_commit = local');
+like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.next_id('at_clock', 0)}), qr/^\d+$/, 'an ID that is not ahead does not wait');
+$seen->('ROLLBACK');
+$alone->stop('immediate');
+
 # To a server without the extension it is a sequence like any other.
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
