@@ -13,7 +13,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
+OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/sql_support.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 

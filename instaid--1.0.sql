@@ -27,6 +27,16 @@ COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64-bit, sorted by time, named by shard';
 
 --
+-- For the functions below
+--
+
+CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_base_type';
+COMMENT ON FUNCTION instaid._base_type(regtype) IS
+'the type under a domain, and under a domain over a domain; any other type itself; null if there is no such type';
+
+--
 -- The layout of an ID
 --
 
