@@ -1421,8 +1421,8 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An
 --   expression is matched as it is stored: deparsing it can lock a table, fails if
---   it is nested deeply, and depends on settings.  Nothing above a million bytes is
---   read.  An object is named from its catalog rows: regclass and regprocedure look
+--   it is nested deeply, and depends on settings.  What is very long is not read.
+--   An object is named from its catalog rows: regclass and regprocedure look
 --   at all other objects of its name, which takes long in a thousand schemas.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of
 --   one role because of what another wrote.  Where PostgreSQL itself runs an owner's
@@ -1454,17 +1454,19 @@ CREATE FUNCTION instaid._find_copies(OUT kind text, OUT routine oid, OUT column_
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    -- What users wrote in SQL and PL/pgSQL, and column defaults
-    WITH written (routine, column_default, schema, is_next_id, body, is_tree) AS NOT MATERIALIZED (
+    -- What users wrote in SQL and PL/pgSQL, and column defaults; how much of it is read
+    WITH written (routine, column_default, schema, is_next_id, body, is_tree, max_bytes)
+        AS NOT MATERIALIZED (
         SELECT p.oid, NULL::oid, n.oid, p.proname = 'next_id' AND p.pronargs = 0,
-               COALESCE(p.prosqlbody::text, p.prosrc), p.prosqlbody IS NOT NULL
+               COALESCE(p.prosqlbody::text, p.prosrc), p.prosqlbody IS NOT NULL,
+               CASE WHEN p.prosqlbody IS NULL THEN 100000 ELSE 1000000 END
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
-        SELECT NULL, d.oid, c.relnamespace, false, d.adbin::text, true
+        SELECT NULL, d.oid, c.relnamespace, false, d.adbin::text, true, 1000000
         FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
         WHERE c.relpersistence <> 't' AND NOT c.relispartition),
 
@@ -1493,8 +1495,8 @@ BEGIN ATOMIC
                     AND w.body ~ (k.clock || '|' || k.still_clock) AS is_copy,
                w.is_next_id AND w.body ~ k.next_id AS is_caller
         FROM written AS w CROSS JOIN word AS k
-        WHERE w.is_tree AND octet_length(w.body) <= 1000000
-          AND (w.is_next_id OR position(k.nextval IN w.body) > 0)),
+        WHERE w.is_tree AND CASE WHEN octet_length(w.body) <= w.max_bytes
+                                 THEN w.is_next_id OR position(k.nextval IN w.body) > 0 END),
 
     -- Comments do not count; in "bare", strings do not, either.  What is not closed ends
     -- with the text, lest each place be tried to the end.
@@ -1503,12 +1505,11 @@ BEGIN ATOMIC
                                            '|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?',
                                    '\1 ', 'gi') AS code
         FROM written AS w
-        WHERE NOT w.is_tree AND octet_length(w.body) <= 1000000
-          AND (w.body ~* 'nextval' OR w.is_next_id AND w.body ~* 'instaid')),
+        WHERE NOT w.is_tree AND CASE WHEN octet_length(w.body) <= w.max_bytes THEN
+              w.body ~* 'nextval' OR w.is_next_id AND w.body ~* 'instaid' END),
     bared AS MATERIALIZED (
         SELECT c.*, regexp_replace(c.code, '\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?',
-                                   '''''', 'gi') AS bare
-        FROM code AS c),
+                                   '''''', 'gi') AS bare FROM code AS c),
     plain AS MATERIALIZED (
         SELECT b.*, b.code ~* '\mnextval\s*\('
                AND b.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|timeofday'
@@ -1517,28 +1518,27 @@ BEGIN ATOMIC
                              '|\d+\s*[-+*])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2'
                              '|\*\s*[(''\s]*(?:8388608|4194304)\M' AS is_copy,
                b.is_next_id AND b.code ~* '\minstaid\M"?\s*\.\s*"?next_id\M' AS is_caller,
-               substring(b.code FROM '(?i)\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)')
-               AS variable
+               substring(b.code, '(?i)\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)') arg
         FROM bared AS b),
 
     -- has_name: the sequence is looked up by a name in text
     found AS (
         SELECT CASE WHEN t.is_copy THEN 'copy' ELSE 'caller' END AS kind, t.routine,
-               t.column_default, t.schema, NULL AS code, NULL AS variable, false AS has_percents,
+               t.column_default, t.schema, NULL AS code, NULL AS arg, false AS has_percents,
                t.body !~ k.clock AS clock_stands,
                t.body ~ (k.nextval || '[^{]*\{(?:FUNCEXPR|COERCEVIAIO) ') AS has_name
         FROM tree AS t CROSS JOIN word AS k WHERE t.is_copy OR t.is_caller
         UNION ALL
         SELECT CASE WHEN p.is_copy THEN 'copy' ELSE 'caller' END, p.routine, NULL, p.schema,
-               p.code, p.variable, p.bare ~ '%%', p.bare !~* '\m(clock_timestamp|timeofday)\s*\(',
+               p.code, p.arg, p.bare ~ '%%', p.bare !~* '\m(clock_timestamp|timeofday)\s*\(',
                p.code ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident|cast)'
                          '\s*\(|[^;'')]*(?:\|\||::\s*text))'
-               OR p.code ~* ('\m' || p.variable || '\s+(?:constant\s+)?'
+               OR p.code ~* ('\m' || p.arg || '\s+(?:constant\s+)?'
                              '(?:text|varchar|character\s+varying|name)\M') IS TRUE
         FROM plain AS p WHERE p.is_copy OR p.is_caller
         UNION ALL
         SELECT 'unreadable', w.routine, w.column_default, w.schema, NULL, NULL, NULL, NULL, NULL
-        FROM written AS w WHERE octet_length(w.body) > 1000000)
+        FROM written AS w WHERE octet_length(w.body) > w.max_bytes)
     SELECT f.kind, f.routine, f.column_default, f.schema, COALESCE(p.proowner, c.relowner),
            CASE WHEN f.routine IS NULL THEN format('%I.%I.%I', n.nspname, c.relname, a.attname)
                 ELSE format('%I.%I(%s)', n.nspname, p.proname,
@@ -1548,7 +1548,7 @@ BEGIN ATOMIC
            f.has_name OR EXISTS (
                SELECT FROM unnest(p.proargnames, COALESCE(p.proallargtypes, p.proargtypes::oid[]))
                            AS t (name, type)
-               WHERE lower(t.name) = lower(f.variable)
+               WHERE lower(t.name) = lower(f.arg)
                  AND t.type IN ('text'::regtype, 'varchar'::regtype, 'name'::regtype))
     FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema
          LEFT JOIN pg_proc AS p ON p.oid = f.routine
@@ -1656,7 +1656,7 @@ BEGIN ATOMIC
            format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', n.nspname)
     FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema WHERE f.kind = 'caller'
     UNION ALL
-    SELECT 'warning', f.object, 'cannot be read: it has more than a million bytes',
+    SELECT 'warning', f.object, 'cannot be read: it is too long',
            'See whether it makes IDs; if it does, let it call the next_id() of a shard.'
     FROM found AS f WHERE f.kind = 'unreadable';
 END;
@@ -1775,8 +1775,7 @@ BEGIN ATOMIC
              JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
-              IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype,
-                  'double precision'::regtype)
+              IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
           AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
     heir (relid, top, owner) AS (
         SELECT n.relid, n.relid, n.relowner FROM narrow AS n

@@ -370,7 +370,7 @@ DO $$ BEGIN
     EXECUTE 'CREATE FUNCTION regress_5.deep() RETURNS bigint LANGUAGE sql RETURN now()::text::bigint << (nextval(''regress_5.likes_id_seq'')'
         || repeat(' + 1', 2000) || ')::integer';
     EXECUTE 'CREATE FUNCTION regress_5.long() RETURNS bigint LANGUAGE plpgsql AS ''BEGIN RETURN 1; /* nextval(now() << 23 '
-        || repeat('x', 1000000) || '*/ END''';
+        || repeat('x', 100000) || '*/ END''';
 END $$;
 SET client_min_messages = warning;
 SELECT * FROM instaid.audit();

@@ -52,7 +52,7 @@ SELECT is_empty('SELECT * FROM instaid.audit()', 'no copy, no row');
 
 -- what cannot be read
 SAVEPOINT readable;
-DO $$ BEGIN EXECUTE format('CREATE FUNCTION insta5.long() RETURNS bigint LANGUAGE plpgsql AS %L', 'BEGIN RETURN nextval(null); END' || repeat(' ', 1000000)); END $$;
+DO $$ BEGIN EXECUTE format('CREATE FUNCTION insta5.long() RETURNS bigint LANGUAGE plpgsql AS %L', 'BEGIN RETURN nextval(null); END' || repeat(' ', 100000)); END $$;
 SELECT pg_temp.finds('warning', 'insta5.long()', 'cannot be read: %', 'what is too long to read is said');
 ROLLBACK TO readable;
 
