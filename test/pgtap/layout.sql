@@ -8,7 +8,7 @@ SELECT plan(41);
 -- the functions, and what they promise the planner
 SELECT functions_are('instaid', ARRAY['default_epoch', 'make_id', 'extract_timestamp', 'extract_shard_id',
     'extract_sequence', 'decode', 'next_id', 'next_ids', 'last_id', 'list_shards', 'create_shard', 'shard_sequences',
-    'freeze_shard', 'thaw_shard', 'advance_past', '_last_tick', 'check_is_authority', 'check_new_shard', 'define_shard', 'adopt_shard', 'adopt_column', 'audit',
+    'freeze_shard', 'thaw_shard', 'advance_past', '_last_tick', '_base_type', 'check_is_authority', 'check_new_shard', 'define_shard', 'adopt_shard', 'adopt_column', 'audit',
     '_find_copies', '_id_columns', '_audit_copies', '_audit_columns', '_audit_shards', '_audit_tickets',
     'min_id', 'max_id', 'min_id_from', 'max_id_before', 'created_between', 'create_partitions', 'integer_now', 'interval_to_ids',
     'next_ticket', 'lease_ticket', 'create_ticket', 'drop_ticket', 'guard_ticket', 'restripe_ticket', 'segment_state', 'ticket_sequence', 'ticket_state',
