@@ -13,7 +13,7 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
+OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/sql_support.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -28,7 +28,7 @@ SHLIB_LINK_INTERNAL = $(libpq)
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit tickets sanity
-ISOLATION = order create_shard create_partitions alter freeze adopt tickets
+ISOLATION = order create_shard create_partitions alter freeze adopt audit tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out

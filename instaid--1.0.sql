@@ -27,6 +27,16 @@ COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64-bit, sorted by time, named by shard';
 
 --
+-- For the functions below
+--
+
+CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_base_type';
+COMMENT ON FUNCTION instaid._base_type(regtype) IS
+'the type under a domain, and under a domain over a domain; any other type itself; null if there is no such type';
+
+--
 -- The layout of an ID
 --
 
@@ -274,6 +284,12 @@ CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer, 
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, with the OIDs of the functions that do; see the view instaid.shards';
+
+CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+COMMENT ON FUNCTION instaid._odd_declarations() IS
+'functions of shards that do not work, after an ALTER FUNCTION or a DROP; for audit()';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
@@ -1507,185 +1523,350 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 -- Knowing before it breaks
 --
 
--- An error: IDs repeat, name a wrong shard, or are refused, now.  A warning: they
--- will, or something weakens what is guaranteed.
+-- audit() unites four functions, one for each subject.  An error: IDs repeat, name
+-- a wrong shard, or are refused, now.  A warning: they will, or something weakens
+-- what is guaranteed.
 --
--- Reads catalogs, and the text of users' functions; runs nothing of theirs.  The
--- patterns are made so that no text takes them long, nor makes them fail.
-CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text, OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    WITH RECURSIVE shard AS MATERIALIZED (
-        SELECT s.*, n.oid AS schema
-        FROM instaid.shards AS s JOIN pg_namespace AS n ON n.nspname = s.schema_name),
+-- A superuser may run audit() over everybody's objects.  Therefore:
+--
+-- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An
+--   expression is matched as it is stored: deparsing it can lock a table, fails if
+--   it is nested deeply, and depends on settings.  What is very long is not read.
+--   An object is named from its catalog rows: regclass and regprocedure look
+--   at all other objects of its name, which takes long in a thousand schemas.
+-- - A cure that is SQL runs nothing of another role either, and alters no object of
+--   one role because of what another wrote.  Where PostgreSQL itself runs an owner's
+--   code with the caller's rights, such as a CHECK during ALTER COLUMN TYPE, the
+--   cure is left to the owner.  SET ROLE would not do: that code could reset it.
+-- - The planner knows neither how many shards there are nor what a CTE gives.  Joins
+--   by hash take linear time whatever there is.
 
-    -- What users wrote in SQL and PL/pgSQL.  A standard body has no text; it is
-    -- deparsed only if it calls nextval(), as that locks the tables in it.
-    routine AS MATERIALIZED (
-        SELECT p.oid, p.pronamespace AS schema, p.proname, p.pronargs, p.prorettype,
-               pg_get_function_arguments(p.oid) AS arguments,
-               CASE WHEN p.prosqlbody IS NULL THEN p.prosrc
-                    WHEN p.prosqlbody::text LIKE '%:funcid ' || 'nextval(regclass)'::regprocedure::oid::text || ' %'
-                    THEN pg_get_function_sqlbody(p.oid) END AS body,
-               p.prosqlbody IS NOT NULL AS is_parsed
+CREATE VIEW instaid._shards AS
+    SELECT p.pronamespace AS schema, pg_catalog.quote_ident(s.schema_name) AS name, s.shard_id,
+           s.epoch, s.sequence::oid AS sequence, p.proowner AS owner, r.rolsuper AS is_superuser,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+    FROM instaid.list_shards() AS s
+         JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
+         JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner;
+GRANT SELECT ON instaid._shards TO PUBLIC;
+COMMENT ON VIEW instaid._shards IS
+'the shards of this database, and the owners of their declarations; for audit()';
+
+CREATE FUNCTION instaid._find_copies(OUT kind text, OUT routine oid, OUT column_default oid,
+                                     OUT schema oid, OUT owner oid, OUT object text, OUT code text,
+                                     OUT has_percents boolean, OUT clock_stands boolean,
+                                     OUT has_name boolean) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    -- What users wrote in SQL and PL/pgSQL, and column defaults; how much of it is read
+    WITH written (routine, column_default, schema, is_next_id, body, is_tree, max_bytes)
+        AS NOT MATERIALIZED (
+        SELECT p.oid, NULL::oid, n.oid, p.proname = 'next_id' AND p.pronargs = 0,
+               COALESCE(p.prosqlbody::text, p.prosrc), p.prosqlbody IS NOT NULL,
+               CASE WHEN p.prosqlbody IS NULL THEN 100000 ELSE 1000000 END
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                                                       AND d.deptype = 'e')),
-
-    -- ... and in column defaults, if it is more than nextval().  There are no columns
-    -- in it, so it is deparsed without its table, which would be locked.
-    source AS (
-        SELECT r.oid AS routine, NULL::oid AS default_oid, r.oid::regprocedure::text AS name, NULL::text AS column_default,
-               r.schema, r.proname, r.pronargs, r.prorettype, r.arguments, r.body, r.is_parsed
-        FROM routine AS r
-        WHERE r.body ILIKE '%nextval%' OR r.proname = 'next_id' AND r.body ILIKE '%instaid%'
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
+                                                       AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
-        SELECT NULL, d.oid, format('%s.%I', c.oid::regclass, a.attname),
-               format('ALTER TABLE %s ALTER %I SET DEFAULT ', c.oid::regclass, a.attname),
-               c.relnamespace, NULL, NULL, NULL, '', pg_get_expr(d.adbin, 0), true
+        SELECT NULL, d.oid, c.relnamespace, false, d.adbin::text, true, 1000000
         FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
-             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-        WHERE c.relpersistence <> 't' AND NOT c.relispartition
-          AND d.adbin::text LIKE '%{OPEXPR%:funcid ' || 'nextval(regclass)'::regprocedure::oid::text || ' %'),
+        WHERE c.relpersistence <> 't' AND NOT c.relispartition),
 
-    -- Comments do not count; in "bare", strings do not, either.  What opens and
-    -- is not closed ends with the text, lest each place be tried to the end.
+    -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits,
+    -- by a variable or a sum, or multiplies by such a power.  In a tree, any shift counts.
+    word AS MATERIALIZED (
+        SELECT format(':funcid %s ', 'nextval(regclass)'::regprocedure::oid) AS nextval,
+               format(':funcid (?:%s|%s) ', 'clock_timestamp()'::regprocedure::oid,
+                      'timeofday()'::regprocedure::oid) AS clock,
+               format(':funcid (?:%s|%s|%s) |\{SQLVALUEFUNCTION :op \d+ :type (?:%s|%s) ',
+                      'now()'::regprocedure::oid, 'statement_timestamp()'::regprocedure::oid,
+                      'transaction_timestamp()'::regprocedure::oid, 'timestamptz'::regtype::oid,
+                      'timestamp'::regtype::oid) AS still_clock,
+               -- << and ^, power(), and the constants 2^23 and 2^22 of either endianness
+               format(':opno (?:%s) |:funcid (?:%s) '
+                      '|\[ (?:0 0 (?:-?128|64) 0 0 0 0 0|0 0 0 0 0 (?:-?128|64) 0 0) \]',
+                      (SELECT string_agg(oid::text, '|') FROM pg_operator
+                       WHERE oprname IN ('^', '<<') AND oprnamespace = 'pg_catalog'::regnamespace),
+                      (SELECT string_agg(oid::text, '|') FROM pg_proc
+                       WHERE proname IN ('pow', 'power')
+                         AND pronamespace = 'pg_catalog'::regnamespace)) AS shift,
+               (SELECT format(':funcid (?:%s) ', string_agg(oid::text, '|')) FROM pg_proc
+                WHERE proname = 'next_id' AND pronamespace = 'instaid'::regnamespace) AS next_id),
+    tree AS MATERIALIZED (
+        SELECT w.*, position(k.nextval IN w.body) > 0 AND w.body ~ k.shift
+                    AND w.body ~ (k.clock || '|' || k.still_clock) AS is_copy,
+               w.is_next_id AND w.body ~ k.next_id AS is_caller
+        FROM written AS w CROSS JOIN word AS k
+        WHERE w.is_tree AND CASE WHEN octet_length(w.body) <= w.max_bytes
+                                 THEN w.is_next_id OR position(k.nextval IN w.body) > 0 END),
+
+    -- Comments do not count; in "bare", strings do not, either.  What is not closed ends
+    -- with the text, lest each place be tried to the end.
     code AS MATERIALIZED (
-        SELECT s.*, t.text, regexp_replace(t.text, '\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?', '''''', 'gi') AS bare
-        FROM source AS s
-             CROSS JOIN LATERAL (SELECT regexp_replace(s.body,
-                 '(\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1 ', 'gi')) AS t (text)),
+        SELECT w.*, regexp_replace(w.body, '(\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?'
+                                           '|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?',
+                                   '\1 ', 'gi') AS code
+        FROM written AS w
+        WHERE NOT w.is_tree AND CASE WHEN octet_length(w.body) <= w.max_bytes THEN
+              w.body ~* 'nextval' OR w.is_next_id AND w.body ~* 'instaid' END),
+    bared AS MATERIALIZED (
+        SELECT c.*, regexp_replace(c.code, '\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?',
+                                   '''''', 'gi') AS bare FROM code AS c),
+    plain AS MATERIALIZED (
+        SELECT b.*, b.code ~* '\mnextval\s*\('
+               AND b.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|timeofday'
+                             '|transaction_timestamp)\s*\(|(?:current_timestamp|localtimestamp)\M)'
+               AND b.bare ~* '(?:[a-z_)\]\"]|\d{9})\s*<<\s*[(''\s]*(?:1[6-9]\M|2[0-4]\M|[a-z_]'
+                             '|\d+\s*[-+*])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2'
+                             '|\*\s*[(''\s]*(?:8388608|4194304)\M' AS is_copy,
+               b.is_next_id AND b.code ~* '\minstaid\M"?\s*\.\s*"?next_id\M' AS is_caller,
+               substring(b.code, '(?i)\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)') arg
+        FROM bared AS b),
 
-    -- nextval(), a clock, and a shift to the left by as much as milliseconds have
-    -- below them, or by a variable, or what does the same
-    arithmetic AS MATERIALIZED (
-        SELECT c.*, (regexp_match(c.text, '\m(\d{12,13})\M'))[1] AS epoch_ms,
-               (regexp_match(c.text, '\m(\w{1,63})[''\s)]*(?:::\s*\w+)?[\s)]*<<\s*10\M'))[1] AS shard,
-               (regexp_match(c.text, '\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)', 'i'))[1] AS sequence_variable
-        FROM code AS c
-        WHERE c.text ~* '\mnextval\s*\('
-          AND c.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|transaction_timestamp|timeofday)\s*\(|(?:current_timestamp|localtimestamp)\M)'
-          AND c.bare ~* '(?:[a-z_)\]\"]|\d{9})\s*<<\s*[(''\s]*(?:1[6-9]\M|2[0-4]\M|\d+\s*\+|[a-z_])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2|\*\s*[(''\s]*(?:8388608|4194304)\M'),
+    -- has_name: the sequence is looked up by a name in text
+    found AS (
+        SELECT CASE WHEN t.is_copy THEN 'copy' ELSE 'caller' END AS kind, t.routine,
+               t.column_default, t.schema, NULL AS code, NULL AS arg, false AS has_percents,
+               t.body !~ k.clock AS clock_stands,
+               t.body ~ (k.nextval || '[^{]*\{(?:FUNCEXPR|COERCEVIAIO) ') AS has_name
+        FROM tree AS t CROSS JOIN word AS k WHERE t.is_copy OR t.is_caller
+        UNION ALL
+        SELECT CASE WHEN p.is_copy THEN 'copy' ELSE 'caller' END, p.routine, NULL, p.schema,
+               p.code, p.arg, p.bare ~ '%%', p.bare !~* '\m(clock_timestamp|timeofday)\s*\(',
+               p.code ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident|cast)'
+                         '\s*\(|[^;'')]*(?:\|\||::\s*text))'
+               OR p.code ~* ('\m' || p.arg || '\s+(?:constant\s+)?'
+                             '(?:text|varchar|character\s+varying|name)\M') IS TRUE
+        FROM plain AS p WHERE p.is_copy OR p.is_caller
+        UNION ALL
+        SELECT 'unreadable', w.routine, w.column_default, w.schema, NULL, NULL, NULL, NULL, NULL
+        FROM written AS w WHERE octet_length(w.body) > w.max_bytes)
+    SELECT f.kind, f.routine, f.column_default, f.schema, COALESCE(p.proowner, c.relowner),
+           CASE WHEN f.routine IS NULL THEN format('%I.%I.%I', n.nspname, c.relname, a.attname)
+                ELSE format('%I.%I(%s)', n.nspname, p.proname,
+                            (SELECT string_agg(format_type(t.oid, NULL), ',' ORDER BY t.n)
+                             FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))) END,
+           f.code, f.has_percents, f.clock_stands,
+           f.has_name OR EXISTS (
+               SELECT FROM unnest(p.proargnames, COALESCE(p.proallargtypes, p.proargtypes::oid[]))
+                           AS t (name, type)
+               WHERE lower(t.name) = lower(f.arg)
+                 AND t.type IN ('text'::regtype, 'varchar'::regtype, 'name'::regtype))
+    FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema
+         LEFT JOIN pg_proc AS p ON p.oid = f.routine
+         LEFT JOIN pg_attrdef AS d ON d.oid = f.column_default
+         LEFT JOIN pg_class AS c ON c.oid = d.adrelid
+         LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE f.kind <> 'caller' OR f.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
+END;
+COMMENT ON FUNCTION instaid._find_copies() IS
+'copies of the published function, callers of instaid.next_id(), what is too long; for audit()';
 
-    -- The shard ID: the number that is shifted by ten bits, or the one that the
-    -- variable there, or another that is named so, begins with.
+CREATE FUNCTION instaid._audit_copies(OUT severity text, OUT object text, OUT problem text,
+                                      OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH found AS MATERIALIZED (SELECT f.* FROM instaid._find_copies() AS f),
+    home (schema) AS MATERIALIZED (
+        SELECT p.pronamespace FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
     copy AS MATERIALIZED (
-        SELECT a.*, n.nspname, COALESCE(
-                   (regexp_match(a.shard, '^\d{1,9}$'))[1],
-                   (regexp_match(a.text, '\m' || a.shard || '\M\s*(?:constant\s+)?(?:\w+\s*)?(?::=|=|\mdefault\M)\s*\(?\s*(\d{1,9})\M', 'i'))[1],
-                   (regexp_match(a.text, '\m\w{0,50}shard\w{0,50}\M\s*(?:constant\s+)?(?:\w+\s*)?(?::=|=|\mdefault\M)\s*\(?\s*(\d{1,9})\M', 'i'))[1]
-               )::integer AS shard_id
-        FROM arithmetic AS a JOIN pg_namespace AS n ON n.oid = a.schema),
+        SELECT f.*, COALESCE(f.routine, f.column_default) AS id,
+               CASE WHEN f.column_default IS NOT NULL AND (s.owner = f.owner OR s.is_superuser)
+                    THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %I.next_id();', n.nspname,
+                                c.relname, a.attname, n.nspname)
+                    WHEN s.schema IS NOT NULL OR f.routine IS NOT NULL AND p.proname <> 'next_id'
+                                                 AND f.schema IN (SELECT h.schema FROM home AS h)
+                    THEN format('Let columns default to %I.next_id() instead.', n.nspname)
+                    WHEN f.routine IS NULL OR p.pronargs > 0 OR p.prorettype <> 'bigint'::regtype
+                    THEN 'Let columns default to the next_id() of a shard instead;'
+                         ' instaid.create_shard() makes one.'
+                    ELSE format('Find its shard ID in its text, and pass it to'
+                                ' instaid.adopt_shard(%L, shard_id)%s.', n.nspname,
+                                CASE WHEN p.proname <> 'next_id' THEN
+                                    format(' after ALTER FUNCTION %s RENAME TO next_id', f.object)
+                                END) END AS cure
+        FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema
+             LEFT JOIN pg_proc AS p ON p.oid = f.routine
+             LEFT JOIN pg_attrdef AS d ON d.oid = f.column_default
+             LEFT JOIN pg_class AS c ON c.oid = d.adrelid
+             LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+             LEFT JOIN instaid._shards AS s ON s.schema = f.schema
+        WHERE f.kind = 'copy'),
 
-    -- What a sequence may be called: in its own schema, without it.
-    sequence_name AS MATERIALIZED (
-        SELECT s.oid, v.name, v.schema
-        FROM pg_class AS s JOIN pg_namespace AS n ON n.oid = s.relnamespace
-             CROSS JOIN LATERAL (VALUES (n.nspname || '.' || s.relname, NULL::oid),
-                                        (format('%I.%I', n.nspname, s.relname), NULL),
-                                        (s.relname::text, n.oid), (quote_ident(s.relname), n.oid)) AS v (name, schema)
-        WHERE s.relkind = 'S' AND s.relpersistence <> 't'),
+    -- The sequences that matter, and their names: in its own schema, one does without it.
+    sequence AS MATERIALIZED (
+        SELECT s.oid, s.relowner, format('%I.%I', n.nspname, s.relname) AS name, q.seqcache,
+               s.relnamespace, n.nspname, s.relname
+        FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
+             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        WHERE s.relpersistence <> 't' AND q.seqcache > 1),
+    sequence_name (oid, name, schema) AS (
+        SELECT s.oid, s.nspname || '.' || s.relname, NULL FROM sequence AS s
+        UNION ALL
+        SELECT s.oid, s.relname, s.relnamespace FROM sequence AS s),
 
     -- The strings of a copy, as names: folded to lower case if nothing is quoted
-    copy_string AS MATERIALIZED (
-        SELECT DISTINCT COALESCE(c.routine, c.default_oid) AS copy, c.schema, v.name
+    copy_string AS (
+        SELECT DISTINCT c.id, c.schema, replace(replace(replace(CASE
+                   WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END,
+                   '""', E'\x01'), '"', ''), E'\x01', '"') AS name
         FROM copy AS c
-             CROSS JOIN LATERAL regexp_matches(c.text, '''((?:[^'']|'''')*)''', 'g') AS m (string)
-             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)
-             CROSS JOIN LATERAL (SELECT CASE WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END) AS k (name)
-             CROSS JOIN LATERAL (VALUES (k.name), (replace(k.name, '"', ''))) AS v (name)),
+             CROSS JOIN LATERAL regexp_matches(c.code, '''((?:[^'']|'''')*)''', 'g') AS m (string)
+             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)),
 
     -- Its sequences: those that it has parsed, and whatever string names one.
-    copy_sequence AS MATERIALIZED (
-        SELECT COALESCE(c.routine, c.default_oid) AS copy, d.refobjid AS sequence
-        FROM copy AS c JOIN pg_depend AS d ON d.objid = COALESCE(c.routine, c.default_oid)
-             JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
-        WHERE d.classid = CASE WHEN c.routine IS NOT NULL THEN 'pg_proc'::regclass ELSE 'pg_attrdef'::regclass END
+    copy_sequence AS (
+        SELECT c.id, d.refobjid AS sequence
+        FROM copy AS c JOIN pg_depend AS d ON d.objid = c.id
+        WHERE d.classid = CASE WHEN c.routine IS NOT NULL THEN 'pg_proc'::regclass
+                               ELSE 'pg_attrdef'::regclass END
           AND d.refclassid = 'pg_class'::regclass
         UNION
-        SELECT c.copy, s.oid FROM copy_string AS c JOIN sequence_name AS s ON s.name = c.name
-        WHERE s.schema IS NULL OR s.schema = c.schema),
+        SELECT c.id, s.oid FROM copy_string AS c JOIN sequence_name AS s ON s.name = c.name
+        WHERE s.schema IS NULL OR s.schema = c.schema)
 
-    home AS MATERIALIZED (
-        SELECT p.pronamespace AS schema FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
+    -- It takes nextval and the time in two steps, so that two sessions can pair
+    -- the same of both; and it repeats IDs when the clock is set back.
+    SELECT 'error', c.object, 'copy of the published function: its IDs repeat', c.cure
+    FROM copy AS c
+    UNION ALL
+    -- from a page that doubled the percent sign: every call fails
+    SELECT 'error', c.object, 'has the operator %%, which does not exist', c.cure
+    FROM copy AS c WHERE c.has_percents
+    UNION ALL
+    -- the 1,025th ID of a transaction is the first again
+    SELECT 'error', c.object, 'reads a clock that stands still in a statement:'
+           ' its 1,025th ID is the first again', c.cure
+    FROM copy AS c WHERE c.clock_stands
+    UNION ALL
+    -- A name in text is looked up at each call: after a rename it is not found,
+    -- or search_path finds another.  Only what is parsed once holds a regclass.
+    SELECT 'warning', c.object, 'names its sequence in its text: it fails after a rename', c.cure
+    FROM copy AS c WHERE c.has_name
+    UNION ALL
+    -- A session takes values beforehand, and uses them in a later millisecond.
+    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
+                                     s.name, s.seqcache),
+           CASE WHEN s.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', s.name)
+                ELSE 'If it is its sequence, set its CACHE to 1.' END
+    FROM copy AS c JOIN copy_sequence AS q ON q.id = c.id JOIN sequence AS s ON s.oid = q.sequence
+    UNION ALL
+    -- What is not seen is not frozen, watched, or kept from being taken twice.
+    SELECT 'warning', f.object,
+           'calls instaid.next_id() in a way that instaid.shards does not see',
+           format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', n.nspname)
+    FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema WHERE f.kind = 'caller'
+    UNION ALL
+    SELECT 'warning', f.object, 'cannot be read: it is too long',
+           'See whether it makes IDs; if it does, let it call the next_id() of a shard.'
+    FROM found AS f WHERE f.kind = 'unreadable';
+END;
+COMMENT ON FUNCTION instaid._audit_copies() IS
+'copies of the published function; a part of audit()';
 
-    -- A copy becomes a shard where it is, by adopt_shard(), if it is one's next_id().
-    copy_cure AS MATERIALIZED (
-        SELECT c.*, q.sequence,
-               CASE WHEN c.default_oid IS NOT NULL AND EXISTS (SELECT FROM shard AS s WHERE s.schema = c.schema)
-                    THEN format('%s%I.next_id();', c.column_default, c.nspname)
-                    WHEN c.default_oid IS NOT NULL OR c.pronargs > 0 OR c.prorettype <> 'bigint'::regtype
-                    THEN 'Let columns default to the next_id() of a shard instead; instaid.create_shard() makes one.'
-                    WHEN c.proname <> 'next_id' AND c.schema IN (SELECT h.schema FROM home AS h)
-                    THEN format('Let columns default to %I.next_id() instead.', c.nspname)
-                    WHEN EXISTS (SELECT FROM shard AS s WHERE s.shard_id = c.shard_id)
-                      OR EXISTS (SELECT FROM copy AS o WHERE o.shard_id = c.shard_id AND o.schema <> c.schema)
-                    THEN format('Choose another shard ID, such as %s, and pass it to instaid.adopt_shard(%L, shard_id).',
-                                (SELECT min(n) FROM generate_series(0, 8191) AS n
-                                 WHERE n NOT IN (SELECT s.shard_id FROM shard AS s)
-                                   AND n NOT IN (SELECT o.shard_id FROM copy AS o WHERE o.shard_id IS NOT NULL)), c.nspname)
-                    WHEN c.shard_id BETWEEN 0 AND 8191
-                    -- who calls it by another name goes on doing so
-                    THEN format(CASE WHEN c.proname = 'next_id' THEN '%1$s'
-                                     ELSE 'BEGIN; ALTER FUNCTION %2$s RENAME TO next_id; %1$s'
-                                          ' CREATE FUNCTION %2$s RETURNS bigint LANGUAGE sql RETURN %3$I.next_id(); COMMIT;' END,
-                                format('SELECT instaid.adopt_shard(%L, %s%s%s);', c.nspname, c.shard_id,
-                                       CASE WHEN c.epoch_ms <> '1314220021721' THEN format(', to_timestamp(%s / 1000.0)', c.epoch_ms) END,
-                                       ', sequence => ' || quote_literal(NULLIF(q.sequence::regclass::text,
-                                                                                quote_ident(c.nspname) || '.table_id_seq'))),
-                                c.name, c.nspname)
-                    ELSE format('Find out which shard ID from 0 to 8191 the schema is to have, and pass it to instaid.adopt_shard(%L, shard_id).', c.nspname)
-               END AS cure
-        FROM copy AS c
-             LEFT JOIN LATERAL (SELECT min(s.sequence) AS sequence FROM copy_sequence AS s
-                                WHERE s.copy = COALESCE(c.routine, c.default_oid)) AS q ON true),
-
-    -- A next_id() that instaid.shards cannot read
-    hidden AS MATERIALIZED (
-        SELECT r.oid, r.schema FROM routine AS r
-        WHERE r.proname = 'next_id' AND r.pronargs = 0 AND r.schema NOT IN (SELECT s.schema FROM shard AS s)
-          AND (EXISTS (SELECT FROM code AS c WHERE c.routine = r.oid AND c.text ~* '\minstaid\M"?\s*\.\s*"?next_id\M')
-               OR EXISTS (SELECT FROM pg_depend AS d
-                          WHERE d.classid = 'pg_proc'::regclass AND d.objid = r.oid AND d.refclassid = d.classid
-                            AND d.refobjid IN ('instaid.next_id(regclass, integer)'::regprocedure, 'instaid.next_id(regclass, integer, timestamptz)'::regprocedure)))),
-
-    -- Columns whose default makes IDs, and who makes them: null for instaid.next_id() itself
-    id_function (oid, schema, is_copy) AS (
-        SELECT p.oid, p.pronamespace, false FROM pg_proc AS p JOIN shard AS s ON s.schema = p.pronamespace
+CREATE FUNCTION instaid._id_columns(OUT default_oid oid, OUT relid oid, OUT attnum smallint,
+                                    OUT schema oid, OUT owner oid, OUT relkind "char",
+                                    OUT is_partition boolean, OUT table_name text,
+                                    OUT column_name text, OUT maker_schema oid,
+                                    OUT is_copy boolean, OUT shard_id integer) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH next_id AS MATERIALIZED (
+        SELECT p.oid, p.pronamespace AS schema,
+               p.pronamespace = 'instaid'::regnamespace AS is_ours
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id'
+          AND (n.nspname = 'instaid' OR n.oid IN (SELECT s.schema FROM instaid._shards AS s))),
+    found AS MATERIALIZED (
+        SELECT f.* FROM instaid._find_copies() AS f WHERE f.kind <> 'unreadable'),
+    maker (default_oid, schema, is_copy, is_ours) AS (
+        SELECT d.objid, m.schema, m.is_copy, m.is_ours
+        FROM (SELECT f.oid, CASE WHEN NOT f.is_ours THEN f.schema END, false, f.is_ours
+              FROM next_id AS f
+              UNION ALL
+              SELECT f.routine, f.schema, f.kind = 'copy', false FROM found AS f
+              WHERE f.routine IS NOT NULL) AS m (oid, schema, is_copy, is_ours)
+             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = m.oid
+        WHERE d.classid = 'pg_attrdef'::regclass
         UNION
-        SELECT h.oid, h.schema, false FROM hidden AS h
-        UNION
-        VALUES ('instaid.next_id(regclass, integer)'::regprocedure::oid, NULL::oid, false),
-               ('instaid.next_id(regclass, integer, timestamptz)'::regprocedure, NULL, false)
-        UNION
-        SELECT c.routine, c.schema, true FROM copy AS c WHERE c.routine IS NOT NULL),
+        SELECT f.column_default, NULL, true, false FROM found AS f WHERE f.routine IS NULL)
+    SELECT d.oid, d.adrelid, d.adnum, c.relnamespace, c.relowner, c.relkind, c.relispartition,
+           format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), m.schema, m.is_copy,
+           -- Its two bytes that are not 0 come first or last.
+           ((k.b[1]::integer | k.b[4]::integer) & 255)
+           + ((k.b[2]::integer | k.b[3]::integer) & 255) * 256
+    FROM maker AS m JOIN pg_attrdef AS d ON d.oid = m.default_oid
+         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+         JOIN pg_class AS c ON c.oid = d.adrelid
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         CROSS JOIN LATERAL (
+             SELECT CASE WHEN m.is_ours AND octet_length(d.adbin::text) <= 1000000
+                         THEN regexp_match(d.adbin::text, format(
+                             ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\}'
+                             ' \{CONST :consttype %s [^{}]*'
+                             ':constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
+                             (SELECT string_agg(f.oid::text, '|') FROM next_id AS f
+                              WHERE f.is_ours),
+                             'regclass'::regtype::oid, 'integer'::regtype::oid)) END) AS k (b)
+    WHERE c.relpersistence <> 't';
+END;
+COMMENT ON FUNCTION instaid._id_columns() IS
+'columns whose default makes IDs; without a maker_schema, by instaid.next_id(); for audit()';
+
+CREATE FUNCTION instaid._audit_columns(OUT severity text, OUT object text, OUT problem text,
+                                       OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+    home (schema) AS MATERIALIZED (
+        SELECT p.pronamespace FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
     id_column AS MATERIALIZED (
-        SELECT a.attrelid, a.attnum, a.attname, a.atttypid, c.relnamespace, c.relkind, c.relispartition,
-               d.oid AS default_oid, i.schema AS minted_in, i.is_copy
-        FROM (SELECT d.objid AS oid, f.schema, f.is_copy
-              FROM id_function AS f JOIN pg_depend AS d ON d.refobjid = f.oid
-              WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass
-              UNION
-              SELECT c.default_oid, NULL, true FROM copy AS c WHERE c.default_oid IS NOT NULL) AS i
-             JOIN pg_attrdef AS d ON d.oid = i.oid
-             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-             JOIN pg_class AS c ON c.oid = d.adrelid
-        WHERE c.relpersistence <> 't'),
-    default_sequence AS MATERIALIZED (
-        SELECT i.attrelid, i.attname, i.relnamespace, i.relispartition, i.minted_in, i.is_copy,
-               s.oid AS sequence, s.relnamespace AS sequence_schema
+        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns() AS i),
+    id_sequence AS MATERIALIZED (
+        SELECT i.default_oid, i.maker_schema, s.relnamespace AS schema
         FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.default_oid
              JOIN pg_class AS s ON s.oid = d.refobjid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
           AND s.relkind = 'S' AND s.relpersistence <> 't'),
 
-    -- ... and those that refer to such a column, or to one that refers to it
+    -- Columns that take what is not their schema's, and whose next_id() they should use
+    misled AS (
+        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+        SELECT i.*, format('its %s of schema %I', o.what, n.nspname) AS problem, i.schema AS remedy
+        FROM (SELECT c.default_oid, c.maker_schema, 'IDs are those' FROM id_column AS c
+              UNION
+              SELECT q.default_oid, q.schema, 'sequence is that' FROM id_sequence AS q
+              WHERE q.schema IS DISTINCT FROM q.maker_schema) AS o (default_oid, schema, what)
+             JOIN id_column AS i ON i.default_oid = o.default_oid AND i.schema <> o.schema
+             JOIN pg_namespace AS n ON n.oid = o.schema
+        WHERE i.schema IN (SELECT h.schema FROM home AS h)
+          AND (o.schema IN (SELECT h.schema FROM home AS h)
+               OR o.schema IN (SELECT c.maker_schema FROM id_column AS c WHERE c.is_copy))
+        UNION ALL
+        -- instaid.next_id() with the shard ID of another schema
+        SELECT i.*, CASE WHEN own.schema IS NULL
+                         THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
+                         ELSE format('its IDs name shard %s, and its schema is shard %s',
+                                     i.shard_id, own.shard_id) END,
+               COALESCE(own.schema, s.schema)
+        FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
+             LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
+                        ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
+        WHERE own.shard_id <> i.shard_id
+           OR own.schema IS NULL AND s.schema IS NOT NULL
+              AND NOT EXISTS (SELECT FROM id_sequence AS q JOIN shard AS a ON a.schema = q.schema
+                              WHERE q.default_oid = i.default_oid AND a.shard_id = i.shard_id)),
+
+    -- Columns that refer to an ID, or to one that refers to it
     holder (relid, attnum) AS (
-        SELECT i.attrelid, i.attnum FROM id_column AS i
+        SELECT i.relid, i.attnum FROM id_column AS i
         UNION
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
         UNION
@@ -1693,199 +1874,245 @@ BEGIN ATOMIC
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
-
-    -- The sequences that instaid.next_id() moves, and where they stand: null if
-    -- the role may not see it, or it is being altered.
-    used (sequence, shard_id, epoch) AS (
-        SELECT s.sequence::oid, s.shard_id, s.epoch FROM shard AS s
-        UNION
-        SELECT d.sequence, s.shard_id, s.epoch
-        FROM default_sequence AS d LEFT JOIN shard AS s ON s.schema = d.minted_in
-        WHERE NOT d.is_copy),
-    clocked AS MATERIALIZED (
-        SELECT u.sequence::regclass::text AS name, c.relpersistence, q.seqtypid, q.seqincrement, q.seqcycle, q.seqmax,
-               9007199254740991 AS last_tick, r.is_readable, t.tick, t.frozen,
-               t.issued_at - clock_timestamp() AS drift,
-               -- in the last ms of positive IDs, or past it
-               t.tick >= 9007199254740991
-               OR t.issued_at >= instaid.extract_timestamp(instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end
-        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL (SELECT has_sequence_privilege(c.oid, 'USAGE, SELECT')
-                                        AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery())) AS r (is_readable)
-             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t),
-
-    finding (severity, object, problem, cure) AS (
-        -- It takes nextval and the time in two steps, so that two sessions can pair
-        -- the same of both; and it repeats IDs when the clock is set back.
-        SELECT 'error', c.name, 'copy of the published function: its IDs repeat', c.cure
-        FROM copy_cure AS c
-        UNION ALL
-        -- from a page that doubled the percent sign: every call fails
-        SELECT 'error', c.name, 'has the operator %%, which does not exist', c.cure
-        FROM copy_cure AS c WHERE c.bare ~ '%%'
-        UNION ALL
-        -- A clock that stands still: the 1,025th ID of a transaction is the first again.
-        SELECT 'error', c.name, 'reads a clock that stands still in a statement: its 1,025th ID is the first again', c.cure
-        FROM copy_cure AS c
-        WHERE c.bare ~* '\m(?:(?:now|statement_timestamp|transaction_timestamp)\s*\(|(?:current_timestamp|localtimestamp)\M)'
-          AND c.bare !~* '\m(?:clock_timestamp|timeofday)\s*\('
-        UNION ALL
-        -- A name in text is looked up at each call: after a rename it is not found,
-        -- or search_path finds another.  Only what is parsed once holds a regclass.
-        SELECT 'warning', c.name, 'names its sequence in its text: it fails after a rename', c.cure
-        FROM copy_cure AS c
-        WHERE CASE WHEN c.is_parsed THEN c.text LIKE '%nextval((%'       -- is cast when it runs
-                   ELSE c.text ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident|cast)\s*\(|[^;'')]*(?:\|\||::\s*text))'
-                        OR c.text || ';' || c.arguments
-                           ~* ('\m' || c.sequence_variable || '\s+(?:constant\s+)?(?:text|varchar|character\s+varying|name)\M') END
-        UNION ALL
-        -- A session takes values beforehand, and uses them in a later millisecond.
-        SELECT 'error', c.name, format('its sequence %s has CACHE %s: its IDs repeat at any rate', q.sequence::regclass, s.seqcache),
-               format('ALTER SEQUENCE %s CACHE 1;', q.sequence::regclass)
-        FROM copy AS c JOIN copy_sequence AS q ON q.copy = COALESCE(c.routine, c.default_oid)
-             JOIN pg_sequence AS s ON s.seqrelid = q.sequence
-        WHERE s.seqcache > 1
-        UNION ALL
-        -- 13 bits: more run over into the time.
-        SELECT 'error', c.name, format('shard ID %s is above 8191: its IDs name another shard, and another time', c.shard_id), c.cure
-        FROM copy_cure AS c WHERE c.shard_id > 8191
-        UNION ALL
-        -- Pasted with its shard ID: two sequences give the same values.
-        SELECT 'error', c.name, format('shard ID %s is also that of %s', c.shard_id, o.name),
-               'Give one of them another shard ID; instaid.shards lists those that are taken.'
-        FROM copy_cure AS c
-             JOIN (SELECT p.name, p.shard_id, p.schema, p.sequence FROM copy_cure AS p
-                   UNION ALL
-                   SELECT format('%I.next_id()', s.schema_name), s.shard_id, s.schema, s.sequence::oid FROM shard AS s) AS o
-             ON o.shard_id = c.shard_id AND o.name <> c.name
-        WHERE (o.schema, o.sequence) IS DISTINCT FROM (c.schema, c.sequence)
-        UNION ALL
-        -- What is not seen is not frozen, watched, or kept from being taken twice.
-        SELECT 'warning', h.oid::regprocedure::text, 'calls instaid.next_id() in a way that instaid.shards does not see',
-               'Replace its body by RETURN instaid.next_id(sequence, shard_id), LANGUAGE sql, with constants.'
-        FROM hidden AS h
-        UNION ALL
-        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
-        SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
-               format(CASE WHEN i.is_sequence THEN 'its sequence is that of schema %I' ELSE 'its IDs are those of schema %I' END, n.nspname),
-               format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname, m.nspname)
-        FROM (SELECT c.attrelid, c.attname, c.relnamespace, c.relispartition, c.minted_in AS schema, false AS is_sequence
-              FROM id_column AS c
-              UNION
-              SELECT d.attrelid, d.attname, d.relnamespace, d.relispartition, d.sequence_schema, true FROM default_sequence AS d
-              WHERE d.sequence_schema IS DISTINCT FROM d.minted_in) AS i
-             JOIN pg_namespace AS n ON n.oid = i.schema
-             JOIN pg_namespace AS m ON m.oid = i.relnamespace
-        WHERE i.schema <> i.relnamespace AND NOT i.relispartition AND i.relnamespace IN (SELECT h.schema FROM home AS h)
-          AND (i.schema IN (SELECT h.schema FROM home AS h) OR i.schema IN (SELECT c.schema FROM copy AS c))
-        UNION ALL
-        -- instaid.next_id() with the shard ID of another schema
-        SELECT 'error', format('%s.%I', i.attrelid::regclass, i.attname),
-               CASE WHEN own.shard_id <> n.shard_id THEN format('its IDs name shard %s, and its schema is shard %s', n.shard_id, own.shard_id)
-                    ELSE format('shard ID %s is also that of schema %I', n.shard_id, s.schema_name) END,
-               format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id();', i.attrelid::regclass, i.attname,
-                      COALESCE(own.schema_name, s.schema_name))
-        FROM id_column AS i JOIN pg_attrdef AS d ON d.oid = i.default_oid
-             CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(d.adbin, d.adrelid),
-                                                      '\minstaid\.next_id\(.*, (\d{1,4})\M'))[1]::integer) AS n (shard_id)
-             LEFT JOIN shard AS own ON own.schema = i.relnamespace
-             LEFT JOIN shard AS s ON s.shard_id = n.shard_id
-        WHERE i.minted_in IS NULL AND NOT i.is_copy AND NOT i.relispartition
-          AND (own.shard_id <> n.shard_id
-               OR s.schema <> i.relnamespace
-                  AND NOT EXISTS (SELECT FROM default_sequence AS q JOIN shard AS o ON o.schema = q.sequence_schema
-                                  WHERE q.attrelid = i.attrelid AND q.attname = i.attname AND o.shard_id = n.shard_id))
-        UNION ALL
-        -- An ID does not fit into it: "integer out of range"; a float rounds it.
-        SELECT 'error', format('%s.%I', a.attrelid::regclass, a.attname),
-               format('type %s %s', format_type(a.atttypid, NULL),
-                      CASE WHEN i.attrelid IS NULL THEN 'cannot hold the IDs that it refers to' ELSE 'cannot hold its IDs' END),
-               CASE WHEN i.minted_in = c.relnamespace AND NOT i.is_copy
-                      AND c.relkind <> 'f' AND t.oid IN ('integer'::regtype, 'smallint'::regtype) AND c.relnamespace IN (SELECT s.schema FROM shard AS s)
-                    THEN format('SELECT * FROM instaid.adopt_column(%L, %L);', a.attrelid::regclass, a.attname)
-                    ELSE format('ALTER %s %s ALTER %I TYPE bigint;', CASE c.relkind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END,
-                                a.attrelid::regclass, a.attname) END
+    narrow AS MATERIALIZED (
+        SELECT a.attrelid AS relid, a.attnum, format('%I.%I', n.nspname, c.relname) AS table_name,
+               a.attname, c.relnamespace, c.relowner, c.relkind, t.oid AS type
         FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
-             JOIN pg_type AS t ON t.oid = a.atttypid
-             JOIN pg_class AS c ON c.oid = a.attrelid
-             LEFT JOIN id_column AS i ON i.attrelid = a.attrelid AND i.attnum = a.attnum
-        WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype, 'double precision'::regtype)
-          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0
-        UNION ALL
-        -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
-        SELECT 'warning', format('%s.%I', i.attrelid::regclass, i.attname), 'no unique index on the ID alone',
-               CASE WHEN p.partrelid IS NOT NULL AND (p.partnatts <> 1 OR p.partattrs[0] <> i.attnum)
-                    THEN 'Partition the table by its ID: a unique index must have all columns of the partition key.'
-                    ELSE format('CREATE UNIQUE INDEX ON %s (%I);', i.attrelid::regclass, i.attname) END
-        FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.attrelid
-        WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition
-          AND NOT EXISTS (SELECT FROM pg_index AS x
-                          WHERE x.indrelid = i.attrelid AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1
-                            AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
-        UNION ALL
-        -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
-        SELECT 'error', quote_ident(s.schema_name), format('shard ID %s is also that of schema %I', s.shard_id, o.schema_name),
-               'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use a shard with another ID.'
-        FROM shard AS s JOIN shard AS o ON o.shard_id = s.shard_id AND o.schema <> s.schema
-        UNION ALL
-        -- as next_id() itself checks; a frozen one has its MAXVALUE on purpose
-        SELECT 'error', q.name, w.complaint,
-               format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE;', q.name)
-        FROM clocked AS q
-             CROSS JOIN LATERAL (SELECT CASE
-                 WHEN q.seqtypid <> 'bigint'::regtype
-                 THEN format('cannot serve: its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
-                 WHEN q.seqincrement <> 1 THEN format('cannot serve: its INCREMENT is %s; it must be 1', q.seqincrement)
-                 WHEN q.seqcycle THEN 'cannot serve: it is defined with CYCLE'
-                 WHEN q.seqmax < q.last_tick AND q.is_readable AND NOT q.frozen
-                 THEN format('cannot serve: its MAXVALUE is %s; it must be at least %s', q.seqmax, q.last_tick) END) AS w (complaint)
-        WHERE w.complaint IS NOT NULL
-        UNION ALL
-        -- setval() or advance_past() took it too far, or its time is over
-        SELECT 'error', q.name, 'has reached the last tick of the ID format', format('ALTER SEQUENCE %s RESTART;', q.name)
-        FROM clocked AS q WHERE q.is_at_end AND q.seqmax >= q.last_tick
-        UNION ALL
-        -- After a crash it starts from the clock: IDs that were ahead of it come again.
-        SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash', format('ALTER SEQUENCE %s SET LOGGED;', q.name)
-        FROM clocked AS q WHERE q.relpersistence = 'u'
-        UNION ALL
-        -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-        SELECT 'warning', t.sequence::text, 'stands at a value of another server', format('SELECT instaid.next_ticket(%L);', t.name)
-        FROM instaid.tickets AS t WHERE t.phase_slipped
-        UNION ALL
-        -- create_ticket() left it at its end
-        SELECT 'error', t.sequence::text, 'has a source, and was altered: nextval() gives what the source gives, too',
-               format('ALTER SEQUENCE %s MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval(%L, -1);', t.sequence, t.sequence)
-        FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-        WHERE t.source IS NOT NULL AND q.seqmax >= 0
-        UNION ALL
-        SELECT 'error', t.sequence::text, 'has lost its source: next_ticket() fails',
-               format('SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''host=...'';', t.sequence)
-        FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-        WHERE t.source IS NULL AND q.seqmax < 0 AND q.seqincrement > 0
-        UNION ALL
-        SELECT 'error', t.sequence::text, 'has a source, but no buffer: next_ticket() fails',
-               'Add instaid to shared_preload_libraries, and restart the server.'
-        FROM instaid.tickets AS t
-        WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL
-        UNION ALL
-        -- next_id() fails then; tables need years to move
-        SELECT CASE WHEN s.expires_at <= clock_timestamp() THEN 'error' ELSE 'warning' END, quote_ident(s.schema_name),
-               format(CASE WHEN s.expires_at <= clock_timestamp() THEN 'its IDs ended at %s' ELSE 'its IDs end at %s, in under five years' END,
-                      s.expires_at),
-               'Let its tables use another shard, with a later epoch: instaid.create_shard(schema_name, shard_id, epoch).'
-        FROM shard AS s WHERE s.expires_at < clock_timestamp() + interval '5 years'
-        UNION ALL
-        -- The clock was set back: the time in IDs is wrong, and they come slowly.
-        SELECT 'warning', q.name, format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.max_drift),
-               'Set the server''s clock right; if it was wrong by much, see docs/operations.md, else wait.'
-        FROM clocked AS q
-             CROSS JOIN LATERAL (SELECT g.setting::integer * interval '1 ms' AS max_drift
-                                 FROM pg_settings AS g WHERE g.name = 'instaid.max_drift') AS d
-        WHERE q.drift > d.max_drift + interval '64 ms' AND NOT q.is_at_end)
+             JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
+              IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
+          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
+    heir (relid, top, owner) AS (
+        SELECT n.relid, n.relid, n.relowner FROM narrow AS n
+        UNION
+        SELECT i.inhrelid, h.top, h.owner
+        FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid),
+    widening AS (
+        SELECT n.*, i.default_oid IS NOT NULL AS is_made,
+               CASE WHEN i.maker_schema = n.relnamespace AND NOT i.is_copy AND n.relkind <> 'f'
+                         AND n.type IN ('integer'::regtype, 'smallint'::regtype)
+                         AND n.relnamespace IN (SELECT s.schema FROM shard AS s)
+                    THEN format('SELECT * FROM instaid.adopt_column(%L, %L)', n.table_name,
+                                n.attname)
+                    ELSE format('ALTER %sTABLE %s ALTER %I TYPE bigint', CASE n.relkind WHEN 'f'
+                                THEN 'FOREIGN ' END, n.table_name, n.attname) END AS statement
+        FROM narrow AS n LEFT JOIN id_column AS i ON i.relid = n.relid AND i.attnum = n.attnum)
+    SELECT 'error', m.name, m.problem,
+           CASE WHEN s.owner = m.owner OR s.is_superuser
+                THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
+                            m.column_name, n.nspname)
+                ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
+    FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
+         LEFT JOIN shard AS s ON s.schema = m.remedy
+    WHERE NOT m.is_partition
+    UNION ALL
+    -- An ID does not fit into it: "integer out of range"; a float rounds it.
+    SELECT 'error', format('%s.%I', w.table_name, w.attname),
+           format('type %s cannot hold %s', format_type(w.type, NULL),
+                  CASE WHEN w.is_made THEN 'its IDs' ELSE 'the IDs that it refers to' END),
+           CASE WHEN w.relid IN (SELECT h.top FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid
+                                 WHERE c.relowner <> h.owner)
+                THEN 'Separate it from the tables of other roles that inherit from it.'
+                WHEN o.rolsuper OR o.rolname = current_user THEN w.statement || ';'
+                ELSE format('Connect as its owner, %I, and run: %s', o.rolname, w.statement) END
+    FROM widening AS w JOIN pg_roles AS o ON o.oid = w.relowner
+    UNION ALL
+    -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
+    SELECT 'warning', i.name, 'no unique index on the ID alone',
+           CASE WHEN p.partnatts <> 1 OR p.partattrs[0] <> i.attnum
+                THEN 'Partition the table by its ID:'
+                     ' a unique index must have all columns of the partition key.'
+                ELSE format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name) END
+    FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.relid
+    WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
+        SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL);
+END;
+COMMENT ON FUNCTION instaid._audit_columns() IS
+'columns that hold IDs, and defaults that make them; a part of audit()';
+
+CREATE FUNCTION instaid._audit_shards(OUT severity text, OUT object text, OUT problem text,
+                                      OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+
+    -- The sequences that next_id() moves, of shards and in defaults, and which role says so
+    used (sequence, epoch, owner) AS (
+        SELECT s.sequence, s.epoch, s.owner FROM shard AS s
+        UNION
+        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), c.relowner
+        FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
+             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+                                AND d.classid = 'pg_attrdef'::regclass
+             JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
+                                AND q.refclassid = 'pg_class'::regclass
+        WHERE p.proname = 'next_id' AND c.relpersistence <> 't'
+          AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
+
+    -- ... if that role owns it; and where they stand, null if it cannot be told
+    clocked AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.*, t.tick,
+               t.frozen, t.issued_at - clock_timestamp() AS drift,
+               -- in the last millisecond of positive IDs, or past it
+               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               -- CREATE SEQUENCE by itself gives the last value of the type, or -1.
+               q.seqmin > 1 OR q.seqmax < 9007199254740991 AND q.seqmax <> CASE
+                   WHEN q.seqincrement < 0 THEN -1 WHEN q.seqtypid = 'smallint'::regtype THEN 32767
+                   WHEN q.seqtypid = 'integer'::regtype THEN 2147483647
+                   ELSE 9223372036854775807 END AS has_own_range
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence AND c.relowner = u.owner
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
+        WHERE c.relpersistence <> 't')
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
+           'Let one of them give no more IDs, with instaid.freeze_shard(),'
+           ' and have its tables use a shard with another ID.'
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
+          FROM shard AS s WINDOW w AS (PARTITION BY s.shard_id ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL
+    UNION ALL
+    -- One ID is then the ID of two times.
+    SELECT 'error', s.name, 'its sequence serves a shard of another epoch, too: their IDs repeat',
+           'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
+    FROM (SELECT s.name, min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
+          FROM shard AS s WINDOW w AS (PARTITION BY s.sequence)) AS s
+    WHERE s.is_mixed
+    UNION ALL
+    -- pg_dump -n leaves behind what is in another schema, and another owner may set it back.
+    SELECT 'warning', s.name,
+           format(CASE WHEN c.relnamespace <> s.schema THEN 'its sequence %I.%I is not in it'
+                       ELSE 'its sequence %I.%I belongs to %I, and its next_id() to %I' END,
+                  n.nspname, c.relname, o.rolname, f.rolname),
+           'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
+    FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_roles AS o ON o.oid = c.relowner JOIN pg_roles AS f ON f.oid = s.owner
+    WHERE c.relnamespace <> s.schema OR c.relowner <> s.owner
+    UNION ALL
+    -- as next_id() itself checks
+    SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
+           format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;', q.name,
+                  CASE WHEN NOT q.has_own_range THEN ' NO MAXVALUE' END)
+    FROM clocked AS q CROSS JOIN LATERAL (SELECT CASE
+        WHEN q.seqtypid <> 'bigint'::regtype
+        THEN format('its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
+        WHEN q.seqincrement <> 1 THEN format('its INCREMENT is %s; it must be 1', q.seqincrement)
+        WHEN q.seqcycle THEN 'it is defined with CYCLE' END) AS w (complaint)
+    WHERE w.complaint IS NOT NULL
+    UNION ALL
+    -- Widened, it would give the values of other copies.  freeze_shard() sets MAXVALUE, too.
+    SELECT 'error', q.name,
+           format('cannot serve: it has a range of its own, %s to %s', q.seqmin, q.seqmax),
+           'Leave its range, which may keep it from the values of copies on other servers. If'
+           ' Citus made it, take IDs on the coordinator; else let tables use another shard.'
+    FROM clocked AS q WHERE q.has_own_range AND (q.frozen IS FALSE OR q.seqmin > 1)
+    UNION ALL
+    -- setval() or advance_past() took it too far, or its time is over
+    SELECT 'error', q.name, 'has reached the last tick of the ID format',
+           format('ALTER SEQUENCE %s RESTART;', q.name)
+    FROM clocked AS q WHERE q.is_at_end AND NOT q.has_own_range
+    UNION ALL
+    -- After a crash it starts from the clock: IDs that were ahead of it come again.
+    SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',
+           format('ALTER SEQUENCE %s SET LOGGED;', q.name)
+    FROM clocked AS q WHERE q.relpersistence = 'u'
+    UNION ALL
+    -- next_id() fails then; tables need years to move
+    SELECT CASE WHEN s.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN s.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, s.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s WHERE s.expires_at < now() + interval '5 years'
+    UNION ALL
+    -- The clock was set back: the time in IDs is wrong, and they come slowly.
+    SELECT 'warning', q.name,
+           format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.drift),
+           'Set the server''s clock right; if it was wrong by much, see docs/operations.md,'
+           ' else wait.'
+    FROM clocked AS q JOIN (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
+                            WHERE g.name = 'instaid.max_drift') AS d (drift)
+         ON q.drift > d.drift + interval '64 ms'
+    WHERE NOT q.is_at_end;
+END;
+COMMENT ON FUNCTION instaid._audit_shards() IS
+'shards and the sequences that make IDs; a part of audit()';
+
+CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT problem text,
+                                       OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH ticket AS MATERIALIZED (
+        SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*, l.label AS source,
+               -- ticket_state() waits for a lock; _last_tick() has just got it, or told nothing
+               CASE WHEN t.frozen IS NOT NULL
+                    THEN (instaid.ticket_state(c.oid)).phase_slipped END AS phase_slipped
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             LEFT JOIN pg_seclabel AS l ON l.provider = 'instaid' AND l.objoid = c.oid
+                                       AND l.classoid = 'pg_class'::regclass AND l.objsubid = 0
+             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
+        WHERE n.nspname = 'instaid_tickets')
+    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
+    SELECT 'warning', t.name, 'stands at a value of another server',
+           format('SELECT instaid.next_ticket(%L);', t.relname)
+    FROM ticket AS t WHERE t.phase_slipped
+    UNION ALL
+    -- create_ticket() left it at its end
+    SELECT 'error', t.name,
+           'has a source, and was altered: nextval() gives what the source gives, too',
+           format('ALTER SEQUENCE %s MINVALUE -2 MAXVALUE -1 START -1 RESTART;'
+                  ' SELECT pg_catalog.setval(%L, -1);', t.name, t.name)
+    FROM ticket AS t WHERE t.source IS NOT NULL AND t.seqmax >= 0
+    UNION ALL
+    SELECT 'error', t.name, 'has lost its source: next_ticket() fails',
+           format('SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''host=...'';', t.name)
+    FROM ticket AS t WHERE t.source IS NULL AND t.seqmax < 0 AND t.seqincrement > 0
+    UNION ALL
+    SELECT 'error', t.name, 'has a source, but no buffer: next_ticket() fails',
+           'Add instaid to shared_preload_libraries, and restart the server.'
+    FROM ticket AS t
+    WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL;
+END;
+COMMENT ON FUNCTION instaid._audit_tickets() IS
+'tickets; a part of audit()';
+
+CREATE FUNCTION instaid._audit_declarations(OUT severity text, OUT object text, OUT problem text,
+                                            OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT 'error', format('%I.%I(%s)', n.nspname, p.proname,
+                           (SELECT string_agg(format_type(t.oid, NULL), ',' ORDER BY t.n)
+                            FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))),
+           'does not work: ' || o.problem,
+           'Let it be as instaid.create_shard() creates it; ALTER FUNCTION or a DROP has changed that.'
+    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace;
+END;
+COMMENT ON FUNCTION instaid._audit_declarations() IS
+'functions of shards that do not work; a part of audit()';
+
+CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
+                              OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
     SELECT f.severity, f.object, f.problem, f.cure
-    FROM (SELECT DISTINCT * FROM finding) AS f
+    FROM (SELECT * FROM instaid._audit_copies()
+          UNION SELECT * FROM instaid._audit_columns()
+          UNION SELECT * FROM instaid._audit_shards()
+          UNION SELECT * FROM instaid._audit_declarations()
+          UNION SELECT * FROM instaid._audit_tickets()) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
-'what repeats, refuses or endangers the IDs of this database: a row a finding, none if all is well';
+'what repeats, refuses or endangers the IDs of a database: a row a finding, none if all is well';

@@ -77,7 +77,7 @@ ALTER SEQUENCE insta1.table_id_seq CACHE 50;
 SELECT problem, cure FROM instaid.audit() WHERE problem LIKE '%CACHE%';
 SELECT cure FROM instaid.audit() WHERE problem LIKE '%CACHE%' \gexec
 SELECT count(*) FROM findings WHERE problem LIKE '%CACHE%';
--- another copy of it, with the same shard ID; the sequence's name follows search_path
+-- another copy of it; the sequence's name follows search_path
 CREATE SCHEMA insta2;
 CREATE SEQUENCE insta2.table_id_seq CACHE 2;
 CREATE FUNCTION insta2.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
@@ -86,7 +86,7 @@ BEGIN
     result := (FLOOR(EXTRACT(EPOCH FROM NOW ()) * 1000)::bigint - 1577836800000)<<23 | (shard_id::bigint << 10) | (NEXTVAL('Table_id_SEQ')%1024);
 END $$;
 SELECT * FROM instaid.audit();
--- above 13 bits; arithmetic without a shift; a sequence with another name
+-- arithmetic without a shift; a sequence with another name
 CREATE OR REPLACE FUNCTION insta2.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
 DECLARE shard_id CONSTANT int = 9000; seq text := '"insta2".ids';
 BEGIN
@@ -116,8 +116,28 @@ FROM (VALUES
     ( 7, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|37<<10|nextval(current_schema || ''.table_id_seq''); END'$$),
     ( 8, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM timeofday()::timestamp) * 1000)::bigint<<23|38<<10|nextval(format(''%I.s'', p_seq)); END'$$),
     ( 9, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|39<<10|nextval(''insta3."Odd ""seq"""'') /* %% now() */ %/**/1024; END'$$),
-    (10, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<22|nextval(q_seq); END'$$)) AS v (n, body) \gexec
+    (10, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<22|nextval(q_seq); END'$$),
+    (11, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | (41 << (64-41-13)) | nextval(q_seq) % 1024; END'$$),
+    (12, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | 42 << (64-41-13) | nextval('insta3.table_id_seq')$$)) AS v (n, body) \gexec
 RESET check_function_bodies;
+-- whatever the settings
+CREATE TEMPORARY TABLE seen AS SELECT * FROM findings;
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+SET quote_all_identifiers = on;
+SET max_stack_depth = '100kB';
+CREATE TEMPORARY TABLE seen_again AS SELECT * FROM findings;
+RESET standard_conforming_strings;
+RESET escape_string_warning;
+RESET quote_all_identifiers;
+RESET max_stack_depth;
+SELECT count(*) > 20 AS there_are FROM seen;
+(SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen
+ EXCEPT SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen_again)
+UNION ALL
+(SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen_again
+ EXCEPT SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen);
+DROP TABLE seen, seen_again;
 SELECT object, array_agg(split_part(problem, ' ', 1) || CASE WHEN problem ~ 'CACHE' THEN ' CACHE' ELSE '' END ORDER BY problem) FROM findings GROUP BY object ORDER BY object COLLATE "C";
 DROP SCHEMA insta3 CASCADE;
 
@@ -130,7 +150,7 @@ SELECT * FROM instaid.audit();
 SELECT cure FROM instaid.audit() WHERE problem ~ 'copy' \gexec
 SELECT * FROM findings;
 
--- with another name: the cure keeps those who call it by that; strings and comments with quotes before it
+-- with another name; strings and comments with quotes before it
 CREATE SCHEMA insta4;
 CREATE SEQUENCE insta4.table_id_seq;
 CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN /* it's */
@@ -138,7 +158,11 @@ CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGI
 END $$;
 CREATE FUNCTION insta4.by_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN insta4.id_generator(); END';
 SELECT * FROM instaid.audit() WHERE severity = 'error';
-SELECT cure FROM instaid.audit() WHERE severity = 'error' \gexec
+BEGIN;
+ALTER FUNCTION insta4.id_generator() RENAME TO next_id;
+SELECT instaid.adopt_shard('insta4', 4);
+CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE sql RETURN insta4.next_id();
+COMMIT;
 SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
 DROP SCHEMA insta4 CASCADE;
 
@@ -149,8 +173,18 @@ CREATE FUNCTION regress_8.next_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN 
 CREATE SCHEMA regress_9;
 CREATE FUNCTION regress_9.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 8 + random()::integer);
 SELECT * FROM instaid.audit();
-CREATE OR REPLACE FUNCTION regress_8.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 8);
+DROP FUNCTION regress_8.next_id();
 DROP SCHEMA regress_9 CASCADE;
+-- by hand, and as a restore does, which checks nothing that depends on others
+CREATE PROCEDURE declare_shard(schema_name text, shard_id integer, sequence text, epoch text DEFAULT '2011-08-24 21:07:01.721')
+    LANGUAGE plpgsql SET check_function_bodies = off AS $$
+BEGIN
+    EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_ids(count integer, sequence regclass DEFAULT %L) RETURNS SETOF bigint'
+                   ' LANGUAGE instaid STRICT COST 1 AS ''shard %s, epoch %s+00''', schema_name, sequence, shard_id, epoch);
+    EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_id() RETURNS bigint'
+                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name);
+END $$;
+CALL declare_shard('regress_8', 8, 'regress_8.s');
 SELECT * FROM findings;
 
 --
@@ -168,7 +202,8 @@ SELECT * FROM findings;
 CREATE TABLE regress_5.narrow (id integer PRIMARY KEY DEFAULT regress_5.next_id());
 CREATE DOMAIN regress_5.small AS smallint;
 CREATE TABLE regress_5.refers (id integer PRIMARY KEY REFERENCES regress_5.narrow, again integer REFERENCES regress_5.refers);
-CREATE TABLE regress_5.refers_id (n regress_5.small REFERENCES regress_5.comments (id));
+CREATE DOMAIN regress_5.smaller AS regress_5.small;
+CREATE TABLE regress_5.refers_id (n regress_5.small REFERENCES regress_5.comments (id), m regress_5.smaller REFERENCES regress_5.photos);
 CREATE TABLE regress_5.parts (narrow_id integer REFERENCES regress_5.narrow, n integer) PARTITION BY LIST (n);
 CREATE TABLE regress_5.part_1 PARTITION OF regress_5.parts FOR VALUES IN (1);
 SELECT * FROM instaid.audit();
@@ -201,6 +236,9 @@ CREATE SEQUENCE regress_seq;
 CREATE TABLE public.regress_direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_seq', 5));
 CREATE TABLE regress_5.direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 4000, '2020-01-01 UTC'));
 SELECT * FROM instaid.audit();
+SET quote_all_identifiers = on;
+SELECT severity, object, problem FROM instaid.audit();
+RESET quote_all_identifiers;
 SELECT cure FROM instaid.audit() \gexec
 SELECT * FROM findings;
 DROP TABLE public.regress_direct, regress_5.direct;
@@ -210,7 +248,27 @@ DROP SEQUENCE regress_seq;
 -- Two schemas with one shard ID
 --
 CREATE SCHEMA regress_9;
-CREATE FUNCTION regress_9.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 5);
+CALL declare_shard('regress_9', 5, 'regress_8.s');
+SELECT * FROM instaid.audit();
+-- a second epoch on a sequence
+CALL declare_shard('regress_9', 9, 'regress_8.s', '2020-01-01 00:00:00');
+SELECT * FROM instaid.audit();
+DROP SCHEMA regress_9 CASCADE;
+
+--
+-- Functions of a shard that ALTER FUNCTION has broken
+--
+CREATE SCHEMA regress_9;
+CREATE SEQUENCE regress_9.s;
+CALL declare_shard('regress_9', 9, 'regress_9.s');
+ALTER FUNCTION regress_9.next_ids(integer, regclass) IMMUTABLE;
+ALTER FUNCTION regress_9.next_id() STABLE;
+SELECT * FROM instaid.audit();
+ALTER FUNCTION regress_9.next_ids(integer, regclass) VOLATILE;
+ALTER FUNCTION regress_9.next_id() VOLATILE;
+ALTER FUNCTION regress_9.next_ids(integer, regclass) RENAME TO many;
+SELECT * FROM instaid.audit();
+CREATE FUNCTION regress_9.next_ids(integer, regclass) RETURNS SETOF bigint LANGUAGE sql RETURN 1;
 SELECT * FROM instaid.audit();
 DROP SCHEMA regress_9 CASCADE;
 
@@ -222,7 +280,20 @@ ALTER SEQUENCE "Regress ""6"""."Odd's seq" INCREMENT 2;
 ALTER SEQUENCE regress_5.likes_id_seq AS integer RESTART;
 ALTER SEQUENCE regress_5.table_id_seq MAXVALUE 9007199254740990;
 SELECT * FROM instaid.audit();
-SELECT cure FROM instaid.audit() \gexec
+SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
+SELECT * FROM findings;
+ALTER SEQUENCE regress_5.table_id_seq NO MAXVALUE;
+-- as Citus gives them to the copies of its workers, so that each has other values; and
+-- at its own MAXVALUE, which does not make it frozen
+ALTER SEQUENCE regress_5.table_id_seq MINVALUE 844424930131969 MAXVALUE 1125899906842625 START 844424930131969 RESTART;
+ALTER SEQUENCE "Regress ""6"""."Odd's seq" MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
+ALTER SEQUENCE regress_8.s MAXVALUE 1000;
+SELECT setval('regress_8.s', 1000);
+SELECT severity, object, problem FROM instaid.audit();
+SELECT DISTINCT cure FROM instaid.audit();
+ALTER SEQUENCE regress_5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
+ALTER SEQUENCE "Regress ""6"""."Odd's seq" NO MINVALUE NO MAXVALUE START 1 RESTART;
+ALTER SEQUENCE regress_8.s NO MAXVALUE;
 SELECT * FROM findings;
 -- past the end; what setval() leaves may be no tick at all
 SELECT setval('regress_8.s', 9223372036854775807) > 0 AS far;
@@ -245,8 +316,7 @@ SET LOCAL client_min_messages = error;
 SELECT instaid.create_shard('regress_old', 99,
     date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
 SELECT severity, object, regexp_replace(problem, 'at .*,', 'at ...,') AS problem, cure FROM instaid.audit();
-CREATE OR REPLACE FUNCTION regress_old.next_id() RETURNS bigint LANGUAGE sql
-    RETURN instaid.next_id('regress_old.table_id_seq', 99, '1980-01-01 UTC');
+CALL declare_shard('regress_old', 99, 'regress_old.table_id_seq', '1980-01-01 00:00:00');
 SELECT severity, object, problem FROM instaid.audit();
 ROLLBACK;
 SELECT instaid.advance_past('regress_8.s', instaid.make_id(now() + interval '1 h', 8, 0), instaid.default_epoch());
@@ -275,8 +345,73 @@ ALTER SEQUENCE regress_8.s RESTART;
 ALTER SEQUENCE regress_5.likes_id_seq RESTART;
 
 --
+-- What a superuser is told to run is no other role's code, and no other role chose it
+--
+CREATE ROLE regress_mallory;
+GRANT USAGE, CREATE ON SCHEMA regress_5 TO regress_mallory;
+DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO regress_mallory', current_database()); END $$;
+CREATE TABLE regress_5.orders (id serial, n integer);
+ALTER SEQUENCE regress_5.orders_id_seq CYCLE CACHE 10;
+GRANT REFERENCES ON regress_5.photos TO regress_mallory;
+SET ROLE regress_mallory;
+-- ALTER COLUMN TYPE runs her CHECK
+CREATE FUNCTION regress_5.mallory(n bigint) RETURNS boolean LANGUAGE sql RETURN true;
+CREATE TABLE regress_5.trap (id integer UNIQUE DEFAULT regress_5.next_id() CHECK (regress_5.mallory(id)));
+CREATE TABLE regress_5.snare (id integer REFERENCES regress_5.photos CHECK (regress_5.mallory(id)));
+-- another's sequence is not altered because she names it
+CREATE TABLE regress_5.names (id bigint UNIQUE DEFAULT instaid.next_id('regress_5.orders_id_seq', 5));
+CREATE FUNCTION regress_5.copy() RETURNS bigint LANGUAGE plpgsql AS
+$$ BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | nextval('regress_5.orders_id_seq'); END $$;
+-- another's table does not get her next_id()
+SELECT instaid.create_shard('regress_9', 9);
+CREATE SCHEMA regress_10;
+CREATE FUNCTION regress_10.next_id() RETURNS bigint LANGUAGE sql RETURN 1;
+SELECT object, problem, cure FROM instaid.audit();
+RESET ROLE;
+CREATE TABLE regress_9.lured (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_10.lured (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+-- a superuser's table, with a child of hers
+CREATE TABLE regress_5.parent (id integer UNIQUE REFERENCES regress_5.photos);
+CREATE TABLE regress_5.child (CHECK (regress_5.mallory(id))) INHERITS (regress_5.parent);
+ALTER TABLE regress_5.child OWNER TO regress_mallory;
+-- her shard, with another's sequence
+ALTER SEQUENCE regress_9.table_id_seq OWNER TO CURRENT_USER;
+ALTER SEQUENCE regress_9.table_id_seq CYCLE;
+SELECT object, problem, replace(cure, current_user, 'superuser') AS cure FROM
+    (SELECT object, replace(problem, current_user, 'superuser') AS problem, cure FROM instaid.audit()) AS a;
+DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.orders;
+DROP FUNCTION regress_5.copy();
+DROP OWNED BY regress_mallory CASCADE;
+DROP ROLE regress_mallory;
+SELECT * FROM findings;
+
+--
 -- Whatever there is, it does not fail, nor run anything of it
 --
+-- what is too long is one row; deep expressions are read
+SET client_min_messages = error;
+DO $$ BEGIN
+    EXECUTE 'CREATE TABLE regress_5.deep (id bigint DEFAULT nextval(''regress_5.likes_id_seq'')' || repeat(' + 1', 7000) || ')';
+    EXECUTE 'CREATE TABLE regress_5.deep_id (id bigint UNIQUE DEFAULT regress_5.next_id()' || repeat(' + 1', 7000) || ')';
+    EXECUTE 'CREATE FUNCTION regress_5.deep() RETURNS bigint LANGUAGE sql RETURN now()::text::bigint << (nextval(''regress_5.likes_id_seq'')'
+        || repeat(' + 1', 2000) || ')::integer';
+    EXECUTE 'CREATE FUNCTION regress_5.long() RETURNS bigint LANGUAGE plpgsql AS ''BEGIN RETURN 1; /* nextval(now() << 23 '
+        || repeat('x', 100000) || '*/ END''';
+END $$;
+SET client_min_messages = warning;
+SELECT * FROM instaid.audit();
+SET max_stack_depth = '100kB';
+SELECT count(*) FROM findings;
+RESET max_stack_depth;
+DROP TABLE regress_5.deep, regress_5.deep_id;
+DROP FUNCTION regress_5.deep(), regress_5.long();
+-- whatever a name is, a cure says nothing else
+CREATE SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'";
+CREATE TABLE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"t;\000a\005c! ""'" (U&"id;\000a""'" bigint DEFAULT regress_5.next_id());
+SELECT object, cure FROM instaid.audit();
+SELECT cure FROM instaid.audit() \gexec
+SELECT * FROM findings;
+DROP SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'" CASCADE;
 CREATE SCHEMA "Été .""%s";
 SET check_function_bodies = off;
 \set ECHO none
@@ -305,3 +440,4 @@ DROP TABLE temp_copy, public.regress_outside;
 DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
 DROP VIEW findings;
 SELECT * FROM instaid.audit();
+DROP PROCEDURE declare_shard;

@@ -105,6 +105,7 @@
 PG_FUNCTION_INFO_V1(instaid_call_handler);
 PG_FUNCTION_INFO_V1(instaid_validator);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
+PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflicts);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
@@ -762,6 +763,23 @@ instaid_validator(PG_FUNCTION_ARGS)
  * Listing
  */
 
+/* Look through the functions in the language. */
+static SysScanDesc
+begin_scan(Relation *procs, ScanKey key)
+{
+	*procs = table_open(ProcedureRelationId, AccessShareLock);
+	ScanKeyInit(key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
+	return systable_beginscan(*procs, InvalidOid, false, NULL, 1, key);
+}
+
+static void
+end_scan(SysScanDesc scan, Relation procs)
+{
+	systable_endscan(scan);
+	table_close(procs, AccessShareLock);
+}
+
 /* The name of a schema.  False if it has been dropped meanwhile. */
 static bool
 get_schema_name(Oid schema, Name name)
@@ -799,10 +817,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
 										ALLOCSET_SMALL_SIZES);
 
-	procs = table_open(ProcedureRelationId, AccessShareLock);
-	ScanKeyInit(&key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
-	scan = systable_beginscan(procs, InvalidOid, false, NULL, 1, &key);
+	scan = begin_scan(&procs, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
@@ -829,8 +844,78 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		values[4] = ObjectIdGetDatum(proc->oid);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
-	systable_endscan(scan);
-	table_close(procs, AccessShareLock);
+	end_scan(scan, procs);
+	MemoryContextDelete(row_context);
+	return (Datum) 0;
+}
+
+/* What is wrong with a function of a shard since it was created, or NULL */
+static const char *
+find_fault(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	Declaration declaration;
+	HeapTuple	declared;
+	const char *fault;
+
+	if (proc->provolatile != PROVOLATILE_VOLATILE)
+		return "it is not VOLATILE";
+	if (which_function(proc) == NEXT_IDS)
+	{
+		if (strcmp(NameStr(proc->proname), DECLARATION) != 0)
+			return "it is not named next_ids, and next_id() does not find it";
+		fault = read_declaration(tuple, &declaration);
+		if (fault == NULL && get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
+			fault = "its sequence is not there";
+		return fault;
+	}
+
+	declared = find_declaration(proc->pronamespace);
+	if (!HeapTupleIsValid(declared))
+		return "it refers to next_ids(integer, regclass), which is not there";
+	fault = ((Form_pg_proc) GETSTRUCT(declared))->prolang == proc->prolang ? NULL :
+		"it refers to next_ids(integer, regclass), which does not declare a shard";
+	ReleaseSysCache(declared);
+	return fault;
+}
+
+/*
+ * _odd_declarations() -> setof (function oid, problem text)
+ *
+ * The functions in the language that do not work.  Nothing is raised: an odd
+ * function of one role must not keep others from looking.
+ */
+Datum
+instaid_odd_declarations(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext row_context;
+	Relation	procs;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	InitMaterializedSRF(fcinfo, 0);
+	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
+										ALLOCSET_SMALL_SIZES);
+	scan = begin_scan(&procs, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		MemoryContext query_context = MemoryContextSwitchTo(row_context);
+		const char *fault = find_fault(tuple);
+		Datum		values[2];
+		bool		nulls[2] = {false, false};
+
+		if (fault != NULL)
+		{
+			values[0] = ObjectIdGetDatum(((Form_pg_proc) GETSTRUCT(tuple))->oid);
+			values[1] = CStringGetTextDatum(fault);
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+		MemoryContextSwitchTo(query_context);
+		MemoryContextReset(row_context);
+	}
+	end_scan(scan, procs);
 	MemoryContextDelete(row_context);
 	return (Datum) 0;
 }

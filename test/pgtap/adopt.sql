@@ -24,8 +24,9 @@ CREATE TEMP TABLE before AS SELECT max(id) AS id, 'insta6.next_id()'::regprocedu
 SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6)$$, '42723', 'schema insta6 already has a function next_id()', 'it is no place for a new shard');
 SELECT throws_ok($$SELECT instaid.adopt_shard('insta7', 7)$$, '42883', NULL, 'a schema without next_id() is not adopted');
 SELECT throws_ok($$SELECT instaid.adopt_shard('insta6', 6, now() - interval '1 day')$$, '22023', NULL, 'nor with a wrong epoch');
-SELECT is((SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'insta6.next_id()'), $$SELECT instaid.adopt_shard('insta6', 6);$$, 'audit() knows the cure');
-SELECT lives_ok((SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'insta6.next_id()'), 'it is adopted');
+SELECT is((SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'insta6.next_id()'),
+    $$Find its shard ID in its text, and pass it to instaid.adopt_shard('insta6', shard_id).$$, 'audit() knows the cure');
+SELECT lives_ok($$SELECT instaid.adopt_shard('insta6', 6)$$, 'it is adopted');
 SELECT is_empty('SELECT * FROM instaid.audit()', 'which cures all');
 SELECT is('insta6.next_id()'::regprocedure, (SELECT function FROM before), 'its function is the same object');
 SELECT function_lang_is('insta6', 'next_id', ARRAY[]::name[], 'instaid', '... as a declaration');

@@ -4,7 +4,7 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(27);
+SELECT plan(32);
 
 -- whether a row says this of that
 CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
@@ -46,10 +46,15 @@ SELECT pg_temp.finds('error', 'insta1.next_id()', '%\%\%%', '... with a doubled 
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%clock that stands still%', '... with now()');
 SELECT pg_temp.finds('warning', 'insta1.next_id()', 'names its sequence in its text%', '... with text in place of regclass');
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%CACHE 50%', '... with CACHE');
-SELECT pg_temp.finds('error', 'insta1.next_id()', 'shard ID 5 is also that of insta5.next_id()', '... with the ID of another shard');
-SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$Choose another shard ID, such as 0, and pass it to instaid.adopt_shard('insta1', shard_id).$$, '... and its cure');
+SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$Find its shard ID in its text, and pass it to instaid.adopt_shard('insta1', shard_id).$$, '... and its cure');
 DROP SCHEMA insta1 CASCADE;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'no copy, no row');
+
+-- what cannot be read
+SAVEPOINT readable;
+DO $$ BEGIN EXECUTE format('CREATE FUNCTION insta5.long() RETURNS bigint LANGUAGE plpgsql AS %L', 'BEGIN RETURN nextval(null); END' || repeat(' ', 100000)); END $$;
+SELECT pg_temp.finds('warning', 'insta5.long()', 'cannot be read: %', 'what is too long to read is said');
+ROLLBACK TO readable;
 
 -- tables
 CREATE TABLE insta6.photos (LIKE insta5.photos INCLUDING ALL);
@@ -59,7 +64,11 @@ CREATE TABLE insta6.narrow (id integer PRIMARY KEY DEFAULT insta6.next_id());
 CREATE TABLE insta6.refers (id integer REFERENCES insta6.narrow);
 SELECT pg_temp.finds('error', 'insta6.narrow.id', 'type integer%', 'an integer that holds IDs');
 SELECT pg_temp.finds('error', 'insta6.refers.id', 'type integer%', 'an integer that refers to IDs');
-DROP TABLE insta6.refers, insta6.narrow;
+CREATE DOMAIN insta6.small AS integer;
+CREATE DOMAIN insta6.smaller AS insta6.small;
+CREATE TABLE insta6.again (id insta6.smaller REFERENCES insta6.narrow);
+SELECT pg_temp.finds('error', 'insta6.again.id', 'type insta6.smaller%', 'a domain over a domain');
+DROP TABLE insta6.again, insta6.refers, insta6.narrow;
 CREATE TABLE insta6.bare (id bigint DEFAULT insta6.next_id());
 SELECT pg_temp.finds('warning', 'insta6.bare.id', 'no unique index%', 'IDs without a unique index');
 CREATE UNIQUE INDEX ON insta6.bare (id);
@@ -67,13 +76,24 @@ SELECT is_empty('SELECT * FROM instaid.audit()', '... and with one');
 
 -- shards and their sequences
 SAVEPOINT healthy;
-CREATE OR REPLACE FUNCTION insta6.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('insta6.table_id_seq', 5);
+SET LOCAL check_function_bodies = off;
+CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta6.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00';
 SELECT pg_temp.finds('error', 'insta6', 'shard ID 5 is also that of schema insta5', 'two schemas with one shard ID');
-CREATE OR REPLACE FUNCTION insta6.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN instaid.next_id(''insta6.table_id_seq'', 6); END';
-SELECT pg_temp.finds('warning', 'insta6.next_id()', '%does not see', 'a shard that is not listed');
+CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta5.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 6, epoch 2020-01-01 00:00:00+00';
+SELECT pg_temp.finds('error', 'insta6', 'its sequence serves a shard of another epoch%', 'two epochs on one sequence');
+ALTER FUNCTION insta6.next_ids(integer, regclass) RENAME TO many;
+SELECT pg_temp.finds('error', 'insta6.next_id()', 'does not work: it refers to next_ids(integer, regclass), which is not there', 'a reference to nothing');
+CREATE SCHEMA insta7;
+CREATE FUNCTION insta7.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN instaid.next_id(''insta6.table_id_seq'', 7); END';
+SELECT pg_temp.finds('warning', 'insta7.next_id()', '%does not see', 'a shard that is not listed');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
 SELECT pg_temp.finds('error', 'insta5.likes_id_seq', 'cannot serve: its INCREMENT%', 'a sequence that cannot serve');
+ALTER SEQUENCE insta5.likes_id_seq INCREMENT 1 MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
+SELECT pg_temp.finds('error', 'insta5.likes_id_seq', '%a range of its own, 281474976710657 to 562949953421313', 'a worker''s copy by Citus');
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, '... which no cure widens');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq SET UNLOGGED;
 SELECT pg_temp.finds('warning', 'insta5.likes_id_seq', 'is unlogged%', 'an unlogged sequence');
