@@ -51,6 +51,7 @@ src/functions.o: src/generator.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
 src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/layout.h
+src/sql_support.o: src/compat.h
 src/text_forms.o: src/compat.h src/text_forms.h
 src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
 src/autocreate.o: src/compat.h src/tickets.h

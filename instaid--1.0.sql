@@ -3,21 +3,24 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
--- Schema instaid may have been there before, and may be anybody's.  Nothing below
--- is to be looked up in it, and nothing may be in it now that a user could take for
--- ours.  What its owner adds later is no different from any schema's.
-SET LOCAL search_path TO pg_catalog, pg_temp;
-
+-- The schema is made here, and not by the control file's "schema", so that it is
+-- new, belongs to a superuser whoever installs the extension, and goes with the
+-- extension.  Whoever owns it could add functions that are found in place of ours.
+-- One that was there before is not taken over, even if it is empty: its owner may
+-- be adding something to it in another session, which is not to be seen yet.
 DO $$
+DECLARE
+    owner name;
 BEGIN
-    IF EXISTS (SELECT FROM pg_depend
-               WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'instaid'::regnamespace
-                 AND classid <> 'pg_extension'::regclass) THEN
+    SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'instaid';
+    IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'schema "instaid" is not empty',
-            DETAIL = 'The extension needs the schema for itself.',
-            HINT = 'Drop what is in it, or rename it, and create the extension again.';
+            MESSAGE = 'schema "instaid" already exists',
+            DETAIL = format('It belongs to role %I. The extension creates a schema of its own.', owner),
+            HINT = 'Run nothing in it. Rename the schema or drop it, and create the extension again.';
     END IF;
+    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %I',
+                   (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pg_catalog'));
 END
 $$;
 
@@ -35,6 +38,50 @@ CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
     AS 'MODULE_PATHNAME', 'instaid_base_type';
 COMMENT ON FUNCTION instaid._base_type(regtype) IS
 'the type under a domain, and under a domain over a domain; any other type itself; null if there is no such type';
+
+CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_execute_as';
+COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
+'run a command with the rights of a role, in a security-restricted operation; return the first column of its first row; needs to be able to SET ROLE to it';
+
+-- Functions take names as text, since a cast to name cuts those that are too long.
+CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(name) > current_setting('max_identifier_length')::integer THEN
+        RAISE name_too_long USING
+            MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
+            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name), current_setting('max_identifier_length'));
+    END IF;
+    IF name = '' THEN
+        RAISE invalid_name USING
+            MESSAGE = format('%s name is empty', what),
+            DETAIL = format('A name has 1 to %s bytes.', current_setting('max_identifier_length'));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_name(text, text) IS
+'refuse a name that is too long, or empty';
+
+CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema') OR starts_with(schema_name, 'pg_') THEN
+        RAISE reserved_name USING
+            MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = CASE WHEN starts_with(schema_name, 'instaid') THEN 'It belongs to the extension.' ELSE 'It belongs to the server.' END,
+            HINT = 'Choose another schema.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_shard_schema(text) IS
+'refuse a schema name that no shard can have';
 
 --
 -- The layout of an ID
@@ -419,16 +466,18 @@ $$;
 COMMENT ON FUNCTION instaid.define_shard(name, integer, timestamptz, regclass) IS
 'create the functions of a shard, for create_shard() and adopt_shard()';
 
-CREATE FUNCTION instaid.create_shard(schema_name name, shard_id integer,
+CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
-                                     sequence_name name DEFAULT 'table_id_seq') RETURNS void
+                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
 BEGIN
-    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._check_shard_schema(schema_name);
+    PERFORM instaid._check_name('sequence', sequence_name);
+    PERFORM instaid.check_new_shard(schema_name::name, shard_id, epoch, sequence);
     IF to_regclass(sequence) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('relation %s already exists', sequence),
@@ -439,10 +488,10 @@ BEGIN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
     EXECUTE format('CREATE SEQUENCE %s', sequence);
-    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence::regclass);
+    PERFORM instaid.define_shard(schema_name::name, shard_id, epoch, sequence::regclass);
 END
 $$;
-COMMENT ON FUNCTION instaid.create_shard(name, integer, timestamptz, name) IS
+COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema a shard: create it if it is missing, its sequence, and its functions next_id(), next_id(regclass) and next_ids(integer); needs CREATE on the database or on the schema';
 
 --
@@ -455,7 +504,7 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint) RETURNS void
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint) IS
 'let a sequence give only IDs above that one from now on, whatever its shard; needs UPDATE on the sequence';
 
-CREATE FUNCTION instaid.shard_sequences(schema_name name) RETURNS SETOF regclass
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT s.sequence FROM instaid.list_shards() AS s
@@ -477,25 +526,54 @@ BEGIN ATOMIC
     WHERE n.nspname = shard_sequences.schema_name
     ORDER BY 1;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(name) IS
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that give the IDs of a shard: that of its next_id(), and those that tables of its owner have of their own';
 
-CREATE FUNCTION instaid.freeze_shard(schema_name name) RETURNS void
+-- A function can name any sequence, also one that its owner has no right to.
+CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+                        WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
+    owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
+BEGIN
+    IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I', sequence, schema_name),
+            DETAIL = format('It belongs to %I, the function next_id() to %I.', pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
+            HINT = 'Give both to one owner.';
+    END IF;
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', sequence),
+            DETAIL = format('Its owner is %I.', pg_get_userbyid(owner));
+    END IF;
+    RETURN owner;
+END
+$$;
+COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
+'the owner of a sequence of a shard; refuse one that the owner of the shard, or the caller, has not the rights of';
+
+CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sequence regclass;
-    tick bigint;
+    owner regrole;
+    tick text;
 BEGIN
-    FOR sequence IN SELECT instaid.shard_sequences(schema_name) LOOP
+    PERFORM instaid._check_name('schema', schema_name);
+    FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps
         -- others out until we commit.
-        EXECUTE format('ALTER SEQUENCE %s NO MAXVALUE', sequence);
+        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
         -- a MAXVALUE is above MINVALUE, and not below START
-        EXECUTE format('SELECT setval(seqrelid, GREATEST(last_value, seqmin + 1, seqstart))'
-                       ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass', sequence, sequence) INTO tick;
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick);
+        tick := instaid._execute_as(owner, format('SELECT setval(seqrelid, GREATEST(last_value, seqmin + 1, seqstart))'
+                                                  ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass', sequence, sequence));
+        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick));
     END LOOP;
     IF NOT FOUND THEN
         RAISE undefined_object USING
@@ -504,18 +582,20 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.freeze_shard(name) IS
-'wait for the transactions that have taken IDs of a shard, then let it give no more; needs ownership of its sequences';
+COMMENT ON FUNCTION instaid.freeze_shard(text) IS
+'wait for the transactions that have taken IDs of a shard, then let it give no more; needs ownership of its sequences, which must belong to the owner of the shard';
 
-CREATE FUNCTION instaid.thaw_shard(schema_name name) RETURNS void
+CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sequence regclass;
+    owner regrole;
 BEGIN
-    FOR sequence IN SELECT instaid.shard_sequences(schema_name) LOOP
-        EXECUTE format('ALTER SEQUENCE %s NO MAXVALUE', sequence);
+    PERFORM instaid._check_name('schema', schema_name);
+    FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
+        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
     END LOOP;
     IF NOT FOUND THEN
         RAISE undefined_object USING
@@ -524,14 +604,16 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.thaw_shard(name) IS
-'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences';
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS
+'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences, which must belong to the owner of the shard';
 
 --
 -- Adopting what exists
 --
 
-CREATE FUNCTION instaid.adopt_shard(schema_name name, shard_id integer,
+-- The function and the tables may be another role's, and hold code of that role,
+-- so all that touches them is done with the rights of their owners.
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -539,22 +621,33 @@ CREATE FUNCTION instaid.adopt_shard(schema_name name, shard_id integer,
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
 AS $$
 DECLARE
-    adopted CONSTANT regprocedure := to_regprocedure(quote_ident(schema_name) || '.next_id()');
+    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
+    -- to look a function up by its name takes long where many shards have one
+    adopted CONSTANT regprocedure := (SELECT p.oid FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+                                      WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
     sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
+    sequence_owner regrole;
     other record;
-    tables text;
-    queries text;
+    part record;
+    places text[] := '{}';
+    queries text[] := '{}';
+    readers regrole[] := '{}';
+    left_out regclass[] := '{}';
     before bigint;
     after bigint;
     id bigint;
     failure text;
+    highest bigint;
     youngest bigint;
     place text;
 BEGIN
-    PERFORM instaid.check_new_shard(schema_name, shard_id, epoch, sequence_text, adopted);
+    PERFORM instaid._check_shard_schema(schema_name);
+    PERFORM instaid.check_new_shard(schema_name::name, shard_id, epoch, sequence_text, adopted);
     IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
         RAISE invalid_transaction_state USING
             MESSAGE = 'adopt_shard() must run in a READ COMMITTED transaction',
@@ -566,12 +659,17 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no function next_id() that gives a bigint', schema_name),
-            DETAIL = COALESCE((SELECT format('%s gives %s.', adopted, COALESCE(pg_get_function_result(p.oid), 'nothing'))
+            DETAIL = COALESCE((SELECT format('%s gives %s.', function_name, COALESCE(pg_get_function_result(p.oid), 'nothing'))
                                FROM pg_proc AS p WHERE p.oid = adopted),
                               format('There is no %s %I.', CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                                                                 THEN 'schema' ELSE 'function next_id() in schema' END, schema_name)),
             HINT = 'If its IDs are made by a function of another name: ALTER FUNCTION ... RENAME TO next_id; column defaults'
                    ' go on using it. If they are not made by a function, use create_shard() and adopt_column().';
+    END IF;
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of function %s', function_name),
+            DETAIL = format('Its owner is %s.', owner);
     END IF;
     sequence := to_regclass(sequence_text);
     IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
@@ -581,6 +679,8 @@ BEGIN
             DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.' ELSE 'It is not a sequence, or it is temporary.' END,
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
+
+    sequence_owner := instaid._sequence_owner(schema_name, sequence);
 
     -- A sequence counts the ticks of one epoch, and nothing else.
     SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
@@ -610,30 +710,50 @@ BEGIN
     -- Whoever inserts with the old function as a default is waited for, and who
     -- comes later sees the new one.  A call that waits for the sequence ends as
     -- it began, in the old one: so IDs go on a second ahead of the clock.
-    SELECT string_agg(DISTINCT c.oid::regclass::text, ', '),
-           string_agg(format('SELECT max(%I)::bigint AS id, %L AS place FROM %s', t.attname,
-                             format('%s.%I', c.oid::regclass, t.attname), c.oid::regclass), ' UNION ALL ')
-               FILTER (WHERE COALESCE(NULLIF(y.typbasetype, 0), y.oid) IN ('bigint'::regtype, 'instaid.id'::regtype)
-                         AND c.relkind <> 'v')
-        INTO tables, queries
+    --
+    -- Anybody may write such a default.  What the owners of function and schema,
+    -- or superusers, have not made does not hold us up, nor does a row in it.
+    FOR part IN
+        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner, n.is_ours,
+               array_agg(t.attname ORDER BY t.attnum)
+                   FILTER (WHERE instaid._base_type(t.atttypid) IN ('bigint'::regtype, 'instaid.id'::regtype) AND c.relkind <> 'v') AS columns
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_type AS y ON y.oid = t.atttypid
+             CROSS JOIN LATERAL (SELECT pg_has_role(c.relowner, 'USAGE')
+                                        AND (c.relowner IN (owner, (SELECT s.nspowner FROM pg_namespace AS s WHERE s.nspname = schema_name))
+                                             OR (SELECT o.rolsuper FROM pg_roles AS o WHERE o.oid = c.relowner))) AS n (is_ours)
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't';
-    IF tables IS NOT NULL THEN
-        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', tables);
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
+        GROUP BY c.oid, c.relowner, n.is_ours
+        ORDER BY c.oid
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := left_out || part.name;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.name));
+        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
+            places := places || format('%s.%I', part.name, part.columns[i]);
+            queries := queries || format('SELECT max(%I)::bigint FROM %s', part.columns[i], part.name);
+            readers := readers || part.owner;
+        END LOOP;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING USING
+            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+            DETAIL = format('Rows of %s such tables are not looked at, for example those of %s.', cardinality(left_out), left_out[1]),
+            HINT = 'If their IDs can be ahead of the clock, pass the largest to instaid.advance_past().';
     END IF;
 
-    -- What the old function is, it says itself: it is called once.  currval() fails
-    -- for a sequence that this session has not used.
+    -- What the old function is, it says itself: it is called once, as its owner.
+    -- currval() fails for a sequence that this session has not used.
     BEGIN
         BEGIN
             before := currval(sequence);
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
         END;
-        EXECUTE format('SELECT %I.next_id()', schema_name) INTO id;
+        id := instaid._execute_as(owner, format('SELECT %s', function_name));
         BEGIN
             after := currval(sequence);
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
@@ -643,26 +763,30 @@ BEGIN
     END;
     IF failure IS NOT NULL THEN
         RAISE WARNING USING
-            MESSAGE = format('cannot check what %s makes', adopted),
+            MESSAGE = format('cannot check what %s makes', function_name),
             DETAIL = format('It fails: %s.', failure),
             HINT = 'See that its shard ID, its epoch and its sequence are those that were passed; if not, roll back.';
     ELSIF id IS NULL OR abs(extract(epoch FROM instaid.extract_timestamp(id, epoch) - clock_timestamp())) > 86400 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('the IDs of %s are not of epoch %s', adopted, epoch),
+            MESSAGE = format('the IDs of %s are not of epoch %s', function_name, epoch),
             DETAIL = format('It gave %s, of %s with that epoch. The clock reads %s.',
                             COALESCE(id::text, 'null'), instaid.extract_timestamp(id, epoch), clock_timestamp()),
             HINT = format('If its layout is Instagram''s, its epoch is about %s. If not, use create_shard() and adopt_column().',
                           COALESCE(epoch - (instaid.extract_timestamp(id, epoch) - clock_timestamp()), epoch));
     ELSIF after IS NOT DISTINCT FROM before THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', adopted, sequence),
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
     END IF;
-    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence);
+    PERFORM instaid._execute_as(sequence_owner, format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
 
-    IF queries IS NOT NULL THEN
-        EXECUTE format('SELECT id, place FROM (%s) AS i ORDER BY id DESC NULLS LAST LIMIT 1', queries) INTO youngest, place;
-    END IF;
+    FOR i IN 1 .. cardinality(queries) LOOP
+        highest := instaid._execute_as(readers[i], queries[i]);
+        IF youngest IS NULL OR highest > youngest THEN
+            youngest := highest;
+            place := places[i];
+        END IF;
+    END LOOP;
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
@@ -672,11 +796,9 @@ BEGIN
     END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)));
 
-    PERFORM instaid.define_shard(schema_name, shard_id, epoch, sequence);
-    IF owner <> current_user::regrole THEN
-        EXECUTE format('ALTER FUNCTION %I.next_id(regclass) OWNER TO %s', schema_name, owner);
-        EXECUTE format('ALTER FUNCTION %I.next_ids(integer) OWNER TO %s', schema_name, owner);
-    END IF;
+    -- the new functions are to be the owner's
+    PERFORM instaid._execute_as(owner, format('SELECT instaid.define_shard(%L, %s, %L, %s::regclass)',
+                                              schema_name, shard_id, epoch, sequence::oid));
 
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
         RAISE WARNING USING
@@ -691,18 +813,23 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_shard(name, integer, timestamptz, regclass) IS
-'make a schema a shard that has the published function as next_id(): replace the function, widen the sequence (table_id_seq by default), and go on above the IDs of all columns that default to it; needs to own the function, the sequence and the tables';
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
+'make a schema a shard that has the published function as next_id(): call the function once, with the rights of its owner only; replace it, widen the sequence (table_id_seq by default), and go on above the IDs of the columns that default to it; needs to own the function, the sequence and the tables';
 
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name name, dry_run boolean DEFAULT false) RETURNS SETOF text
+-- It alters tables of one owner, with that owner's rights: a table can hold code
+-- that runs when it is rewritten, or read.
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text, dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
 AS $$
 DECLARE
     main record;
+    owner regrole;
     heirs oid[];
     serial regclass;
     family record;
@@ -722,6 +849,15 @@ BEGIN
             MESSAGE = 'adopt_column() must run in a READ COMMITTED transaction',
             DETAIL = 'Else it would not see the rows of the transactions that it waits for.',
             HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+
+    PERFORM instaid._check_name('column', column_name);
+    SELECT c.relowner INTO owner FROM pg_class AS c WHERE c.oid = table_name;
+    -- before pg_get_expr() waits for a lock on it
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of table %s', table_name),
+            DETAIL = format('Its owner is %s.', owner);
     END IF;
 
     SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
@@ -766,6 +902,14 @@ BEGIN
         UNION
             SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
     SELECT array_agg(h.relid) INTO heirs FROM heir AS h;
+    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)), ', ' ORDER BY c.oid) AS names INTO family
+        FROM pg_class AS c WHERE c.oid = ANY (heirs) AND c.relowner <> owner;
+    IF family.names IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s, not to %s.', family.names, owner),
+            HINT = 'Give the tables to one owner, or detach those.';
+    END IF;
     SELECT format('%s.%I', d.adrelid::regclass, a.attname) AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO family
         FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
         WHERE d.adrelid = ANY (heirs) AND a.attname = column_name AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text;
@@ -797,7 +941,7 @@ BEGIN
                    a.attrelid::regclass AS table_name, format('%s.%I', a.attrelid::regclass, a.attname) AS name
             FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
                  JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-            WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype)),
+            WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
         altered AS (
             SELECT n.attrelid, n.table_name::text,
                    format('ALTER TABLE %s %s', n.table_name,
@@ -808,8 +952,9 @@ BEGIN
            -- to, which is mostly older: so do we.
            (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
             WHERE t.attrelid <> adopt_column.table_name) AS others,
+           -- only of the owner's tables, as it waits for locks
            (SELECT string_agg(format('%s (%s)', n.name, pg_size_pretty(pg_total_relation_size(n.attrelid))), ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r') AS sizes,
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END) AS sizes,
            -- what ALTER COLUMN TYPE would stumble over, perhaps after hours
            (SELECT string_agg(DISTINCT format('%s: %s', n.name, o.obstacle), '; ')
             FROM narrow AS n CROSS JOIN LATERAL (
@@ -829,8 +974,15 @@ BEGIN
             UNION ALL
                 SELECT CASE WHEN n.typtype = 'd' THEN 'its domain'
                             WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            WHEN NOT pg_has_role(n.relowner, 'USAGE') THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
-                       END) AS o (obstacle)
+                            WHEN n.relowner <> owner THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END
+            UNION ALL
+                -- is checked again, on both sides
+                SELECT format('%s, a table of %I', pg_describe_object('pg_constraint'::regclass, k.oid, 0), pg_get_userbyid(c.relowner))
+                FROM pg_constraint AS k JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
+                WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner
+                  AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                       OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))) AS o (obstacle)
             WHERE o.obstacle IS NOT NULL) AS obstacles
         INTO family;
     IF family.obstacles IS NOT NULL THEN
@@ -842,9 +994,9 @@ BEGIN
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE', family.others || ', ', table_name)];
     IF NOT dry_run THEN
-        EXECUTE statements[1];
+        PERFORM instaid._execute_as(owner, statements[1]);
     END IF;
-    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
+    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s', column_name, table_name));
     next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id), instaid.min_id(clock_timestamp(), main.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
@@ -903,13 +1055,13 @@ BEGIN
     SELECT string_agg(format('GRANT %s TO %s;', g.what, CASE WHEN i.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(i.name) END),
                       ' ' ORDER BY i.name, g.what)
         INTO grants
-        FROM inserter AS i CROSS JOIN pg_proc AS p
+        FROM inserter AS i CROSS JOIN pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
              CROSS JOIN LATERAL (VALUES
                  (format('USAGE ON SEQUENCE %s', main.sequence),
                   p.prosecdef OR has_sequence_privilege(i.name, main.sequence, 'USAGE, UPDATE')),
-                 (format('EXECUTE ON FUNCTION %s', p.oid::regprocedure), has_function_privilege(i.name, p.oid, 'EXECUTE')))
+                 (format('EXECUTE ON FUNCTION %I.next_id()', main.nspname), has_function_privilege(i.name, p.oid, 'EXECUTE')))
                  AS g (what, is_granted)
-        WHERE p.oid = format('%I.next_id()', main.nspname)::regprocedure AND NOT g.is_granted;
+        WHERE s.nspname = main.nspname AND p.proname = 'next_id' AND p.proargtypes = '' AND NOT g.is_granted;
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
             MESSAGE = format('roles that may insert into %s may not take IDs of shard %s', table_name, main.shard_id),
@@ -920,23 +1072,29 @@ BEGIN
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
         IF NOT dry_run THEN
-            EXECUTE statement;
+            PERFORM instaid._execute_as(owner, statement);
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, name, boolean) IS
-'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the tables';
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
+'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the table, and acts with the rights of its owner on tables of that owner only';
 
 --
 -- Tickets
 --
 
--- The creator of the extension may create tickets, and may let others do so.
+-- It belongs to whom the other schema belongs to, as a superuser's statements name
+-- what is in it.  The installer may create tickets, and may let others do so.
 DO $$
+DECLARE
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
 BEGIN
-    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %I',
-                   (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'instaid'));
+    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
+    IF installer <> owner THEN
+        EXECUTE format('GRANT ALL ON SCHEMA instaid_tickets TO %s WITH GRANT OPTION', installer);
+    END IF;
 END
 $$;
 GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
@@ -1252,6 +1410,8 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
 AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
@@ -1325,8 +1485,9 @@ BEGIN
         INTO name_format FROM unnest(starts) AS since;
 
     -- Two sessions cannot both find a partition missing: one waits for the other.
-    -- Rows can be read and written meanwhile.
-    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
+    -- Rows can be read and written meanwhile.  As the owner, like all that follows:
+    -- indexes, for one, can hold code that runs when the table is read.
+    PERFORM instaid._execute_as(main.relowner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
 
     -- MINVALUE and MAXVALUE are no numbers, and so null, which a range takes for
     -- no bound; so is the end of a partition that ends after the format.
@@ -1336,7 +1497,8 @@ BEGIN
                    int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
                              substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
             FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, c.oid) AS b (bound)
+                 -- without the table's OID it takes no lock
+                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
             WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
         SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids, p.partdefid::regclass AS default_name
         FROM unnest(starts) WITH ORDINALITY AS s (since, n)
@@ -1386,8 +1548,10 @@ BEGIN
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
         IF part.default_name <> 0 THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', part.default_name, main.attname,
-                           part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)) INTO occupied;
+            -- no other partition has such rows
+            occupied := instaid._execute_as(main.relowner, format(
+                'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
+                part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)));
             IF occupied THEN
                 RAISE check_violation USING
                     MESSAGE = format('default partition %s has rows from %s to %s', part.default_name, part.since, part.until),
@@ -1395,14 +1559,15 @@ BEGIN
                     HINT = 'Detach the default partition, create the others, and insert its rows into the table.';
             END IF;
         END IF;
-        EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
-                       partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE'));
+        PERFORM instaid._execute_as(main.relowner, format(
+            'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
+            partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
         RETURN NEXT partition::regclass;
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval, timestamptz) IS
-'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table';
+'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table, and acts with the rights of its owner, who owns the partitions';
 
 --
 -- Knowing before it breaks
