@@ -45,6 +45,63 @@ CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
 COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
 'run a command with the rights of a role, in a security-restricted operation; return the first column of its first row; needs to be able to SET ROLE to it';
 
+-- What is run as the owner of a table names the table, and the owner of its schema
+-- can put another one in its place meanwhile.  That one must not be met by a
+-- superuser's rights.
+CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT NOT o.rolsuper OR s.rolsuper OR s.rolname = 'pg_database_owner' AND d.rolsuper
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_roles AS o ON o.oid = c.relowner
+         JOIN pg_roles AS s ON s.oid = n.nspowner
+         JOIN pg_roles AS d ON d.oid = (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database())
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
+'whether a relation is not a superuser''s, or its schema is, too';
+
+CREATE FUNCTION instaid._table_owner(relation regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT c.relowner::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner INTO main
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    IF NOT pg_has_role(main.owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of table %s', relation),
+            DETAIL = format('Its owner is %s.', main.owner);
+    END IF;
+    IF NOT instaid._is_in_safe_schema(relation) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
+            DETAIL = format('Role %s, which owns schema %I, could put another table in its place meanwhile.', main.schema_owner, main.nspname),
+            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;', relation, main.schema_owner);
+    END IF;
+    RETURN main.owner;
+END
+$$;
+COMMENT ON FUNCTION instaid._table_owner(regclass) IS
+'the owner of a table, as whom to act on it; refuse if the caller has not the rights of the owner, or the owner cannot be sure of the name';
+
+CREATE FUNCTION instaid._heirs_of_others(relation oid) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE heir (relid) AS (
+            SELECT relation
+        UNION
+            SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
+    SELECT c.oid::regclass
+    FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid JOIN pg_class AS main ON main.oid = relation
+    WHERE c.relowner <> main.relowner
+    ORDER BY c.oid;
+END;
+COMMENT ON FUNCTION instaid._heirs_of_others(oid) IS
+'the partitions and children of a table, at all levels, that belong to another owner';
+
 -- Functions take names as text, since a cast to name cuts those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -571,8 +628,10 @@ BEGIN
         -- others out until we commit.
         PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
         -- a MAXVALUE is above MINVALUE, and not below START
-        tick := instaid._execute_as(owner, format('SELECT setval(seqrelid, GREATEST(last_value, seqmin + 1, seqstart))'
-                                                  ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass', sequence, sequence));
+        -- by OID, as the owner of the schema can put something else under the name
+        tick := instaid._execute_as(owner, format(
+            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid), nextval(seqrelid)), seqmin + 1, seqstart))'
+            ' FROM pg_sequence WHERE seqrelid = %s', sequence::oid));
         PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick));
     END LOOP;
     IF NOT FOUND THEN
@@ -711,8 +770,9 @@ BEGIN
     -- comes later sees the new one.  A call that waits for the sequence ends as
     -- it began, in the old one: so IDs go on a second ahead of the clock.
     --
-    -- Anybody may write such a default.  What the owners of function and schema,
-    -- or superusers, have not made does not hold us up, nor does a row in it.
+    -- Anybody may write such a default.  What does not belong to the owner of the
+    -- function or the schema, or to a superuser, does not hold us up, nor does a
+    -- row in it.
     FOR part IN
         SELECT c.oid::regclass AS name, c.relowner::regrole AS owner, n.is_ours,
                array_agg(t.attname ORDER BY t.attnum)
@@ -720,7 +780,8 @@ BEGIN
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             CROSS JOIN LATERAL (SELECT pg_has_role(c.relowner, 'USAGE')
+             CROSS JOIN LATERAL (SELECT pg_has_role(c.relowner, 'USAGE') AND instaid._is_in_safe_schema(c.oid)
+                                        AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid))
                                         AND (c.relowner IN (owner, (SELECT s.nspowner FROM pg_namespace AS s WHERE s.nspname = schema_name))
                                              OR (SELECT o.rolsuper FROM pg_roles AS o WHERE o.oid = c.relowner))) AS n (is_ours)
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
@@ -852,13 +913,7 @@ BEGIN
     END IF;
 
     PERFORM instaid._check_name('column', column_name);
-    SELECT c.relowner INTO owner FROM pg_class AS c WHERE c.oid = table_name;
-    -- before pg_get_expr() waits for a lock on it
-    IF NOT pg_has_role(owner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', table_name),
-            DETAIL = format('Its owner is %s.', owner);
-    END IF;
+    owner := instaid._table_owner(table_name);    -- before pg_get_expr() waits for a lock on it
 
     SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
            d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS default_text,
@@ -903,7 +958,7 @@ BEGIN
             SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
     SELECT array_agg(h.relid) INTO heirs FROM heir AS h;
     SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)), ', ' ORDER BY c.oid) AS names INTO family
-        FROM pg_class AS c WHERE c.oid = ANY (heirs) AND c.relowner <> owner;
+        FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
     IF family.names IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('column %s is inherited by tables of other owners', main.name),
@@ -1417,6 +1472,7 @@ DECLARE
     max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
     main record;
+    owner regrole;
     starts timestamptz[];
     part record;
     name_format text;
@@ -1430,7 +1486,7 @@ BEGIN
             DETAIL = format('parent is %L, from_time is %L, to_time is %L, step is %L, epoch is %L.',
                             parent, from_time, to_time, step, epoch);
     END IF;
-    SELECT c.relname, c.relowner, n.nspname, p.partstrat, a.attname, a.atttypid,
+    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
            COALESCE('partitioned by ' || pg_get_partkeydef(c.oid), 'not partitioned') AS key INTO main
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
@@ -1442,11 +1498,7 @@ BEGIN
             DETAIL = format('It is %s.', COALESCE(main.key, 'not there')),
             HINT = 'Create the table with PARTITION BY RANGE (id), where id is the bigint of its IDs.';
     END IF;
-    IF NOT pg_has_role(main.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', parent),
-            DETAIL = format('Its owner is %I.', pg_get_userbyid(main.relowner));
-    END IF;
+    owner := instaid._table_owner(parent);
     IF step < '1 ms' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('step %s is too short', step),
@@ -1487,7 +1539,7 @@ BEGIN
     -- Two sessions cannot both find a partition missing: one waits for the other.
     -- Rows can be read and written meanwhile.  As the owner, like all that follows:
     -- indexes, for one, can hold code that runs when the table is read.
-    PERFORM instaid._execute_as(main.relowner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
+    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
 
     -- MINVALUE and MAXVALUE are no numbers, and so null, which a range takes for
     -- no bound; so is the end of a partition that ends after the format.
@@ -1548,8 +1600,15 @@ BEGIN
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
         IF part.default_name <> 0 THEN
+            IF (SELECT c.relowner FROM pg_class AS c WHERE c.oid = part.default_name) <> owner
+               OR EXISTS (SELECT FROM instaid._heirs_of_others(part.default_name)) THEN
+                RAISE object_not_in_prerequisite_state USING
+                    MESSAGE = format('default partition %s does not belong to the owner of table %s', part.default_name, parent),
+                    DETAIL = format('The owner of the table, %s, has to look for rows in it, and in its partitions.', owner),
+                    HINT = 'Give them to one owner, or detach the default partition.';
+            END IF;
             -- no other partition has such rows
-            occupied := instaid._execute_as(main.relowner, format(
+            occupied := instaid._execute_as(owner, format(
                 'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
                 part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)));
             IF occupied THEN
@@ -1559,7 +1618,7 @@ BEGIN
                     HINT = 'Detach the default partition, create the others, and insert its rows into the table.';
             END IF;
         END IF;
-        PERFORM instaid._execute_as(main.relowner, format(
+        PERFORM instaid._execute_as(owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
             partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
         RETURN NEXT partition::regclass;

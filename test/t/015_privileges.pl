@@ -298,6 +298,27 @@ is($node->safe_psql($db, q{SELECT DISTINCT relowner::regrole FROM pg_class WHERE
 as_superuser($db, q{INSERT INTO m.views_20260101 SELECT instaid.make_id('2026-01-01 12:00 UTC', 1, 1) WHERE false; ANALYZE m.views_20260101});
 gained_nothing('... so that ANALYZE has them, too');
 
+# A superuser's table in a schema of mallory's, who can put another in its place
+$node->safe_psql($db, 'CREATE TABLE m.theirs (id bigint) PARTITION BY RANGE (id); CREATE TABLE m.ids (id bigint)');
+like(as_superuser($db, "SELECT instaid.$_"), qr/ERROR:  55000: table m\.\w+ belongs to a superuser, and its schema does not\n.*HINT:  .*OWNER TO mallory;/s, "$_ of a superuser's table in mallory's schema")
+  for q{create_partitions('m.theirs', '2026-01-01 UTC', '2026-01-02 UTC', '1 day')}, q{adopt_column('m.ids', 'id')};
+# ... also while her own function is being called
+is(run_as('mallory', $db, sprintf($old, 'm10', 10, q{
+		ALTER SCHEMA m10 RENAME TO m10_away; CREATE SCHEMA m10;
+		CREATE VIEW m10.t AS SELECT m.gain()::bigint AS id; GRANT USAGE ON SCHEMA m10 TO PUBLIC; GRANT SELECT ON m10.t TO PUBLIC;}) . q{
+		CREATE TABLE m10.own (id bigint DEFAULT m10.next_id())}), '', 'mallory has a function that renames its schema');
+$node->safe_psql($db, 'CREATE TABLE m10.t (id bigint DEFAULT m10.next_id())');
+like(as_superuser($db, q{SELECT instaid.adopt_shard('m10', 10)}), qr/WARNING:  .*\n.*such tables are not looked at, for example those of m10\.t\./, 'adopt_shard() leaves a superuser\'s table in it out');
+gained_nothing('... and what it reads is not mallory\'s in a superuser\'s place');
+# A default partition of mallory's
+$node->safe_psql($db, q{
+	CREATE TABLE insta5.parts (id bigint) PARTITION BY RANGE (id);
+	CREATE TABLE insta5.parts_default PARTITION OF insta5.parts DEFAULT; ALTER TABLE insta5.parts_default OWNER TO mallory});
+run_as('mallory', $db, 'ALTER TABLE insta5.parts_default ADD CHECK (m.gain() = 1); CREATE INDEX ON insta5.parts_default ((m.gain()))');
+like(as_superuser($db, q{SELECT instaid.create_partitions('insta5.parts', '2026-01-01 UTC', '2026-01-02 UTC', '1 day')}),
+	qr/ERROR:  55000: default partition insta5\.parts_default does not belong to the owner of table/, 'create_partitions() does not look into a default partition of another owner');
+gained_nothing('... nor lets core do so');
+
 # freeze_shard(), thaw_shard(): a shard whose sequence is another's
 is(run_as('mallory', $db, q{SELECT instaid.create_shard('m9', 9); CREATE TABLE m9.t (id bigint DEFAULT m9.next_id('m9.table_id_seq'))}), "\n", 'mallory has a shard');
 $node->safe_psql($db, 'GRANT USAGE, CREATE ON SCHEMA m9 TO victim; ALTER SEQUENCE m9.table_id_seq OWNER TO victim');
