@@ -304,9 +304,9 @@ like(as_superuser($db, "SELECT instaid.$_"), qr/ERROR:  55000: table m\.\w+ belo
   for q{create_partitions('m.theirs', '2026-01-01 UTC', '2026-01-02 UTC', '1 day')}, q{adopt_column('m.ids', 'id')};
 # ... also while her own function is being called
 is(run_as('mallory', $db, sprintf($old, 'm10', 10, q{
-		ALTER SCHEMA m10 RENAME TO m10_away; CREATE SCHEMA m10;
-		CREATE VIEW m10.t AS SELECT m.gain()::bigint AS id; GRANT USAGE ON SCHEMA m10 TO PUBLIC; GRANT SELECT ON m10.t TO PUBLIC;}) . q{
-		CREATE TABLE m10.own (id bigint DEFAULT m10.next_id())}), '', 'mallory has a function that renames its schema');
+		PERFORM nextval('m10.table_id_seq');
+		ALTER SCHEMA m10 RENAME TO m10_away; CREATE SCHEMA m10; CREATE SEQUENCE m10.table_id_seq;
+		CREATE VIEW m10.t AS SELECT m.gain()::bigint AS id; GRANT USAGE ON SCHEMA m10 TO PUBLIC; GRANT SELECT ON m10.t TO PUBLIC;})), '', 'mallory has a function that renames its schema');
 $node->safe_psql($db, 'CREATE TABLE m10.t (id bigint DEFAULT m10.next_id())');
 like(as_superuser($db, q{SELECT instaid.adopt_shard('m10', 10)}), qr/WARNING:  .*\n.*such tables are not looked at, for example those of m10\.t\./, 'adopt_shard() leaves a superuser\'s table in it out');
 gained_nothing('... and what it reads is not mallory\'s in a superuser\'s place');
