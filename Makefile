@@ -52,6 +52,7 @@ src/epoch.o: src/epoch.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
 src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/compat.h src/epoch.h src/generator.h src/ids.h src/layout.h src/shards.h
+src/sql_support.o: src/compat.h
 src/text_forms.o: src/compat.h src/text_forms.h
 src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
 src/autocreate.o: src/compat.h src/tickets.h

@@ -3,21 +3,24 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
--- Schema instaid may have been there before, and may be anybody's.  Nothing below
--- is to be looked up in it, and nothing may be in it now that a user could take for
--- ours.  What its owner adds later is no different from any schema's.
-SET LOCAL search_path TO pg_catalog, pg_temp;
-
+-- The schema is made here, and not by the control file's "schema", so that it is
+-- new, belongs to a superuser whoever installs the extension, and goes with the
+-- extension.  Whoever owns it could add functions that are found in place of ours.
+-- One that was there before is not taken over, even if it is empty: its owner may
+-- be adding something to it in another session, which is not to be seen yet.
 DO $$
+DECLARE
+    owner name;
 BEGIN
-    IF EXISTS (SELECT FROM pg_depend
-               WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'instaid'::regnamespace
-                 AND classid <> 'pg_extension'::regclass) THEN
+    SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'instaid';
+    IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'schema "instaid" is not empty',
-            DETAIL = 'The extension needs the schema for itself.',
-            HINT = 'Drop what is in it, or rename it, and create the extension again.';
+            MESSAGE = 'schema "instaid" already exists',
+            DETAIL = format('It belongs to role %I. The extension creates a schema of its own.', owner),
+            HINT = 'Run nothing in it. Rename the schema or drop it, and create the extension again.';
     END IF;
+    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %I',
+                   (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pg_catalog'));
 END
 $$;
 
@@ -35,6 +38,107 @@ CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
     AS 'MODULE_PATHNAME', 'instaid_base_type';
 COMMENT ON FUNCTION instaid._base_type(regtype) IS
 'the type under a domain, and under a domain over a domain; any other type itself; null if there is no such type';
+
+CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_execute_as';
+COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
+'run a command with the rights of a role, in a security-restricted operation; return the first column of its first row; needs to be able to SET ROLE to it';
+
+-- What is run as the owner of a table names the table, and the owner of its schema
+-- can put another one in its place meanwhile.  That one must not be met by a
+-- superuser's rights.
+CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT NOT o.rolsuper OR s.rolsuper OR s.rolname = 'pg_database_owner' AND d.rolsuper
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_roles AS o ON o.oid = c.relowner
+         JOIN pg_roles AS s ON s.oid = n.nspowner
+         JOIN pg_roles AS d ON d.oid = (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database())
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
+'whether a relation is not a superuser''s, or its schema is, too';
+
+CREATE FUNCTION instaid._table_owner(relation regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT c.relowner::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner INTO main
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    IF NOT pg_has_role(main.owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of table %s', relation),
+            DETAIL = format('Its owner is %s.', main.owner);
+    END IF;
+    IF NOT instaid._is_in_safe_schema(relation) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
+            DETAIL = format('Role %s, which owns schema %I, could put another table in its place meanwhile.', main.schema_owner, main.nspname),
+            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;', relation, main.schema_owner);
+    END IF;
+    RETURN main.owner;
+END
+$$;
+COMMENT ON FUNCTION instaid._table_owner(regclass) IS
+'the owner of a table, as whom to act on it; refuse if the caller has not the rights of the owner, or the owner cannot be sure of the name';
+
+CREATE FUNCTION instaid._heirs_of_others(relation oid) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE heir (relid) AS (
+            SELECT relation
+        UNION
+            SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
+    SELECT c.oid::regclass
+    FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid JOIN pg_class AS main ON main.oid = relation
+    WHERE c.relowner <> main.relowner
+    ORDER BY c.oid;
+END;
+COMMENT ON FUNCTION instaid._heirs_of_others(oid) IS
+'the partitions and children of a table, at all levels, that belong to another owner';
+
+-- Functions take names as text, since a cast to name cuts those that are too long.
+CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(name) > current_setting('max_identifier_length')::integer THEN
+        RAISE name_too_long USING
+            MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
+            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name), current_setting('max_identifier_length'));
+    END IF;
+    IF name = '' THEN
+        RAISE invalid_name USING
+            MESSAGE = format('%s name is empty', what),
+            DETAIL = format('A name has 1 to %s bytes.', current_setting('max_identifier_length'));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_name(text, text) IS
+'refuse a name that is too long, or empty';
+
+CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema') OR starts_with(schema_name, 'pg_') THEN
+        RAISE reserved_name USING
+            MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = CASE WHEN starts_with(schema_name, 'instaid') THEN 'It belongs to the extension.' ELSE 'It belongs to the server.' END,
+            HINT = 'Choose another schema.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_shard_schema(text) IS
+'refuse a schema name that no shard can have';
 
 --
 -- The layout of an ID
@@ -351,17 +455,7 @@ BEGIN
             DETAIL = format('The schema is %L, the shard ID is %L, the epoch is %L, the sequence is %L.',
                             schema_name, shard_id, epoch, sequence);
     END IF;
-    IF octet_length(schema_name) > 63 THEN
-        RAISE name_too_long USING
-            MESSAGE = format('schema name %I is too long', left(schema_name, 63)),
-            DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(schema_name));
-    END IF;
-    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema') OR schema_name ^@ 'pg_' THEN
-        RAISE reserved_name USING
-            MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = 'It belongs to PostgreSQL or to the extension.',
-            HINT = 'Choose another schema.';
-    END IF;
+    PERFORM instaid._check_shard_schema(schema_name);
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('shard ID %s is out of range', shard_id),
@@ -486,12 +580,8 @@ AS $$
 DECLARE
     sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
 BEGIN
+    PERFORM instaid._check_name('sequence', sequence_name);
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, sequence);
-    IF octet_length(sequence_name) > 63 THEN
-        RAISE name_too_long USING
-            MESSAGE = format('sequence name %I is too long', left(sequence_name, 63)),
-            DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(sequence_name));
-    END IF;
     IF to_regclass(sequence) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('relation %s already exists', sequence),
@@ -527,7 +617,7 @@ BEGIN
         SELECT n AS shard_id, m.schema_name,
                s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
                n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
-               OR octet_length(m.schema_name) > 63 OR m.schema_name ^@ 'pg_' AS needs_checks,
+               OR octet_length(m.schema_name) > 63 OR starts_with(m.schema_name, 'pg_') AS needs_checks,
                format('CREATE SCHEMA %I; ', m.schema_name)
                || instaid._create_commands(m.schema_name, n, _create_batch.epoch, format('%I.table_id_seq', m.schema_name)) AS commands
         FROM generate_series(first, last) AS n CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
@@ -565,7 +655,7 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence give only IDs above that one of that epoch from now on, whatever its shard; needs UPDATE on the sequence';
 
-CREATE FUNCTION instaid.shard_sequences(schema_name name) RETURNS SETOF regclass
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT s.sequence FROM instaid.list_shards() AS s
@@ -587,25 +677,56 @@ BEGIN ATOMIC
     WHERE n.nspname = shard_sequences.schema_name
     ORDER BY 1;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(name) IS
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that give the IDs of a shard: that of its next_id(), and those that tables of its owner have of their own';
 
-CREATE FUNCTION instaid.freeze_shard(schema_name name) RETURNS void
+-- A function can name any sequence, also one that its owner has no right to.
+CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+                        WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
+    owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
+BEGIN
+    IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I', sequence, schema_name),
+            DETAIL = format('It belongs to %I, the function next_id() to %I.', pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
+            HINT = 'Give both to one owner.';
+    END IF;
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', sequence),
+            DETAIL = format('Its owner is %I.', pg_get_userbyid(owner));
+    END IF;
+    RETURN owner;
+END
+$$;
+COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
+'the owner of a sequence of a shard; refuse one that the owner of the shard, or the caller, has not the rights of';
+
+CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sequence regclass;
-    tick bigint;
+    owner regrole;
+    tick text;
 BEGIN
-    FOR sequence IN SELECT instaid.shard_sequences(schema_name) LOOP
+    PERFORM instaid._check_name('schema', schema_name);
+    FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps
         -- others out until we commit.
-        EXECUTE format('ALTER SEQUENCE %s NO MAXVALUE', sequence);
+        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
         -- a MAXVALUE is above MINVALUE, and not below START
-        EXECUTE format('SELECT setval(seqrelid, GREATEST(last_value, seqmin + 1, seqstart))'
-                       ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass', sequence, sequence) INTO tick;
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick);
+        -- by OID, as the owner of the schema can put something else under the name
+        tick := instaid._execute_as(owner, format(
+            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid), nextval(seqrelid)), seqmin + 1, seqstart))'
+            ' FROM pg_sequence WHERE seqrelid = %s', sequence::oid));
+        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick));
     END LOOP;
     IF NOT FOUND THEN
         RAISE undefined_object USING
@@ -614,18 +735,20 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.freeze_shard(name) IS
-'wait for the transactions that have taken IDs of a shard, then let it give no more; needs ownership of its sequences';
+COMMENT ON FUNCTION instaid.freeze_shard(text) IS
+'wait for the transactions that have taken IDs of a shard, then let it give no more; needs ownership of its sequences, which must belong to the owner of the shard';
 
-CREATE FUNCTION instaid.thaw_shard(schema_name name) RETURNS void
+CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sequence regclass;
+    owner regrole;
 BEGIN
-    FOR sequence IN SELECT instaid.shard_sequences(schema_name) LOOP
-        EXECUTE format('ALTER SEQUENCE %s NO MAXVALUE', sequence);
+    PERFORM instaid._check_name('schema', schema_name);
+    FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
+        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
     END LOOP;
     IF NOT FOUND THEN
         RAISE undefined_object USING
@@ -634,14 +757,16 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.thaw_shard(name) IS
-'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences';
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS
+'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences, which must belong to the owner of the shard';
 
 --
 -- Adopting what exists
 --
 
-CREATE FUNCTION instaid.adopt_shard(schema_name name, shard_id integer,
+-- The function and the tables may be another role's, and hold code of that role,
+-- so all that touches them is done with the rights of their owners.
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -649,18 +774,28 @@ CREATE FUNCTION instaid.adopt_shard(schema_name name, shard_id integer,
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
 AS $$
 DECLARE
-    adopted CONSTANT regprocedure := to_regprocedure(quote_ident(schema_name) || '.next_id()');
+    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
+    -- to look a function up by its name takes long where many shards have one
+    adopted CONSTANT regprocedure := (SELECT p.oid FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+                                      WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
     sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
+    sequence_owner regrole;
     other record;
-    tables text;
-    queries text;
+    part record;
+    places text[] := '{}';
+    queries text[] := '{}';
+    readers regrole[] := '{}';
+    left_out regclass[] := '{}';
     before bigint;
     after bigint;
     id bigint;
     failure text;
+    highest bigint;
     youngest bigint;
     place text;
 BEGIN
@@ -676,12 +811,17 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no function next_id() that gives a bigint', schema_name),
-            DETAIL = COALESCE((SELECT format('%s gives %s.', adopted, COALESCE(pg_get_function_result(p.oid), 'nothing'))
+            DETAIL = COALESCE((SELECT format('%s gives %s.', function_name, COALESCE(pg_get_function_result(p.oid), 'nothing'))
                                FROM pg_proc AS p WHERE p.oid = adopted),
                               format('There is no %s %I.', CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                                                                 THEN 'schema' ELSE 'function next_id() in schema' END, schema_name)),
             HINT = 'If its IDs are made by a function of another name: ALTER FUNCTION ... RENAME TO next_id; column defaults'
                    ' go on using it. If they are not made by a function, use create_shard() and adopt_column().';
+    END IF;
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of function %s', function_name),
+            DETAIL = format('Its owner is %s.', owner);
     END IF;
     sequence := to_regclass(sequence_text);
     IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
@@ -691,6 +831,8 @@ BEGIN
             DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.' ELSE 'It is not a sequence, or it is temporary.' END,
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
+
+    sequence_owner := instaid._sequence_owner(schema_name, sequence);
 
     -- A sequence counts the ticks of one epoch, and nothing else.
     SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
@@ -720,30 +862,52 @@ BEGIN
     -- Whoever inserts with the old function as a default is waited for, and who
     -- comes later sees the new one.  A call that waits for the sequence ends as
     -- it began, in the old one: so IDs go on a second ahead of the clock.
-    SELECT string_agg(DISTINCT c.oid::regclass::text, ', '),
-           string_agg(format('SELECT max(%I)::bigint AS id, %L AS place FROM %s', t.attname,
-                             format('%s.%I', c.oid::regclass, t.attname), c.oid::regclass), ' UNION ALL ')
-               FILTER (WHERE COALESCE(NULLIF(y.typbasetype, 0), y.oid) IN ('bigint'::regtype, 'instaid.id'::regtype)
-                         AND c.relkind <> 'v')
-        INTO tables, queries
+    --
+    -- Anybody may write such a default.  What does not belong to the owner of the
+    -- function or the schema, or to a superuser, does not hold us up, nor does a
+    -- row in it.
+    FOR part IN
+        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner, n.is_ours,
+               array_agg(t.attname ORDER BY t.attnum)
+                   FILTER (WHERE instaid._base_type(t.atttypid) IN ('bigint'::regtype, 'instaid.id'::regtype) AND c.relkind <> 'v') AS columns
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_type AS y ON y.oid = t.atttypid
+             CROSS JOIN LATERAL (SELECT pg_has_role(c.relowner, 'USAGE') AND instaid._is_in_safe_schema(c.oid)
+                                        AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid))
+                                        AND (c.relowner IN (owner, (SELECT s.nspowner FROM pg_namespace AS s WHERE s.nspname = schema_name))
+                                             OR (SELECT o.rolsuper FROM pg_roles AS o WHERE o.oid = c.relowner))) AS n (is_ours)
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't';
-    IF tables IS NOT NULL THEN
-        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', tables);
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
+        GROUP BY c.oid, c.relowner, n.is_ours
+        ORDER BY c.oid
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := left_out || part.name;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.name));
+        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
+            places := places || format('%s.%I', part.name, part.columns[i]);
+            queries := queries || format('SELECT max(%I)::bigint FROM %s', part.columns[i], part.name);
+            readers := readers || part.owner;
+        END LOOP;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING USING
+            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+            DETAIL = format('Rows of %s such tables are not looked at, for example those of %s.', cardinality(left_out), left_out[1]),
+            HINT = 'If their IDs can be ahead of the clock, pass the largest to instaid.advance_past().';
     END IF;
 
-    -- What the old function is, it says itself: it is called once.  currval() fails
-    -- for a sequence that this session has not used.
+    -- What the old function is, it says itself: it is called once, as its owner.
+    -- currval() fails for a sequence that this session has not used.
     BEGIN
         BEGIN
             before := currval(sequence);
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
         END;
-        EXECUTE format('SELECT %I.next_id()', schema_name) INTO id;
+        id := instaid._execute_as(owner, format('SELECT %s', function_name));
         BEGIN
             after := currval(sequence);
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
@@ -753,26 +917,30 @@ BEGIN
     END;
     IF failure IS NOT NULL THEN
         RAISE WARNING USING
-            MESSAGE = format('cannot check what %s makes', adopted),
+            MESSAGE = format('cannot check what %s makes', function_name),
             DETAIL = format('It fails: %s.', failure),
             HINT = 'See that its shard ID, its epoch and its sequence are those that were passed; if not, roll back.';
     ELSIF id IS NULL OR abs(extract(epoch FROM instaid.extract_timestamp(id, epoch) - clock_timestamp())) > 86400 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('the IDs of %s are not of epoch %s', adopted, epoch),
+            MESSAGE = format('the IDs of %s are not of epoch %s', function_name, epoch),
             DETAIL = format('It gave %s, of %s with that epoch. The clock reads %s.',
                             COALESCE(id::text, 'null'), instaid.extract_timestamp(id, epoch), clock_timestamp()),
             HINT = format('If its layout is Instagram''s, its epoch is about %s. If not, use create_shard() and adopt_column().',
                           COALESCE(epoch - (instaid.extract_timestamp(id, epoch) - clock_timestamp()), epoch));
     ELSIF after IS NOT DISTINCT FROM before THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', adopted, sequence),
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
     END IF;
-    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence);
+    PERFORM instaid._execute_as(sequence_owner, format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
 
-    IF queries IS NOT NULL THEN
-        EXECUTE format('SELECT id, place FROM (%s) AS i ORDER BY id DESC NULLS LAST LIMIT 1', queries) INTO youngest, place;
-    END IF;
+    FOR i IN 1 .. cardinality(queries) LOOP
+        highest := instaid._execute_as(readers[i], queries[i]);
+        IF youngest IS NULL OR highest > youngest THEN
+            youngest := highest;
+            place := places[i];
+        END IF;
+    END LOOP;
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
@@ -782,16 +950,13 @@ BEGIN
     END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)), epoch);
 
-    EXECUTE instaid._declare_commands(schema_name, shard_id, epoch, sequence::text);
+    PERFORM instaid._execute_as(owner, instaid._declare_commands(schema_name, shard_id, epoch, sequence::text));
     -- what is replaced keeps its OID, its owner, its rights, and the name of its result
-    EXECUTE (SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
-                           ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1 AS ''as next_ids(integer, regclass)''',
-                           schema_name, pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
-             FROM pg_proc AS p WHERE p.oid = adopted);
-    IF owner <> current_user::regrole THEN
-        EXECUTE format('ALTER FUNCTION %I.next_id(regclass) OWNER TO %s', schema_name, owner);
-        EXECUTE format('ALTER FUNCTION %I.next_ids(integer, regclass) OWNER TO %s', schema_name, owner);
-    END IF;
+    PERFORM instaid._execute_as(owner, format(
+                'CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
+                ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1 AS ''as next_ids(integer, regclass)''',
+                schema_name, pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
+        FROM pg_proc AS p WHERE p.oid = adopted;
 
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
         RAISE WARNING USING
@@ -806,18 +971,23 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_shard(name, integer, timestamptz, regclass) IS
-'make a schema a shard that has the published function as next_id(): replace the function, widen the sequence (table_id_seq by default), and go on above the IDs of all columns that default to it; needs to own the function, the sequence and the tables';
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
+'make a schema a shard that has the published function as next_id(): call the function once, with the rights of its owner only; replace it, widen the sequence (table_id_seq by default), and go on above the IDs of the columns that default to it; needs to own the function, the sequence and the tables';
 
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name name, dry_run boolean DEFAULT false) RETURNS SETOF text
+-- It alters tables of one owner, with that owner's rights: a table can hold code
+-- that runs when it is rewritten, or read.
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text, dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
 AS $$
 DECLARE
     main record;
+    owner regrole;
     heirs oid[];
     serial regclass;
     family record;
@@ -838,6 +1008,9 @@ BEGIN
             DETAIL = 'Else it would not see the rows of the transactions that it waits for.',
             HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
+
+    PERFORM instaid._check_name('column', column_name);
+    owner := instaid._table_owner(table_name);    -- before pg_get_expr() waits for a lock on it
 
     SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
            d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS default_text,
@@ -881,6 +1054,14 @@ BEGIN
         UNION
             SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
     SELECT array_agg(h.relid) INTO heirs FROM heir AS h;
+    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)), ', ' ORDER BY c.oid) AS names INTO family
+        FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
+    IF family.names IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s, not to %s.', family.names, owner),
+            HINT = 'Give the tables to one owner, or detach those.';
+    END IF;
     SELECT format('%s.%I', d.adrelid::regclass, a.attname) AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO family
         FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
         WHERE d.adrelid = ANY (heirs) AND a.attname = column_name AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text;
@@ -912,7 +1093,7 @@ BEGIN
                    a.attrelid::regclass AS table_name, format('%s.%I', a.attrelid::regclass, a.attname) AS name
             FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
                  JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-            WHERE COALESCE(NULLIF(t.typbasetype, 0), t.oid) IN ('integer'::regtype, 'smallint'::regtype)),
+            WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
         altered AS (
             SELECT n.attrelid, n.table_name::text,
                    format('ALTER TABLE %s %s', n.table_name,
@@ -923,8 +1104,9 @@ BEGIN
            -- to, which is mostly older: so do we.
            (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
             WHERE t.attrelid <> adopt_column.table_name) AS others,
+           -- only of the owner's tables, as it waits for locks
            (SELECT string_agg(format('%s (%s)', n.name, pg_size_pretty(pg_total_relation_size(n.attrelid))), ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r') AS sizes,
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END) AS sizes,
            -- what ALTER COLUMN TYPE would stumble over, perhaps after hours
            (SELECT string_agg(DISTINCT format('%s: %s', n.name, o.obstacle), '; ')
             FROM narrow AS n CROSS JOIN LATERAL (
@@ -944,8 +1126,15 @@ BEGIN
             UNION ALL
                 SELECT CASE WHEN n.typtype = 'd' THEN 'its domain'
                             WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            WHEN NOT pg_has_role(n.relowner, 'USAGE') THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
-                       END) AS o (obstacle)
+                            WHEN n.relowner <> owner THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END
+            UNION ALL
+                -- is checked again, on both sides
+                SELECT format('%s, a table of %I', pg_describe_object('pg_constraint'::regclass, k.oid, 0), pg_get_userbyid(c.relowner))
+                FROM pg_constraint AS k JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
+                WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner
+                  AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                       OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))) AS o (obstacle)
             WHERE o.obstacle IS NOT NULL) AS obstacles
         INTO family;
     IF family.obstacles IS NOT NULL THEN
@@ -957,9 +1146,9 @@ BEGIN
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE', family.others || ', ', table_name)];
     IF NOT dry_run THEN
-        EXECUTE statements[1];
+        PERFORM instaid._execute_as(owner, statements[1]);
     END IF;
-    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
+    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s', column_name, table_name));
     next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch), instaid.min_id(clock_timestamp(), main.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
@@ -1018,13 +1207,13 @@ BEGIN
     SELECT string_agg(format('GRANT %s TO %s;', g.what, CASE WHEN i.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(i.name) END),
                       ' ' ORDER BY i.name, g.what)
         INTO grants
-        FROM inserter AS i CROSS JOIN pg_proc AS p
+        FROM inserter AS i CROSS JOIN pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
              CROSS JOIN LATERAL (VALUES
                  (format('USAGE ON SEQUENCE %s', main.sequence),
                   p.prosecdef OR has_sequence_privilege(i.name, main.sequence, 'USAGE, UPDATE')),
-                 (format('EXECUTE ON FUNCTION %s', p.oid::regprocedure), has_function_privilege(i.name, p.oid, 'EXECUTE')))
+                 (format('EXECUTE ON FUNCTION %I.next_id()', main.nspname), has_function_privilege(i.name, p.oid, 'EXECUTE')))
                  AS g (what, is_granted)
-        WHERE p.oid = format('%I.next_id()', main.nspname)::regprocedure AND NOT g.is_granted;
+        WHERE s.nspname = main.nspname AND p.proname = 'next_id' AND p.proargtypes = '' AND NOT g.is_granted;
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
             MESSAGE = format('roles that may insert into %s may not take IDs of shard %s', table_name, main.shard_id),
@@ -1035,23 +1224,29 @@ BEGIN
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
         IF NOT dry_run THEN
-            EXECUTE statement;
+            PERFORM instaid._execute_as(owner, statement);
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, name, boolean) IS
-'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the tables';
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
+'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the table, and acts with the rights of its owner on tables of that owner only';
 
 --
 -- Tickets
 --
 
--- The creator of the extension may create tickets, and may let others do so.
+-- It belongs to whom the other schema belongs to, as a superuser's statements name
+-- what is in it.  The installer may create tickets, and may let others do so.
 DO $$
+DECLARE
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
 BEGIN
-    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %I',
-                   (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'instaid'));
+    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
+    IF installer <> owner THEN
+        EXECUTE format('GRANT ALL ON SCHEMA instaid_tickets TO %s WITH GRANT OPTION', installer);
+    END IF;
 END
 $$;
 GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
@@ -1367,11 +1562,14 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
 AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
     main record;
+    owner regrole;
     starts timestamptz[];
     part record;
     name_format text;
@@ -1385,7 +1583,7 @@ BEGIN
             DETAIL = format('parent is %L, from_time is %L, to_time is %L, step is %L, epoch is %L.',
                             parent, from_time, to_time, step, epoch);
     END IF;
-    SELECT c.relname, c.relowner, n.nspname, p.partstrat, a.attname, a.atttypid,
+    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
            COALESCE('partitioned by ' || pg_get_partkeydef(c.oid), 'not partitioned') AS key INTO main
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
@@ -1397,11 +1595,7 @@ BEGIN
             DETAIL = format('It is %s.', COALESCE(main.key, 'not there')),
             HINT = 'Create the table with PARTITION BY RANGE (id), where id is the bigint of its IDs.';
     END IF;
-    IF NOT pg_has_role(main.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', parent),
-            DETAIL = format('Its owner is %I.', pg_get_userbyid(main.relowner));
-    END IF;
+    owner := instaid._table_owner(parent);
     IF step < '1 ms' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('step %s is too short', step),
@@ -1440,8 +1634,9 @@ BEGIN
         INTO name_format FROM unnest(starts) AS since;
 
     -- Two sessions cannot both find a partition missing: one waits for the other.
-    -- Rows can be read and written meanwhile.
-    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
+    -- Rows can be read and written meanwhile.  As the owner, like all that follows:
+    -- indexes, for one, can hold code that runs when the table is read.
+    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
 
     -- MINVALUE and MAXVALUE are no numbers, and so null, which a range takes for
     -- no bound; so is the end of a partition that ends after the format.
@@ -1451,7 +1646,8 @@ BEGIN
                    int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
                              substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
             FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, c.oid) AS b (bound)
+                 -- without the table's OID it takes no lock
+                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
             WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
         SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids, p.partdefid::regclass AS default_name
         FROM unnest(starts) WITH ORDINALITY AS s (since, n)
@@ -1501,8 +1697,17 @@ BEGIN
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
         IF part.default_name <> 0 THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', part.default_name, main.attname,
-                           part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)) INTO occupied;
+            IF (SELECT c.relowner FROM pg_class AS c WHERE c.oid = part.default_name) <> owner
+               OR EXISTS (SELECT FROM instaid._heirs_of_others(part.default_name)) THEN
+                RAISE object_not_in_prerequisite_state USING
+                    MESSAGE = format('default partition %s does not belong to the owner of table %s', part.default_name, parent),
+                    DETAIL = format('The owner of the table, %s, has to look for rows in it, and in its partitions.', owner),
+                    HINT = 'Give them to one owner, or detach the default partition.';
+            END IF;
+            -- no other partition has such rows
+            occupied := instaid._execute_as(owner, format(
+                'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
+                part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)));
             IF occupied THEN
                 RAISE check_violation USING
                     MESSAGE = format('default partition %s has rows from %s to %s', part.default_name, part.since, part.until),
@@ -1510,14 +1715,15 @@ BEGIN
                     HINT = 'Detach the default partition, create the others, and insert its rows into the table.';
             END IF;
         END IF;
-        EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
-                       partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE'));
+        PERFORM instaid._execute_as(owner, format(
+            'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
+            partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
         RETURN NEXT partition::regclass;
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval, timestamptz) IS
-'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table';
+'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table, and acts with the rights of its owner, who owns the partitions';
 
 --
 -- Knowing before it breaks

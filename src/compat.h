@@ -32,6 +32,11 @@
 #define XLogSequenceLocator(xlrec) ((xlrec).locator)
 #endif
 
+/* Since PostgreSQL 16 a member of a role may lack the right to SET ROLE to it. */
+#if PG_VERSION_NUM < 160000
+#define member_can_set_role(member, role) is_member_of_role(member, role)
+#endif
+
 /* PostgreSQL 17 gathered a backend's virtual transaction ID in one struct. */
 #if PG_VERSION_NUM < 170000
 #define MyLocalTransactionId (MyProc->lxid)
