@@ -16,6 +16,7 @@
 extern char *instaid_qualified_name(Relation rel);
 extern void instaid_check_is_sequence(Relation rel);
 extern void instaid_check_permission(Relation rel);
+extern void instaid_make_durable(XLogRecPtr lsn);
 
 /* The one tuple of a sequence's page, which the caller has locked. */
 static inline HeapTupleHeader
