@@ -31,6 +31,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
@@ -176,7 +177,7 @@ wait_for_work(long timeout)
 {
 	WaitEventSet *set;
 	WaitEvent  *events;
-	int64		now;
+	TimestampTz now;
 	int			count;
 	bool		latch_set = false;
 	ListCell   *lc;
@@ -193,12 +194,12 @@ wait_for_work(long timeout)
 	events = palloc(count * sizeof(WaitEvent));
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-	now = instaid_monotonic_time();
+	now = GetCurrentTimestamp();
 	foreach(lc, leases)
 	{
 		Lease	   *lease = lfirst(lc);
 
-		timeout = Min(timeout, Max(lease->deadline - now, 0) / 1000 + 1);
+		timeout = Min(timeout, TimestampDifferenceMilliseconds(now, lease->deadline));
 		AddWaitEventToSet(set, lease->events, PQsocket(lease->conn), NULL, lease);
 	}
 	count = WaitEventSetWait(set, timeout, events, count, PG_WAIT_EXTENSION);

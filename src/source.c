@@ -221,7 +221,7 @@ ask_next_server(Lease *lease)
 	lease->sent = lease->committed = false;
 	lease->count = 0;
 	lease->events = WL_SOCKET_WRITEABLE;
-	lease->deadline = instaid_monotonic_time() + lease->timeout * INT64CONST(1000);
+	lease->deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), lease->timeout);
 	return true;
 }
 
@@ -422,7 +422,7 @@ instaid_advance_lease(Lease *lease, uint32 events)
 		state = give_up_server(lease, PQerrorMessage(lease->conn));
 	else if ((events & lease->events) == 0)
 	{
-		if (instaid_monotonic_time() >= lease->deadline)
+		if (GetCurrentTimestamp() >= lease->deadline)
 			state = give_up_server(lease, psprintf("server \"%s\", port %s: no answer within %d ms",
 												   PQhost(lease->conn), PQport(lease->conn), lease->timeout));
 	}

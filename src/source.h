@@ -35,7 +35,7 @@ typedef struct Lease
 	PGconn	   *conn;
 	bool		sent;			/* the query, or is it still connecting? */
 	uint32		events;			/* of its socket, to be waited for */
-	int64		deadline;		/* instaid_monotonic_time() */
+	TimestampTz deadline;
 	bool		committed;
 
 	char	   *query;

@@ -113,7 +113,7 @@ know_ticket(Oid relid)
 bool
 instaid_has_source(Oid ticket, Form_pg_sequence options)
 {
-	return (options->seqincrement > 0 && options->seqmax < 0) || know_ticket(ticket)->has_label;
+	return options->seqmax < 0 || know_ticket(ticket)->has_label;
 }
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
