@@ -83,7 +83,7 @@ instaid_make_durable(XLogRecPtr lsn)
 	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
 		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
 
-	if (XLogRecPtrIsInvalid(lsn))
+	if (lsn == InvalidXLogRecPtr)
 		return;
 	XLogFlush(lsn);
 	if (!SyncRepRequested() || lsn <= confirmed[mode])

@@ -112,6 +112,23 @@ fill();
 cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '>=', 3, 'the buffers of a database that was dropped are free');
 $node->safe_psql('other', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets});
 
+### A full table costs those that have no buffer nothing.
+
+my $full = Clients::server('full', @preload, 'instaid.max_buffered_tickets = 200');
+$full->safe_psql('postgres', q{SELECT count(instaid.create_ticket('t' || i, step => 10)) FROM generate_series(1, 201) AS i});
+$full->safe_psql('postgres', q{SELECT count(instaid.next_ticket('t' || i)) FROM generate_series(1, 200) AS i});
+my $lookups = q{SELECT idx_scan FROM pg_stat_sys_tables WHERE relname = 'pg_class'};
+# what sessions look up that find the table full, less what others do
+my @cost = map {
+	my $name = $_;
+	my $before = $full->safe_psql('postgres', $lookups);
+	$full->safe_psql('postgres', "SELECT instaid.next_ticket('$name')") for 1 .. 10;
+	$full->safe_psql('postgres', $lookups) - $before;
+} 't1', 't201';
+is($full->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE name = 't201') FROM instaid.segments}), '200|0', 'all buffers are taken');
+cmp_ok(abs($cost[1] - $cost[0]), '<', 1000, "... new sessions that have none look up no more than those that have: @cost");
+$full->stop;
+
 ### What one may do to his ticket, and the view
 
 take($node, 'late', 1);
