@@ -1006,7 +1006,7 @@ CREATE VIEW instaid.segments AS
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
 GRANT SELECT ON instaid.segments TO PUBLIC;
 COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have segments in shared memory since the server started, if one has USAGE or SELECT on the sequence, one row each';
+'the tickets of this database that have segments in shared memory, from their first use on, if one has USAGE or SELECT on the sequence, one row each';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.length IS 'how many values are asked for at once: the step, or a multiple that follows demand';
 COMMENT ON COLUMN instaid.segments.next_value IS 'value that comes next, null if there is none';
