@@ -219,8 +219,8 @@ wait_for_work(long timeout)
 }
 
 /*
- * Does somebody want this database for himself, to drop it, rename it, or copy it?
- * It is locked, then, as new sessions find.
+ * Does a session wait for this database to be free, to drop it, rename it, or copy
+ * it?  That session has locked it, so that no new ones come.
  */
 static bool
 is_database_wanted(void)
@@ -241,7 +241,7 @@ instaid_refill_worker(Datum main_arg)
 	int64		busy_at;
 
 	pqsignal(SIGTERM, die);
-	/* a commit that is cancelled would not wait for its standby */
+	/* a wait for a standby that is cancelled would leave a segment out */
 	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
@@ -277,7 +277,7 @@ instaid_refill_worker(Datum main_arg)
 			return;
 		if (idle && is_database_wanted())
 		{
-			/* sessions that are there after all start another one */
+			/* if there are sessions, they start another worker */
 			instaid_detach_worker();
 			return;
 		}
@@ -286,7 +286,7 @@ instaid_refill_worker(Datum main_arg)
 			if (is_leasing(lfirst_oid(lc)))
 				continue;
 			if (refill(lfirst_oid(lc)))
-				SetLatch(MyLatch);	/* others reset it, as they wait in a commit */
+				SetLatch(MyLatch);	/* waiting for a standby resets it */
 			else
 				locked = true;
 			busy_at = instaid_monotonic_time();
