@@ -1306,7 +1306,7 @@ COMMENT ON COLUMN instaid.tickets.phase_slipped IS 'whether setval() or ALTER SE
 COMMENT ON COLUMN instaid.tickets.source IS 'connection string of the servers that the values come from; server, servers and what follows step are theirs then, and null here';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that the ticket is';
 
-CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT steps bigint,
+CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT length bigint,
                                       OUT next_value bigint, OUT last_value bigint, OUT values_left bigint,
                                       OUT spare_first bigint, OUT spare_last bigint, OUT spare_left bigint,
                                       OUT refills bigint, OUT refilled_at timestamptz, OUT refill_us bigint,
@@ -1318,16 +1318,15 @@ COMMENT ON FUNCTION instaid.segment_state() IS
 'segments in shared memory; see the view instaid.segments';
 
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.steps * q.seqcache AS length,
+    SELECT c.relname AS name, s.length,
            s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
            s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
            s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sequence
     FROM instaid.segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence
-         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid;
+         JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
 GRANT SELECT ON instaid.segments TO PUBLIC;
 COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have segments in shared memory since the server started, if one has USAGE or SELECT on the sequence, one row each';
+'the tickets of this database that have segments in shared memory, from their first use on, if one has USAGE or SELECT on the sequence, one row each';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.length IS 'how many values are asked for at once: the step, or a multiple that follows demand';
 COMMENT ON COLUMN instaid.segments.next_value IS 'value that comes next, null if there is none';

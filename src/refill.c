@@ -4,8 +4,9 @@
  *	  The background worker that fills the buffers of tickets.
  *
  * There is one for each database, while it is needed: sessions start it, and it
- * ends when nobody has asked for a segment for a while, so as not to be in the
- * way of DROP DATABASE.
+ * ends when no segment was wanted for a while, so as not to be in the way of DROP
+ * DATABASE.  While one is wanted that cannot be had, it tries again by itself, but
+ * still makes way.
  *
  * It waits for nothing that only some tickets are concerned with: a sequence
  * that is locked is tried again later, and leases from other servers go on side
@@ -16,6 +17,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_database.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -23,6 +25,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -101,7 +104,11 @@ refill(Oid ticket)
 	}
 	options = *(Form_pg_sequence) GETSTRUCT(tuple);
 	ReleaseSysCache(tuple);
-	request = instaid_begin_refill(ticket, get_rel_name(ticket), options.seqcache);
+	if (!instaid_begin_refill(ticket, get_rel_name(ticket), options.seqcache, &request))
+	{
+		CommitTransactionCommand();
+		return true;
+	}
 
 	PG_TRY();
 	{
@@ -117,9 +124,7 @@ refill(Oid ticket)
 					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS '...' sets it.")));
 		else
 			count = instaid_take_values(ticket, 1, request.count, &block);
-		/* with synchronous replication, this waits for a standby, or is told to end */
 		CommitTransactionCommand();
-		CHECK_FOR_INTERRUPTS();
 	}
 	PG_CATCH();
 	{
@@ -133,7 +138,8 @@ refill(Oid ticket)
 
 	if (error != NULL)
 		instaid_refill_failed(&request, error->detail ?
-							  psprintf("%s: %s", error->message, error->detail) : error->message);
+							  psprintf("%s: %s", error->message, error->detail) : error->message,
+							  error->sqlerrcode != ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED);
 	else if (count > 0)
 	{
 		request.generation = block.generation;
@@ -155,7 +161,7 @@ advance(Lease *lease, uint32 events)
 							lease->problem.len > 0 ? lease->problem.data : NULL);
 			break;
 		case LEASE_FAILED:
-			instaid_refill_failed(&lease->request, lease->problem.data);
+			instaid_refill_failed(&lease->request, lease->problem.data, true);
 			break;
 	}
 	leases = list_delete_ptr(leases, lease);
@@ -212,30 +218,49 @@ wait_for_work(long timeout)
 	return latch_set;
 }
 
+/*
+ * Does a session wait for this database to be free, to drop it, rename it, or copy
+ * it?  That session has locked it, so that no new ones come.
+ */
+static bool
+is_database_wanted(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	if (LockAcquire(&tag, RowExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, RowExclusiveLock, true);
+	return false;
+}
+
 void
 instaid_refill_worker(Datum main_arg)
 {
 	MemoryContext context;
-	TimestampTz busy_at;
+	int64		busy_at;
 
 	pqsignal(SIGTERM, die);
-	/* a commit that is cancelled would not wait for its standby */
+	/* a wait for a standby that is cancelled would leave a segment out */
 	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
+	/* it works for sessions that are there, also where no others may come */
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid,
+											  BGWORKER_BYPASS_ALLOWCONN);
 	if (!instaid_attach_worker())
 		return;
 
 	context = AllocSetContextCreate(TopMemoryContext, "instaid segments", ALLOCSET_DEFAULT_SIZES);
 	pgstat_report_activity(STATE_IDLE, NULL);
-	busy_at = GetCurrentTimestamp();
+	busy_at = instaid_monotonic_time();
 	for (;;)
 	{
 		List	   *requests;
 		ListCell   *lc;
 		bool		locked = false;
 		bool		idle;
+		int64		next_due;
 
 		MemoryContextReset(context);
 		MemoryContextSwitchTo(context);
@@ -246,24 +271,31 @@ instaid_refill_worker(Datum main_arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
-		idle = TimestampDifferenceExceeds(busy_at, GetCurrentTimestamp(), IDLE_TIME);
-		requests = instaid_requests(idle);
-		if (idle && requests == NIL)
+		idle = instaid_monotonic_time() - busy_at > IDLE_TIME * 1000;
+		requests = instaid_requests(idle, &next_due);
+		if (idle && requests == NIL && next_due < 0)
 			return;
+		if (idle && is_database_wanted())
+		{
+			/* if there are sessions, they start another worker */
+			instaid_detach_worker();
+			return;
+		}
 		foreach(lc, requests)
 		{
 			if (is_leasing(lfirst_oid(lc)))
 				continue;
 			if (refill(lfirst_oid(lc)))
-				SetLatch(MyLatch);	/* others reset it, as they wait in a commit */
+				SetLatch(MyLatch);	/* waiting for a standby resets it */
 			else
 				locked = true;
-			busy_at = GetCurrentTimestamp();
+			busy_at = instaid_monotonic_time();
 		}
 		MemoryContextSwitchTo(context);
 		pgstat_report_stat(true);
 
-		if (wait_for_work(locked ? RETRY_INTERVAL : IDLE_TIME + 1))
+		if (wait_for_work(locked ? RETRY_INTERVAL :
+						  next_due >= 0 ? Min(next_due, IDLE_TIME + 1) : IDLE_TIME + 1))
 			ResetLatch(MyLatch);
 	}
 }

@@ -9,8 +9,9 @@
  * used, the worker is asked for the other, so that nobody waits at its end.
  *
  * Every value in a buffer is taken: the WAL that takes the sequence past it is
- * flushed, and the commit of who took it is done.  So to lose a buffer leaves
- * values out and repeats none.
+ * where the worker's synchronous_commit says.  So to lose a buffer leaves values
+ * out and repeats none.  A session whose synchronous_commit asks for more waits
+ * for that before it returns a value.
  *
  * The sequence remains the authority.  A session that takes a value looks at its
  * page, under a shared lock, and gives up what is buffered when setval(), ALTER
@@ -18,19 +19,23 @@
  * takes a value of the sequence itself.
  *
  * Locks are taken in this order: the sequence's relation lock, its page's, the
- * table's, the buffer's.  A pointer to a buffer is good while the relation is
- * locked, since only those of relations that are gone are removed, or while the
- * table is.
+ * table's, the buffer's.  A pointer to a buffer is good while the table is locked,
+ * and no longer: a buffer goes when its ticket is dropped, or when another ticket
+ * needs it and this one has been idle.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/atomics.h"
 #include "postmaster/bgworker.h"
 #include "storage/bufmgr.h"
 #include "storage/condition_variable.h"
@@ -41,7 +46,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -59,6 +63,16 @@
 
 /* a worker that has not come by then, in ms, is started again */
 #define WORKER_START	1000
+/* how soon one is asked for again when none was free, in ms */
+#define WORKER_RETRY	100
+
+/* a buffer that was not used for so long, in ms, can be another ticket's */
+#define MIN_IDLE		10000
+/* how long it is taken for granted that there is none such, in ms */
+#define FULL_FOR		1000
+
+/* how many condition variables the tickets share */
+#define SIGNAL_COUNT	16
 
 #define PROBLEM_LENGTH	512
 
@@ -70,6 +84,7 @@ typedef struct Segment
 	int64		increment;
 	int64		left;
 	int64		size;
+	XLogRecPtr	lsn;			/* of the WAL that covers it; none if it is leased */
 } Segment;
 
 typedef struct BufferKey
@@ -78,16 +93,20 @@ typedef struct BufferKey
 	Oid			ticket;
 } BufferKey;
 
-struct TicketBuffer
+/* Times are those of instaid_monotonic_time(), but where a view shows them. */
+typedef struct TicketBuffer
 {
 	BufferKey	key;			/* hash key */
 	LWLock		lock;			/* protects what follows */
-	ConditionVariable refilled;
 
 	Segment		segments[2];
 	int			current;		/* the one that is given out */
-	TimestampTz current_since;
-	TimestampTz empty_since;	/* when a session found neither, or 0 */
+	int64		current_since;
+	int64		empty_since;	/* when a session found neither, or 0 */
+	int64		last_used;
+
+	/* by which name a source was asked; not set without one */
+	char		name[NAMEDATALEN];
 
 	/* the sequence, as we left it */
 	RelFileLocator file;
@@ -96,12 +115,12 @@ struct TicketBuffer
 	uint64		generation;		/* goes up when what was taken is given up */
 
 	/* the other segment */
-	bool		requested;
+	bool		requested;		/* the worker sees to it, perhaps after a rest */
 	int64		blocks;			/* its length in steps */
 	int64		lasted;			/* ms that the last one did, or -1 */
 	int			turn;			/* which of several sources is next */
 	int			failures_in_a_row;
-	TimestampTz retry_at;
+	int64		retry_at;
 
 	/* for the view */
 	int64		refills;
@@ -112,20 +131,23 @@ struct TicketBuffer
 	char		problem[PROBLEM_LENGTH];
 	int64		waits;
 	int64		bypassed;
-};
+} TicketBuffer;
 
 /* The worker of a database */
 typedef struct WorkerSlot
 {
 	Oid			database;		/* InvalidOid: free */
 	Latch	   *latch;			/* null until it has come */
-	TimestampTz launched_at;
+	int64		launched_at;
 } WorkerSlot;
 
 typedef struct SharedState
 {
 	LWLock	   *lock;			/* protects the slots, and the table */
 	int			tranche;
+	pg_atomic_uint64 full_until;	/* before, no buffer is idle */
+	pg_atomic_uint64 generation;	/* the last that a buffer got */
+	ConditionVariable refilled[SIGNAL_COUNT];	/* by ticket */
 	int			slot_count;
 	WorkerSlot	slots[FLEXIBLE_ARRAY_MEMBER];
 } SharedState;
@@ -138,6 +160,7 @@ static SharedState *shared = NULL;
 static HTAB *buffers = NULL;
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+static object_access_hook_type prev_object_access_hook = NULL;
 
 static Size
 state_size(void)
@@ -174,12 +197,89 @@ startup_shmem(void)
 		shared->lock = &GetNamedLWLockTranche("instaid")->lock;
 		shared->tranche = shared->lock->tranche;
 		shared->slot_count = max_worker_processes;
+		pg_atomic_init_u64(&shared->full_until, 0);
+		pg_atomic_init_u64(&shared->generation, 0);
+		for (int i = 0; i < SIGNAL_COUNT; i++)
+			ConditionVariableInit(&shared->refilled[i]);
 	}
 	ctl.keysize = sizeof(BufferKey);
 	ctl.entrysize = sizeof(TicketBuffer);
 	buffers = ShmemInitHash("instaid tickets", instaid_max_buffered_tickets, &ctl,
 							HASH_ELEM | HASH_BLOBS);
 	LWLockRelease(AddinShmemInitLock);
+}
+
+/* Find a buffer, in the table that the caller has locked. */
+static TicketBuffer *
+lookup(Oid ticket)
+{
+	BufferKey	key = {MyDatabaseId, ticket};
+
+	return hash_search(buffers, &key, HASH_FIND, NULL);
+}
+
+/* The buffer of a ticket, locked, and with it the table; or NULL if it has none. */
+static TicketBuffer *
+lock_buffer(Oid ticket)
+{
+	TicketBuffer *buffer;
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	buffer = lookup(ticket);
+	if (buffer != NULL)
+		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
+	else
+		LWLockRelease(shared->lock);
+	return buffer;
+}
+
+static void
+unlock_buffer(TicketBuffer *buffer)
+{
+	LWLockRelease(&buffer->lock);
+	LWLockRelease(shared->lock);
+}
+
+/* What sessions sleep on that wait for a segment.  Some wait for another ticket's. */
+static ConditionVariable *
+refilled(Oid ticket)
+{
+	return &shared->refilled[ticket % SIGNAL_COUNT];
+}
+
+/* Remove all buffers of a database. */
+static void
+forget_database(Oid database)
+{
+	HASH_SEQ_STATUS scan;
+	TicketBuffer *buffer;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	hash_seq_init(&scan, buffers);
+	while ((buffer = hash_seq_search(&scan)) != NULL)
+	{
+		if (buffer->key.database == database)
+			hash_search(buffers, &buffer->key, HASH_REMOVE, NULL);
+	}
+	LWLockRelease(shared->lock);
+	pg_atomic_write_u64(&shared->full_until, 0);
+}
+
+/*
+ * Remove the buffers of what is dropped.  Should the transaction be rolled back,
+ * what they had is left out.
+ */
+static void
+on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, class, object, sub, arg);
+	if (access != OAT_DROP || sub != 0 || shared == NULL)
+		return;
+	if (class == RelationRelationId)
+		instaid_forget_buffer(object);
+	else if (class == DatabaseRelationId)
+		forget_database(object);
 }
 
 void
@@ -191,54 +291,8 @@ instaid_segments_init(void)
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = startup_shmem;
-}
-
-/*
- * Buffers of tickets and databases that are gone, when there is no room left.
- */
-static void
-forget_dropped(void)
-{
-	static TimestampTz last_time = 0;
-	TimestampTz now = GetCurrentTimestamp();
-	HASH_SEQ_STATUS scan;
-	TicketBuffer *buffer;
-	BufferKey  *keys;
-	int			count = 0;
-
-	if (last_time != 0 && !TimestampDifferenceExceeds(last_time, now, 10000))
-		return;
-	last_time = now;
-
-	/* the catalogs are not to be read under the lock */
-	LWLockAcquire(shared->lock, LW_SHARED);
-	keys = palloc(hash_get_num_entries(buffers) * sizeof(BufferKey));
-	hash_seq_init(&scan, buffers);
-	while ((buffer = hash_seq_search(&scan)) != NULL)
-		keys[count++] = buffer->key;
-	LWLockRelease(shared->lock);
-
-	AcceptInvalidationMessages();
-	for (int i = 0; i < count; i++)
-	{
-		if (keys[i].database == MyDatabaseId ?
-			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(keys[i].ticket)) :
-			SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(keys[i].database)))
-			continue;
-		LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-		hash_search(buffers, &keys[i], HASH_REMOVE, NULL);
-		LWLockRelease(shared->lock);
-	}
-	pfree(keys);
-}
-
-/* Find a buffer, in the table that the caller has locked. */
-static TicketBuffer *
-lookup(Oid ticket)
-{
-	BufferKey	key = {MyDatabaseId, ticket};
-
-	return hash_search(buffers, &key, HASH_FIND, NULL);
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = on_object_access;
 }
 
 /*
@@ -252,50 +306,99 @@ is_uncommitted(Relation rel)
 		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 }
 
-/* Make a buffer for a ticket that has none, or return NULL if there is no room. */
-static TicketBuffer *
-create_buffer(Oid ticket)
+/*
+ * Remove the buffer that has been idle for longest, if for min_idle ms, from the
+ * table that the caller has locked.  One that waits for a segment is spared,
+ * unless nobody waits with it.
+ */
+static bool
+evict_idle(int64 now, int64 min_idle)
 {
-	BufferKey	key = {MyDatabaseId, ticket};
-	TicketBuffer *buffer = NULL;
-	bool		found = false;
+	HASH_SEQ_STATUS scan;
+	TicketBuffer *buffer;
+	TicketBuffer *victim = NULL;
 
-	if (hash_get_num_entries(buffers) >= instaid_max_buffered_tickets)
-		forget_dropped();
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	if (hash_get_num_entries(buffers) < instaid_max_buffered_tickets || lookup(ticket) != NULL)
-		buffer = hash_search(buffers, &key, HASH_ENTER_NULL, &found);
-	if (buffer != NULL && !found)
+	hash_seq_init(&scan, buffers);
+	while ((buffer = hash_seq_search(&scan)) != NULL)
 	{
-		memset((char *) buffer + sizeof(BufferKey), 0, sizeof(TicketBuffer) - sizeof(BufferKey));
-		LWLockInitialize(&buffer->lock, shared->tranche);
-		ConditionVariableInit(&buffer->refilled);
-		buffer->blocks = 1;
-		buffer->lasted = -1;
+		int64		least = buffer->requested ? MIN_IDLE : min_idle;
+
+		if (now - buffer->last_used >= least * 1000 &&
+			(victim == NULL || buffer->last_used < victim->last_used))
+			victim = buffer;
 	}
-	LWLockRelease(shared->lock);
-	return buffer;
+	if (victim == NULL)
+		return false;
+	hash_search(buffers, &victim->key, HASH_REMOVE, NULL);
+	return true;
 }
 
 /*
- * The buffer of a ticket, or NULL if it has none, and cannot have one or is not
- * to get it.
+ * Make a buffer for a ticket that has none.  Returns false if there is no room.
+ *
+ * When all are taken, it gets that of a ticket which is not used any more.  One
+ * that has a source gets one at any rate: it is of no use without, while a ticket
+ * whose buffer is used goes on without it, unless it has a source, too.
  */
-TicketBuffer *
-instaid_find_buffer(Relation rel, bool create)
+static bool
+create_buffer(Oid ticket, bool has_source)
 {
-	TicketBuffer *buffer;
+	BufferKey	key = {MyDatabaseId, ticket};
+	int64		now = instaid_monotonic_time();
+	bool		there;
 
-	if (shared == NULL || is_uncommitted(rel))
-		return NULL;
+	if (!has_source && now < (int64) pg_atomic_read_u64(&shared->full_until))
+		return false;
 
-	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = lookup(RelationGetRelid(rel));
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	there = lookup(ticket) != NULL;
+	if (!there &&
+		(hash_get_num_entries(buffers) < instaid_max_buffered_tickets ||
+		 evict_idle(now, has_source ? 0 : MIN_IDLE)))
+	{
+		TicketBuffer *buffer = hash_search(buffers, &key, HASH_ENTER_NULL, NULL);
+
+		if (buffer != NULL)
+		{
+			memset((char *) buffer + sizeof(BufferKey), 0, sizeof(TicketBuffer) - sizeof(BufferKey));
+			LWLockInitialize(&buffer->lock, shared->tranche);
+			buffer->generation = pg_atomic_add_fetch_u64(&shared->generation, 1);
+			buffer->last_used = now;
+			buffer->blocks = 1;
+			buffer->lasted = -1;
+			there = true;
+		}
+	}
 	LWLockRelease(shared->lock);
-	if (buffer == NULL && create)
-		buffer = create_buffer(RelationGetRelid(rel));
-	return buffer;
+	if (!there)
+		pg_atomic_write_u64(&shared->full_until, now + FULL_FOR * 1000);
+	return there;
+}
+
+/* Give up what is buffered, and what is on its way. */
+static void
+give_up_values(TicketBuffer *buffer)
+{
+	buffer->segments[0].left = buffer->segments[1].left = 0;
+	buffer->lasted = -1;
+	buffer->generation = pg_atomic_add_fetch_u64(&shared->generation, 1);
+}
+
+/*
+ * Give up what is buffered if the ticket, which has a source, has another name
+ * now: the source has been asked for another ticket's values.
+ */
+static void
+follow_name(TicketBuffer *buffer, const char *name)
+{
+	if (strcmp(buffer->name, name) == 0)
+		return;
+	if (buffer->name[0] != '\0')
+	{
+		give_up_values(buffer);
+		buffer->retry_at = 0;
+	}
+	strlcpy(buffer->name, name, NAMEDATALEN);
 }
 
 /*
@@ -314,46 +417,56 @@ follow_sequence(TicketBuffer *buffer, Relation rel, Buffer page, Form_pg_sequenc
 	if (RelFileLocatorEquals(buffer->file, rel->rd_locator) &&
 		buffer->lsn == lsn && buffer->last_value == data->last_value)
 		return;
-	buffer->segments[0].left = buffer->segments[1].left = 0;
-	buffer->lasted = -1;
-	buffer->generation++;
+	give_up_values(buffer);
 	buffer->file = rel->rd_locator;
 	buffer->lsn = lsn;
 	buffer->last_value = data->last_value;
 }
 
+/* The buffer of a sequence that is about to be taken of, locked, or NULL */
+static TicketBuffer *
+lock_buffer_beside(Relation rel)
+{
+	return shared == NULL || is_uncommitted(rel) ? NULL : lock_buffer(RelationGetRelid(rel));
+}
+
 /* Somebody who has locked the page exclusively is about to take of it ... */
 void
-instaid_before_taking(TicketBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
+instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 {
-	LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
+	TicketBuffer *buffer = lock_buffer_beside(rel);
+
+	if (buffer == NULL)
+		return;
 	follow_sequence(buffer, rel, page, data);
-	LWLockRelease(&buffer->lock);
+	unlock_buffer(buffer);
 }
 
 /* ... and has taken.  Returns what publishing compares. */
 uint64
-instaid_after_taking(TicketBuffer *buffer, Buffer page, Form_pg_sequence_data data)
+instaid_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 {
+	TicketBuffer *buffer = lock_buffer_beside(rel);
 	uint64		generation;
 
-	LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
+	if (buffer == NULL)
+		return 0;
 	buffer->lsn = PageGetLSN(BufferGetPage(page));
 	buffer->last_value = data->last_value;
 	generation = buffer->generation;
-	LWLockRelease(&buffer->lock);
+	unlock_buffer(buffer);
 	return generation;
 }
 
 /* Take a value out of the buffer, which the caller has locked. */
 static bool
-take_value(TicketBuffer *buffer, int64 *value)
+take_value(TicketBuffer *buffer, int64 now, TicketBlock *block)
 {
 	Segment    *segment = &buffer->segments[buffer->current];
 
+	buffer->last_used = now;
 	if (segment->left == 0)
 	{
-		TimestampTz now = GetCurrentTimestamp();
 		Segment    *other = &buffer->segments[1 - buffer->current];
 
 		if (other->left == 0)
@@ -366,14 +479,21 @@ take_value(TicketBuffer *buffer, int64 *value)
 		buffer->current_since = now;
 		segment = other;
 	}
-	*value = segment->next;
+	block->first = segment->next;
+	block->lsn = segment->lsn;
 	segment->left--;
 	if (segment->left > 0)
 		segment->next += segment->increment;
 	else
-		buffer->lasted = TimestampDifferenceMilliseconds(buffer->current_since,
-														 GetCurrentTimestamp());
+		buffer->lasted = (now - buffer->current_since) / 1000;
 	return true;
+}
+
+/* After a failure it is not asked for a segment for a while. */
+static bool
+is_resting(TicketBuffer *buffer, int64 now)
+{
+	return buffer->retry_at > now;
 }
 
 /*
@@ -381,19 +501,19 @@ take_value(TicketBuffer *buffer, int64 *value)
  * locked.  Returns whether the worker has to be told.
  */
 static bool
-request_segment(TicketBuffer *buffer)
+request_segment(TicketBuffer *buffer, int64 now)
 {
 	Segment    *segment = &buffer->segments[buffer->current];
 
 	if (buffer->requested ||
 		buffer->segments[1 - buffer->current].left > 0 ||
 		(segment->size - segment->left) < segment->size / 10.0 ||
-		(buffer->retry_at != 0 && buffer->retry_at > GetCurrentTimestamp()))
+		is_resting(buffer, now))
 		return false;
 	buffer->requested = true;
 	/* who waits, waits for this attempt */
 	if (segment->left == 0)
-		buffer->empty_since = GetCurrentTimestamp();
+		buffer->empty_since = now;
 	return true;
 }
 
@@ -405,7 +525,7 @@ static bool
 wake_worker(void)
 {
 	BackgroundWorker worker = {0};
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now = instaid_monotonic_time();
 	WorkerSlot *slot = NULL;
 	bool		there = false;
 
@@ -427,7 +547,7 @@ wake_worker(void)
 	{
 		WorkerSlot *s = &shared->slots[i];
 		bool		waiting = s->latch == NULL && OidIsValid(s->database) &&
-			!TimestampDifferenceExceeds(s->launched_at, now, WORKER_START);
+			now < s->launched_at + WORKER_START * 1000;
 
 		if (s->database == MyDatabaseId && (waiting || s->latch != NULL))
 		{
@@ -483,129 +603,187 @@ instaid_no_buffer_error(Relation rel)
 
 /* There is nothing buffered of a ticket that has nothing else. */
 static void
-empty_error(Relation rel, TicketBuffer *buffer)
+empty_error(Relation rel, bool no_worker)
 {
-	char		problem[PROBLEM_LENGTH];
-	bool		failing;
-	TimestampTz failed_at;
+	TicketBuffer *buffer = lock_buffer(RelationGetRelid(rel));
+	char		problem[PROBLEM_LENGTH] = "";
+	bool		failing = false;
+	TimestampTz failed_at = 0;
 
-	LWLockAcquire(&buffer->lock, LW_SHARED);
-	failing = buffer->failures_in_a_row > 0;
-	failed_at = buffer->failed_at;
-	strlcpy(problem, buffer->problem, sizeof(problem));
-	LWLockRelease(&buffer->lock);
+	if (buffer != NULL)
+	{
+		failing = buffer->failures_in_a_row > 0 && !no_worker;
+		failed_at = buffer->failed_at;
+		strlcpy(problem, buffer->problem, sizeof(problem));
+		unlock_buffer(buffer);
+	}
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("ticket \"%s\" has no values left from its source",
 					RelationGetRelationName(rel)),
+			 no_worker ?
+			 errdetail("No background worker was free within %d ms to ask it.", instaid_segment_timeout) :
 			 failing ?
 			 errdetail("The last attempt, at %s, failed: %s",
 					   timestamptz_to_str(failed_at), problem) :
 			 errdetail("The source has not answered within %d ms.", instaid_segment_timeout),
+			 no_worker ?
+			 errhint("Increase max_worker_processes.") :
 			 failing ?
-			 errhint("It is asked again, at most %d s after that, when values are wanted.",
+			 errhint("It is asked again by itself, at most %d s after that.",
 					 LAST_BACKOFF / 1000) :
 			 errhint("It goes on by itself when the source answers; instaid.segments shows it.")));
+}
+
+/* No worker can be had: the sequence has to do, for a while. */
+static void
+note_no_worker(Relation rel)
+{
+	SegmentRequest request = {.ticket = RelationGetRelid(rel)};
+
+	strlcpy(request.name, RelationGetRelationName(rel), NAMEDATALEN);
+	instaid_refill_failed(&request, "no background worker is free; max_worker_processes can be increased", false);
 }
 
 /*
  * Take the next value of an open ticket from its buffer.  Waits for a segment if
  * there is none, up to instaid.segment_timeout after the buffer became empty.
+ * When it returns a value, that is as durable as instaid_make_durable() has it.
  *
  * Returns false if there is no value: the caller then takes it from the
  * sequence.  If the ticket has a source and a buffer, that is an error (55000).
  */
 bool
-instaid_take_buffered(Relation rel, bool has_source, int64 *value)
+instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
 {
-	TicketBuffer *buffer = instaid_find_buffer(rel, true);
+	Oid			ticket = RelationGetRelid(rel);
 	bool		waiting = false;
+	bool		no_worker = false;
 
-	if (buffer == NULL)
+	if (shared == NULL || is_uncommitted(rel))
 		return false;
 
 	for (;;)
 	{
+		TicketBuffer *buffer;
 		Buffer		page = InvalidBuffer;
 		Form_pg_sequence_data data = NULL;
-		bool		taken;
-		bool		wanted;
-		bool		give_up;
-		TimestampTz empty_since;
-		long		timeout;
+		bool		there;
+		bool		taken = false;
+		bool		wanted = false;
+		bool		give_up = true;
+		int64		timeout = instaid_segment_timeout;
 
 		if (!has_source)
 			data = lock_sequence_page(rel, &page, BUFFER_LOCK_SHARE);
-		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
-		if (!has_source)
-			follow_sequence(buffer, rel, page, data);
-		taken = take_value(buffer, value);
-		wanted = request_segment(buffer) || (!taken && buffer->requested);
-		/* after a failure it is not asked for again for a while */
-		give_up = !wanted;
-		empty_since = buffer->empty_since;
-		timeout = instaid_segment_timeout;
-		if (!taken && !give_up)
+		buffer = lock_buffer(ticket);
+		there = buffer != NULL;
+		if (there)
 		{
-			timeout -= TimestampDifferenceMilliseconds(empty_since, GetCurrentTimestamp());
-			give_up = timeout <= 0;
+			int64		now = instaid_monotonic_time();
+
+			if (has_source)
+				follow_name(buffer, RelationGetRelationName(rel));
+			else
+				follow_sequence(buffer, rel, page, data);
+			taken = take_value(buffer, now, block);
+			wanted = request_segment(buffer, now) ||
+				(!taken && buffer->requested && !is_resting(buffer, now));
+			give_up = !wanted;
+			if (!taken && !give_up)
+			{
+				timeout -= (now - buffer->empty_since) / 1000;
+				give_up = timeout <= 0;
+			}
+			if (!taken && give_up && !has_source)
+				buffer->bypassed++;
+			unlock_buffer(buffer);
 		}
-		if (!taken && give_up && !has_source)
-			buffer->bypassed++;
-		LWLockRelease(&buffer->lock);
 		if (!has_source)
 			UnlockReleaseBuffer(page);
 
-		/* also when it was asked before: it may have ended without a word */
-		if (wanted && !wake_worker())
+		if (!there)
 		{
-			SegmentRequest request = {.ticket = RelationGetRelid(rel)};
-
-			strlcpy(request.name, RelationGetRelationName(rel), NAMEDATALEN);
-			instaid_refill_failed(&request, "no background worker is free; max_worker_processes can be increased");
-			if (!taken && !give_up)
+			/* it has none yet, or not any more */
+			CHECK_FOR_INTERRUPTS();
+			if (create_buffer(ticket, has_source))
 				continue;
+			ConditionVariableCancelSleep();
+			return false;
+		}
+
+		/* also when it was asked before: it may have ended without a word */
+		if (wanted)
+		{
+			no_worker = !wake_worker();
+			/* without a source, the sequence will do */
+			if (no_worker && (taken || !has_source))
+			{
+				note_no_worker(rel);
+				if (!taken && !give_up)
+					continue;
+			}
 		}
 		if (taken || give_up)
 		{
-			if (waiting)
-				ConditionVariableCancelSleep();
+			ConditionVariableCancelSleep();
 			if (!taken && has_source)
-				empty_error(rel, buffer);
+				empty_error(rel, no_worker);
+			if (taken)
+				instaid_make_durable(block->lsn);
 			return taken;
 		}
-		if (!waiting)
+		if (!waiting && (buffer = lock_buffer(ticket)) != NULL)
 		{
-			LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
 			buffer->waits++;
-			LWLockRelease(&buffer->lock);
+			unlock_buffer(buffer);
 			waiting = true;
 		}
-		(void) ConditionVariableTimedSleep(&buffer->refilled, Min(timeout, WORKER_START),
+		(void) ConditionVariableTimedSleep(refilled(ticket),
+										   Min(timeout, no_worker ? WORKER_RETRY : WORKER_START),
 										   PG_WAIT_EXTENSION);
 	}
 }
 
-/* This process is no worker any more; the caller has locked the slots. */
+/*
+ * This process is no worker any more; the caller has locked the slots.  What it
+ * was asked for, sessions ask for anew.
+ */
 static void
 free_slot(void)
 {
+	HASH_SEQ_STATUS scan;
+	TicketBuffer *buffer;
+
 	for (int i = 0; i < shared->slot_count; i++)
 	{
-		if (shared->slots[i].latch == MyLatch)
-			memset(&shared->slots[i], 0, sizeof(WorkerSlot));
+		if (shared->slots[i].latch != MyLatch)
+			continue;
+		memset(&shared->slots[i], 0, sizeof(WorkerSlot));
+		hash_seq_init(&scan, buffers);
+		while ((buffer = hash_seq_search(&scan)) != NULL)
+		{
+			if (buffer->key.database == MyDatabaseId)
+				buffer->requested = false;
+		}
 	}
 }
 
-static void
-detach_worker(int code, Datum arg)
+void
+instaid_detach_worker(void)
 {
-	(void) code;
-	(void) arg;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	free_slot();
 	LWLockRelease(shared->lock);
+}
+
+static void
+detach_at_exit(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	instaid_detach_worker();
 }
 
 /* Be the worker of this database, unless there is one. */
@@ -631,71 +809,94 @@ instaid_attach_worker(void)
 	{
 		slot->database = MyDatabaseId;
 		slot->latch = MyLatch;
-		before_shmem_exit(detach_worker, (Datum) 0);
+		before_shmem_exit(detach_at_exit, (Datum) 0);
 	}
 	LWLockRelease(shared->lock);
 	return slot != NULL;
 }
 
 /*
- * The tickets of this database that want a segment.  If there are none, and the
- * worker is to retire, it is the worker no more: who makes a request from now on
+ * The tickets of this database for which a segment is to be got now, and in how
+ * many ms the next one is due, or -1.  If there is none at all, and the worker is
+ * to retire, it is the worker no more: a session that makes a request from now on
  * finds that it is gone, and starts another.
  */
 List *
-instaid_requests(bool retire)
+instaid_requests(bool retire, int64 *next_due)
 {
 	HASH_SEQ_STATUS scan;
 	TicketBuffer *buffer;
 	List	   *tickets = NIL;
+	int64		now = instaid_monotonic_time();
 
+	*next_due = -1;
 	LWLockAcquire(shared->lock, retire ? LW_EXCLUSIVE : LW_SHARED);
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
 	{
-		if (buffer->key.database == MyDatabaseId && buffer->requested)
+		if (buffer->key.database != MyDatabaseId || !buffer->requested)
+			continue;
+		if (is_resting(buffer, now))
+		{
+			int64		due = (buffer->retry_at - now) / 1000 + 1;
+
+			if (*next_due < 0 || due < *next_due)
+				*next_due = due;
+		}
+		else
 			tickets = lappend_oid(tickets, buffer->key.ticket);
 	}
-	if (retire && tickets == NIL)
+	if (retire && tickets == NIL && *next_due < 0)
 		free_slot();
 	LWLockRelease(shared->lock);
 	return tickets;
 }
 
 /*
- * What is wanted of a ticket.  The length is by Leaf's rule: twice that of the
- * last segment if that lasted for less than instaid.segment_duration, half of it
- * if for more than twice that; from the step to a million.
+ * The length of a segment of so many steps: no longer than a million values, or
+ * the step if that is longer.
  */
-SegmentRequest
-instaid_begin_refill(Oid ticket, const char *name, int64 step)
+static int64
+segment_length(int64 *blocks, int64 step)
 {
-	TicketBuffer *buffer;
-	int64		most = Max(MAX_SEGMENT / step, 1);
-	SegmentRequest request = {.ticket = ticket,.count = step};
+	*blocks = Max(Min(*blocks, MAX_SEGMENT / step), 1);
+	return *blocks * step;
+}
 
-	strlcpy(request.name, name, NAMEDATALEN);
-	request.started = GetCurrentTimestamp();
+/*
+ * What is wanted of a ticket.  Returns false if nothing is any more.
+ *
+ * The length is by Leaf's rule: twice that of the last segment if that lasted for
+ * less than instaid.segment_duration, half of it if for more than twice that.
+ */
+bool
+instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *request)
+{
+	TicketBuffer *buffer = lock_buffer(ticket);
 
-	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = lookup(ticket);
-	if (buffer != NULL)
-	{
-		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
-		if (buffer->lasted >= 0 && buffer->lasted < instaid_segment_duration)
-			buffer->blocks *= 2;
-		else if (buffer->lasted >= 2 * (int64) instaid_segment_duration)
-			buffer->blocks /= 2;
-		buffer->blocks = Max(Min(buffer->blocks, most), 1);
-		/* a segment tells this once, also if the refill fails */
-		buffer->lasted = -1;
-		request.count = buffer->blocks * step;
-		request.turn = buffer->turn;
-		request.generation = buffer->generation;
-		LWLockRelease(&buffer->lock);
-	}
-	LWLockRelease(shared->lock);
-	return request;
+	if (buffer == NULL)
+		return false;
+	if (buffer->name[0] != '\0')
+		follow_name(buffer, name);
+	if (buffer->lasted >= 0 && buffer->lasted < instaid_segment_duration)
+		buffer->blocks *= 2;
+	else if (buffer->lasted >= 2 * (int64) instaid_segment_duration)
+		buffer->blocks /= 2;
+	/* a segment tells this once, also if the refill fails */
+	buffer->lasted = -1;
+
+	memset(request, 0, sizeof(*request));
+	request->ticket = ticket;
+	strlcpy(request->name, name, NAMEDATALEN);
+	request->started = instaid_monotonic_time();
+	request->count = segment_length(&buffer->blocks, step);
+	request->turn = buffer->turn;
+	request->generation = buffer->generation;
+	/* sessions wait for this attempt */
+	if (buffer->empty_since != 0)
+		buffer->empty_since = request->started;
+	unlock_buffer(buffer);
+	return true;
 }
 
 /* An attempt, or a part of one, was in vain.  The caller has locked the buffer. */
@@ -716,16 +917,11 @@ void
 instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 count,
 				const char *problem)
 {
-	TicketBuffer *buffer;
+	TicketBuffer *buffer = lock_buffer(request->ticket);
 	bool		mended = false;
 
-	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = lookup(request->ticket);
 	if (buffer != NULL)
 	{
-		TimestampTz now = GetCurrentTimestamp();
-
-		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
 		/* somebody may have set the sequence meanwhile */
 		if (request->generation == buffer->generation)
 		{
@@ -735,6 +931,7 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 			other->next = block->first;
 			other->increment = block->increment;
 			other->left = other->size = count;
+			other->lsn = block->lsn;
 			buffer->empty_since = 0;
 		}
 		mended = buffer->failures_in_a_row > 0;
@@ -743,14 +940,13 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 		buffer->turn = request->turn;
 		buffer->requested = false;
 		buffer->refills++;
-		buffer->refilled_at = now;
-		buffer->refill_took = now - request->started;
+		buffer->refilled_at = GetCurrentTimestamp();
+		buffer->refill_took = instaid_monotonic_time() - request->started;
 		if (problem)
 			note_problem(buffer, problem);
-		LWLockRelease(&buffer->lock);
-		ConditionVariableBroadcast(&buffer->refilled);
+		unlock_buffer(buffer);
+		ConditionVariableBroadcast(refilled(request->ticket));
 	}
-	LWLockRelease(shared->lock);
 	if (mended)
 		ereport(LOG, (errmsg("ticket \"%s\" gets segments again", request->name)));
 	if (problem)
@@ -760,49 +956,57 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 				 errhint("It stays with the one that gave it this segment, as long as that does.")));
 }
 
-/* None could be had: say so the first time, and let it rest. */
+/*
+ * None could be had: say so the first time, and let it rest.  Then it is tried
+ * again, by the worker itself or when a session asks.
+ */
 void
-instaid_refill_failed(const SegmentRequest *request, const char *problem)
+instaid_refill_failed(const SegmentRequest *request, const char *problem, bool try_again)
 {
-	TicketBuffer *buffer;
+	TicketBuffer *buffer = lock_buffer(request->ticket);
 	bool		first = false;
 
-	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = lookup(request->ticket);
 	if (buffer != NULL)
 	{
 		int64		backoff;
 
-		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
 		first = buffer->failures_in_a_row == 0;
 		backoff = Min((int64) FIRST_BACKOFF << Min(buffer->failures_in_a_row, 16), LAST_BACKOFF);
 		buffer->failures_in_a_row++;
 		note_problem(buffer, problem);
 		/* a segment may have been too long for a slow server */
 		buffer->blocks = Max(buffer->blocks / 2, 1);
-		buffer->retry_at = TimestampTzPlusMilliseconds(buffer->failed_at, backoff);
-		buffer->requested = false;
-		LWLockRelease(&buffer->lock);
-		ConditionVariableBroadcast(&buffer->refilled);
+		buffer->retry_at = instaid_monotonic_time() + backoff * 1000;
+		if (buffer->empty_since != 0)
+			buffer->empty_since = buffer->retry_at;
+		buffer->requested = try_again;
+		unlock_buffer(buffer);
+		ConditionVariableBroadcast(refilled(request->ticket));
 	}
-	LWLockRelease(shared->lock);
 	if (first)
 		ereport(WARNING,
 				(errmsg("ticket \"%s\" gets no segment", request->name),
 				 errdetail_internal("%s", problem),
-				 errhint("It is tried again when values are wanted, after %d ms at first, %d ms at most; instaid.segments shows it.",
+				 errhint("It is tried again, after %d ms at first, %d ms at most; instaid.segments shows it.",
 						 FIRST_BACKOFF, LAST_BACKOFF)));
 }
 
-/* A ticket is gone: no session has it locked. */
+/* A ticket is gone. */
 void
 instaid_forget_buffer(Oid ticket)
 {
 	BufferKey	key = {MyDatabaseId, ticket};
+	bool		found;
 
+	LWLockAcquire(shared->lock, LW_SHARED);
+	found = lookup(ticket) != NULL;
+	LWLockRelease(shared->lock);
+	if (!found)
+		return;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	hash_search(buffers, &key, HASH_REMOVE, NULL);
 	LWLockRelease(shared->lock);
+	pg_atomic_write_u64(&shared->full_until, 0);
 }
 
 /*
@@ -845,12 +1049,18 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		bool		nulls[SEGMENT_COLUMNS] = {false};
 		int			column = 0;
 		bool		missing = false;
+		HeapTuple	tuple;
 
 		if (pg_class_aclcheck_ext(buffer->key.ticket, GetUserId(),
 								  ACL_SELECT | ACL_USAGE, &missing) != ACLCHECK_OK)
 			continue;
+		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(buffer->key.ticket));
+		if (!HeapTupleIsValid(tuple))
+			continue;
 		values[column++] = ObjectIdGetDatum(buffer->key.ticket);
-		values[column++] = Int64GetDatum(buffer->blocks);
+		values[column++] = Int64GetDatum(segment_length(&buffer->blocks,
+														((Form_pg_sequence) GETSTRUCT(tuple))->seqcache));
+		ReleaseSysCache(tuple);
 		for (int i = 0; i < 2; i++)
 		{
 			Segment    *segment = &buffer->segments[i ^ buffer->current];

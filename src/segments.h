@@ -8,14 +8,12 @@
 #ifndef INSTAID_SEGMENTS_H
 #define INSTAID_SEGMENTS_H
 
-#include "datatype/timestamp.h"
+#include <time.h>
+
 #include "nodes/pg_list.h"
 
 #include "sequence.h"
 #include "tickets.h"
-
-/* the buffer of a ticket, which only segments.c looks into */
-typedef struct TicketBuffer TicketBuffer;
 
 /* What the worker is to get for a ticket */
 typedef struct SegmentRequest
@@ -25,8 +23,21 @@ typedef struct SegmentRequest
 	int64		count;			/* how many values */
 	int			turn;			/* at which of several sources to begin */
 	uint64		generation;		/* of the buffer, when they were taken */
-	TimestampTz started;
+	int64		started;		/* instaid_monotonic_time() */
 } SegmentRequest;
+
+/*
+ * Microseconds since some moment before the server started, the same in all
+ * processes.  Intervals are measured by it, as the wall clock can be set.
+ */
+static inline int64
+instaid_monotonic_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 /* instaid.segment_duration, instaid.segment_timeout, both in milliseconds */
 extern int	instaid_segment_duration;
@@ -35,21 +46,21 @@ extern int	instaid_segment_timeout;
 extern int	instaid_max_buffered_tickets;
 
 /* for sessions */
-extern bool instaid_take_buffered(Relation rel, bool has_source, int64 *value);
+extern bool instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block);
 extern void instaid_no_buffer_error(Relation rel);
-extern TicketBuffer *instaid_find_buffer(Relation rel, bool create);
-extern void instaid_before_taking(TicketBuffer *buffer, Relation rel, Buffer page,
-								  Form_pg_sequence_data data);
-extern uint64 instaid_after_taking(TicketBuffer *buffer, Buffer page,
-								   Form_pg_sequence_data data);
+extern void instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data);
+extern uint64 instaid_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data);
 
 /* for the worker */
 extern bool instaid_attach_worker(void);
-extern List *instaid_requests(bool retire);
-extern SegmentRequest instaid_begin_refill(Oid ticket, const char *name, int64 step);
+extern List *instaid_requests(bool retire, int64 *next_due);
+extern void instaid_detach_worker(void);
+extern bool instaid_begin_refill(Oid ticket, const char *name, int64 step,
+								 SegmentRequest *request);
 extern void instaid_publish(const SegmentRequest *request, const TicketBlock *block,
 							int64 count, const char *problem);
-extern void instaid_refill_failed(const SegmentRequest *request, const char *problem);
+extern void instaid_refill_failed(const SegmentRequest *request, const char *problem,
+								  bool try_again);
 extern void instaid_forget_buffer(Oid ticket);
 
 extern void instaid_segments_init(void);

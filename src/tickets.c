@@ -10,9 +10,10 @@
  * Values are taken from the sequence's page by the rules of nextval_internal()
  * in src/backend/commands/sequence.c, with three differences:
  *
- * - A value is handed out when the WAL that takes the sequence past it is
- *	 flushed.  nextval() leaves that to the commit of whoever wrote the record,
- *	 which may not have come yet.
+ * - A value is handed out when the WAL that takes the sequence past it is where
+ *	 synchronous_commit says: flushed, and on synchronous standbys.  nextval()
+ *	 leaves that to the commit of the transaction that wrote the record, which
+ *	 may not have come yet.  It also means that no XID is needed.
  * - A value has START's residue modulo INCREMENT, whatever setval() did.
  * - CACHE is not the session's: values that a session keeps are lost with it.
  *	 It is the length of a segment for all of them: see segments.c.
@@ -230,10 +231,6 @@ store_block(Relation rel, KnownTicket *known, Buffer buffer, Form_pg_sequence_da
 		PageGetLSN(page) <= GetRedoRecPtr();
 	ahead = log_it ? Min(LOG_AHEAD, left - count) : data->log_cnt - count;
 
-	/* With an XID, the commit waits for standbys. */
-	if (log_it && needs_wal)
-		GetTopTransactionId();
-
 	START_CRIT_SECTION();
 
 	if (log_it && needs_wal)
@@ -330,12 +327,11 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
 {
 	KnownTicket *known = know_ticket(RelationGetRelid(rel));
-	TicketBuffer *segments = options->seqcache > 1 ? instaid_find_buffer(rel, false) : NULL;
+	bool		has_segments = options->seqcache > 1;
 	Buffer		buffer;
 	Form_pg_sequence_data data;
 	TicketState state;
 	int64		count;
-	XLogRecPtr	lsn;
 
 	data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
 	state = read_state(options, data);
@@ -348,21 +344,21 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 	block->first = state.next;
 	block->increment = options->seqincrement;
 	block->last = state.next + (count - 1) * options->seqincrement;
-	if (segments)
-		instaid_before_taking(segments, rel, buffer, data);
-	lsn = store_block(rel, known, buffer, data, block, count, state.left);
-	if (segments)
-		block->generation = instaid_after_taking(segments, buffer, data);
+	if (has_segments)
+		instaid_before_taking(rel, buffer, data);
+	block->lsn = store_block(rel, known, buffer, data, block, count, state.left);
+	if (has_segments)
+		block->generation = instaid_after_taking(rel, buffer, data);
 	UnlockReleaseBuffer(buffer);
 
-	XLogFlush(lsn);
+	instaid_make_durable(block->lsn);
 	return count;
 }
 
 /*
  * Take values of a ticket, as many as there are from least to most, in one
  * write.  Returns how many.  When it returns, WAL that takes the sequence past
- * them is flushed.
+ * them is where synchronous_commit says.
  *
  * The caller has seen to it that the transaction may write.  Errors are those
  * of open_sequence(), and: fewer values left than least (2200H), a ticket that
@@ -469,20 +465,17 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 	Relation	rel = open_sequence(ticket, &tuple);
 	Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
 	bool		has_source = instaid_has_source(ticket, options);
-	int64		value;
+	TicketBlock block;
 
 	if (!(options->seqcache > 1 || has_source) ||
-		!instaid_take_buffered(rel, has_source, &value))
+		!instaid_take_buffered(rel, has_source, &block))
 	{
-		TicketBlock block;
-
 		if (has_source)
 			instaid_no_buffer_error(rel);
 		take_block(rel, options, 1, 1, &block);
-		value = block.first;
 	}
 	close_sequence(rel, tuple);
-	PG_RETURN_INT64(value);
+	PG_RETURN_INT64(block.first);
 }
 
 /*

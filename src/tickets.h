@@ -8,6 +8,7 @@
 #ifndef INSTAID_TICKETS_H
 #define INSTAID_TICKETS_H
 
+#include "access/xlogdefs.h"
 #include "catalog/pg_sequence.h"
 
 /* where tickets live, a sequence each */
@@ -19,6 +20,7 @@ typedef struct TicketBlock
 	int64		first;
 	int64		last;
 	int64		increment;
+	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past them */
 	uint64		generation;		/* of the ticket's buffer then: see segments.c */
 } TicketBlock;
 

@@ -27,9 +27,9 @@ sub server
 # A session that stays open: run a statement, return what it prints.
 sub session
 {
-	my ($node) = @_;
+	my ($node, $database) = @_;
 	my ($in, $out) = ('', '');
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($database // 'postgres') ],
 		'<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(180));
 	return sub {
 		my ($sql) = @_;

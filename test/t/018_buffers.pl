@@ -1,0 +1,230 @@
+# Buffers of tickets: whose they are when there are few, and what happens when
+# segments cannot be had for a while.  It needs servers that preload the library,
+# have databases and clocks of their own, and ask a server that goes away.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Clock;
+use Segments;
+
+my @preload = (q{shared_preload_libraries = 'instaid'}, 'autovacuum = off');
+my $workers = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'instaid segments'};
+
+# An authority: plain PostgreSQL, with these sequences
+sub authority
+{
+	my ($name, %sequences) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init;
+	$node->start;
+	$node->safe_psql('postgres', join ' ', 'CREATE SCHEMA instaid_tickets;', map { qq{CREATE SEQUENCE instaid_tickets."$_" $sequences{$_};} } sort keys %sequences);
+	return $node;
+}
+
+sub create_sourced
+{
+	my ($node, $database, $name, $authority) = @_;
+	my $source = sprintf 'host=%s port=%s dbname=postgres', $authority->host, $authority->port;
+	$node->safe_psql($database, "SELECT instaid.create_ticket('$name', step => 10, source => '$source')");
+	return;
+}
+
+sub failure
+{
+	my ($node, $database, $name, $before) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql($database, ($before // '') . "SELECT instaid.next_ticket('$name')");
+	return $stderr;
+}
+
+# Values in another database
+sub take_in
+{
+	my ($node, $database, $name, $count) = @_;
+	return $node->safe_psql($database, "SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
+}
+
+### A few buffers for several databases
+
+my $node = Clients::server('few', @preload, 'instaid.max_buffered_tickets = 5');
+$node->safe_psql('postgres', q{CREATE DATABASE other; SELECT instaid.create_ticket('mine', step => 10), instaid.create_ticket('late', step => 10)});
+$node->safe_psql('other', 'CREATE EXTENSION instaid');
+
+sub fill
+{
+	$node->safe_psql('other', qq{SELECT instaid.create_ticket('theirs $_', step => 10)}) for 1 .. 5;
+	take_in($node, 'other', "theirs $_", 1) for 1 .. 5;
+	return;
+}
+
+sub use_theirs
+{
+	take_in($node, 'other', "theirs $_", 1) for 1 .. 5;
+	return;
+}
+
+fill();
+is($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), 5, 'tickets of one database have all buffers');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('mine'); SELECT count(*) FROM instaid.segments}), "1\n0", '... and one of another is served without');
+$node->safe_psql('other', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets});
+is($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), 0, 'they are dropped');
+take($node, 'mine', 1);
+is(segment($node, 'mine', 'refills > 0'), 't', '... and the other one has its segments at once');
+$node->safe_psql('other', q{BEGIN; SELECT instaid.create_ticket('undone', step => 10); COMMIT; SELECT instaid.next_ticket('undone')});
+is($node->safe_psql('other', q{BEGIN; DROP SEQUENCE instaid_tickets.undone; ROLLBACK; SELECT instaid.next_ticket('undone') > 1 AND instaid.next_ticket('undone') > 2}), 't', 'a drop that is rolled back leaves values out, and repeats none');
+$node->safe_psql('other', q{SELECT instaid.drop_ticket('undone')});
+
+# not dropped, but not used any more
+$node->safe_psql('postgres', q{SELECT instaid.drop_ticket('mine')});
+fill();
+my @values = take($node, 'late', 1);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM instaid.segments'), 0, 'all are taken again');
+for (1 .. 1800)
+{
+	push @values, take($node, 'late', 1);
+	last if segment($node, 'late', 'name') eq 'late';
+	sleep(0.1);
+}
+push @values, take($node, 'late', 30);
+is(segment($node, 'late', 'name'), 'late', '... until some are idle: the ticket has a buffer');
+is(duplicates(@values), 0, '... and no value comes twice');
+cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '==', 4, '... for which one of them has none');
+is(duplicates(map { split /\n/, take_in($node, 'other', 'theirs 1', 1) } 1 .. 30), 0, '... whose values do not come twice, either');
+
+# one with a source is of no use without
+my $authority = authority('authority', map { $_ => $_ eq 'second' ? 'START 5000' : '' } 'first', 'second', 'wanted', 'patient', 'clock', 'gone');
+create_sourced($node, 'postgres', 'first', $authority);
+use_theirs();
+is(join(' ', take($node, 'first', 3)), '1 2 3', 'a ticket with a source gets a buffer even if all are used');
+is(join(' ', map { use_theirs(); take($node, 'first', 1) } 1 .. 5), '4 5 6 7 8', '... and keeps it');
+
+# a database that is dropped
+$node->poll_query_until('postgres', "$workers AND datname = 'other'", '0') or die;
+$node->safe_psql('postgres', 'DROP DATABASE other; CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION instaid');
+fill();
+cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '>=', 3, 'the buffers of a database that was dropped are free');
+$node->safe_psql('other', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets});
+
+### A full table costs those that have no buffer nothing.
+
+my $full = Clients::server('full', @preload, 'instaid.max_buffered_tickets = 200');
+$full->safe_psql('postgres', q{SELECT count(instaid.create_ticket('t' || i, step => 10)) FROM generate_series(1, 201) AS i});
+$full->safe_psql('postgres', q{SELECT count(instaid.next_ticket('t' || i)) FROM generate_series(1, 200) AS i});
+my $lookups = q{SELECT idx_scan FROM pg_stat_sys_tables WHERE relname = 'pg_class'};
+# what sessions look up that find the table full, less what others do
+my @cost = map {
+	my $name = $_;
+	my $before = $full->safe_psql('postgres', $lookups);
+	$full->safe_psql('postgres', "SELECT instaid.next_ticket('$name')") for 1 .. 10;
+	$full->safe_psql('postgres', $lookups) - $before;
+} 't1', 't201';
+is($full->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE name = 't201') FROM instaid.segments}), '200|0', 'all buffers are taken');
+cmp_ok(abs($cost[1] - $cost[0]), '<', 1000, "... new sessions that have none look up no more than those that have: @cost");
+$full->stop;
+
+### What one may do to his ticket, and the view
+
+take($node, 'late', 1);
+$node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.late CACHE 9223372036854775807});
+is($node->safe_psql('postgres', q{SELECT name, length FROM instaid.segments ORDER BY name}), "first|10\nlate|9223372036854775807", 'the view stands any CACHE');
+$node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.late CACHE 10});
+
+### A ticket with a source is renamed.
+
+$node->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.first RENAME TO second');
+is(join(' ', take($node, 'second', 3)), '5000 5001 5002', 'a ticket with a source is renamed: it has the values of its name');
+wait_segment($node, 'second', 'spare_left > 0');
+is(join(' ', take($node, 'second', 12)), join(' ', 5003 .. 5014), '... and goes on with them');
+
+### The authority is away for a while.
+
+create_sourced($node, 'postgres', 'wanted', $authority);
+$authority->stop('immediate');
+like(failure($node, 'postgres', 'wanted'), qr/has no values left from its source\nDETAIL:  The last attempt/, 'the source is away');
+wait_segment($node, 'wanted', 'failures > 4');
+pass('... it is asked again, by nobody but the worker');
+$authority->start;
+wait_segment($node, 'wanted', 'refills > 0');
+is(segment($node, 'wanted', 'values_left + coalesce(spare_left, 0) > 0 OR spare_left > 0'), 't', '... and when it is back, there is a segment before anybody wants a value');
+like($node->safe_psql('postgres', q{SELECT instaid.next_ticket('wanted')}), qr/\A\d+\z/, '... which there is, at once');
+
+# The worker that tries again is not in the way.
+$authority->stop('immediate');
+create_sourced($node, 'other', 'gone', $authority);
+failure($node, 'other', 'gone');
+$node->poll_query_until('other', q{SELECT failures > 5 FROM instaid.segments WHERE name = 'gone'}) or die;
+my ($ret, $stdout, $stderr) = $node->psql('postgres', 'CREATE DATABASE copy TEMPLATE other');
+is($stderr, '', '... a database whose ticket waits can be copied');
+($ret, $stdout, $stderr) = $node->psql('postgres', 'DROP DATABASE other');
+is($stderr, '', '... and dropped');
+$authority->start;
+$node->stop;
+
+### The clock is set back.
+
+my $clock = Clock->new;
+my $set = PostgreSQL::Test::Cluster->new('set');
+$set->init;
+$set->append_conf('postgresql.conf', "$_\n") for @preload;
+$clock->start($set);
+$set->safe_psql('postgres', q{CREATE EXTENSION instaid; SELECT instaid.create_ticket('own', step => 10)});
+create_sourced($set, 'postgres', 'clock', $authority);
+$authority->stop('immediate');
+like(failure($set, 'postgres', 'clock'), qr/The last attempt/, 'the source is away once more');
+$clock->set(-3600);
+$authority->start;
+my $value = '';
+for (1 .. 600)
+{
+	($ret, $value) = $set->psql('postgres', q{SELECT instaid.next_ticket('clock')});
+	last if $ret == 0;
+	sleep(0.1);
+}
+is($value, 1, 'the clock is set back by an hour: the source is asked again all the same');
+is(join(' ', map { $clock->set(-3600 * $_); take($set, 'own', 20) } 2 .. 4), join(' ', 1 .. 60), '... and other segments come');
+is(segment($set, 'own', 'bypassed, failures'), '0|0', '... as ever');
+$set->stop;
+
+### No worker
+
+$node = Clients::server('workers', @preload, 'max_worker_processes = 1', 'max_logical_replication_workers = 0', 'max_parallel_workers = 0');
+$node->safe_psql('postgres', q{CREATE DATABASE other; SELECT instaid.create_ticket('own', step => 10)});
+$node->safe_psql('other', q{CREATE EXTENSION instaid; SELECT instaid.create_ticket('first', step => 10)});
+create_sourced($node, 'postgres', 'patient', $authority);
+my $pid = '';
+until ($pid && kill 'STOP', $pid)
+{
+	take_in($node, 'other', 'first', 10);
+	$pid = $node->safe_psql('postgres', $workers =~ s/count\(\*\)/pid/r);
+}
+is(join(' ', map { $node->safe_psql('postgres', q{SELECT instaid.next_ticket('own')}) } 1 .. 3), '1 2 3', 'no worker is free: values are the sequence\'s');
+like(failure($node, 'postgres', 'patient', q{SET instaid.segment_timeout = '1s'; }), qr/DETAIL:  No background worker was free within 1000 ms/, '... or there is none, if the ticket has a source');
+is(segment($node, 'patient', 'waits'), 1, '... but not without a wait');
+$node->safe_psql('postgres', q{SELECT instaid.drop_ticket('patient')});
+create_sourced($node, 'postgres', 'patient', $authority);
+my $call = Clients->start($node, q{SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('patient');});
+wait_segment($node, 'patient', 'waits > 0');
+kill 'CONT', $pid;
+wait_segment($node, 'patient', 'refills > 2');
+is($call->stop =~ s/.*terminating connection.*\n//gr, '', '... which ends when a worker is free');
+
+# A database that lets nobody in has sessions all the same.
+$node->poll_query_until('postgres', $workers, '0') or die;
+my $inside = Clients::session($node, 'other');
+$inside->('SELECT 1');
+$node->safe_psql('postgres', 'ALTER DATABASE other ALLOW_CONNECTIONS false');
+my @inside = split /\n/, $inside->(q{SELECT instaid.next_ticket('first') FROM generate_series(1, 100)});
+is(scalar(@inside), 100, 'a database that allows no connections: an open session has its values');
+is($inside->(q{SELECT refills > 2, bypassed > 20 FROM instaid.segments WHERE name = 'first'}), 't|f', '... by segments');
+
+$_->stop for $node, $authority;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $node, $set;
+
+done_testing();
