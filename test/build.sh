@@ -4,6 +4,7 @@
 
 set -u
 . test/lib/tap.sh
+. test/lib/private.sh
 
 src=$(pwd)
 strict='-Wall -Wextra -Werror'
@@ -19,6 +20,46 @@ out_of_tree()
 			-o -name 'instaid--*.sql' | wc -l)" -eq 3
 )
 
+# A PostgreSQL that was built with "./configure --prefix" has another shape than
+# Debian's: one folder with bin, include, lib and share.  This one is made of
+# Debian's files; its pg_config finds them beside itself, as the real one does.
+one_prefix()
+(
+	prefix=$work/prefix
+	mkdir -p "$prefix/bin" "$prefix/include/postgresql" "$prefix/lib" "$prefix/share"
+	for header in "$("$PG_CONFIG" --includedir)"/libpq-*.h "$("$PG_CONFIG" --includedir)"/p*.h; do
+		ln -s "$header" "$prefix/include/"
+	done
+	ln -s "$("$PG_CONFIG" --includedir-server)" "$prefix/include/postgresql/server"
+	ln -s "$("$PG_CONFIG" --pkglibdir)" "$prefix/lib/postgresql"
+	ln -s "$("$PG_CONFIG" --sharedir)" "$prefix/share/postgresql"
+	echo "not really a library" >"$prefix/lib/libother.so"
+	ln -s "$("$PG_CONFIG" --libdir)"/libpq.so* "$prefix/lib/"
+	cat >"$prefix/bin/pg_config" <<-SCRIPT
+		#!/bin/sh
+		top=\$(cd "\$(dirname "\$0")/.." && pwd)
+		case \$1 in
+			--bindir) echo "\$top/bin" ;;
+			--includedir) echo "\$top/include" ;;
+			--pkgincludedir) echo "\$top/include/postgresql" ;;
+			--includedir-server) echo "\$top/include/postgresql/server" ;;
+			--libdir) echo "\$top/lib" ;;
+			--pkglibdir) echo "\$top/lib/postgresql" ;;
+			--sharedir) echo "\$top/share/postgresql" ;;
+			--pgxs) echo "\$top/lib/postgresql/pgxs/src/makefiles/pgxs.mk" ;;
+			*) exec "$PG_CONFIG" "\$@" ;;
+		esac
+	SCRIPT
+	chmod +x "$prefix/bin/pg_config"
+
+	copy=$(copy_postgresql "$prefix/bin/pg_config" "$work/copy") &&
+		mkdir "$work/build_one" && cd "$work/build_one" &&
+		make -s -f "$src/Makefile" PG_CONFIG="$copy" PROFILE="$strict" install &&
+		test -f "$("$copy" --pkglibdir)/instaid.so" &&
+		# the linker might have found it elsewhere
+		ls "$("$copy" --libdir)/libpq.so" && ! ls "$("$copy" --libdir)/libother.so"
+)
+
 # PostgreSQL's own flags are gcc's; that clang ignores some is no news, nor that
 # a macro of its headers casts a function
 in_tree()
@@ -29,6 +70,7 @@ in_tree()
 }
 
 check 'gcc, out of tree, without warnings' out_of_tree
+check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix
 [ -z "$clang" ] || check 'clang, in the tree, without warnings' in_tree
 check 'cppcheck' cppcheck --quiet --error-exitcode=1 --std=c99 \
 	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches -D'INT64CONST(x)=(x##LL)' \
