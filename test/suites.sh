@@ -8,14 +8,14 @@ set -eu
 . test/lib/private.sh
 
 # Every suite; a TAP file is one.
-all="build model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
+all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # Sets of suites are told by what they leave out, so that a new test is in them.
 # "version" leaves out what does not depend on the version of PostgreSQL;
 # "assert", for a build with assertions, what memcheck repeats or what reaches
 # no C code that another suite does not reach.
-not_version='model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 011_adopt'
-not_assert='build model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt'
+not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 011_adopt'
+not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -155,12 +155,12 @@ run_suite()
 		*/*) file=${1#*/} ;;
 	esac
 	case ${1%/*} in
-		build | model | fuzz) ;;
+		build | lint | model | fuzz) ;;
 		regress | isolation | pgtap) install_once && start_once ;;
 		*) install_once && stop_once ;;
 	esac
 	case ${1%/*} in
-		build | model | fuzz)
+		build | lint | model | fuzz)
 			suite "$1" sh "test/$1.sh"
 			;;
 		regress)
