@@ -111,7 +111,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM insta
 	('INSERT INTO insta5.users DEFAULT VALUES RETURNING id;') x 2,
 	'SELECT insta5.add_user();',
 	'INSERT INTO insta5.posts SELECT max(id) FROM insta5.users RETURNING user_id;');
-like($said, qr/insta5\.posts\.user_id \(\d+ kB\), insta5\.users\.id \(\d+ kB\)/, '... with a NOTICE of the tables and their sizes');
+like($said, qr/insta5\.posts\.user_id \(\d+ (bytes|kB)\), insta5\.users\.id \(\d+ (bytes|kB)\)/, '... with a NOTICE of the tables and their sizes');
 my ($last_serial) = $node->safe_psql('postgres', 'SELECT max(id) FROM insta5.users WHERE id < 4294967296');
 @files = received($clients, sub { $_[0] > $last_serial });
 for my $i (0 .. $#files)
