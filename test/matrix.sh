@@ -129,7 +129,7 @@ keep_logs()
 finish()
 {
 	status=$?
-	trap '' INT TERM HUP
+	trap '' INT TERM HUP PIPE
 	stop_in_folder
 	keep_logs
 	rm -rf "$logs"
@@ -137,6 +137,7 @@ finish()
 }
 trap finish EXIT
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM HUP
 
 # in_background COMMAND...: run it where a signal to this script is heard at once
