@@ -3,8 +3,8 @@
 #   make && make install     build and install, for the server of PG_CONFIG
 #   make demo                see it work on a private, throw-away server
 #   make bench               measure it beside others, likewise
-#   make test                every test, likewise
-#   make test-matrix         every test on each PostgreSQL, in Debian folders
+#   make test                every test, likewise; SUITES="regress 005_crash" for some
+#   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
@@ -72,7 +72,7 @@ demo:
 test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-matrix:
-	@$(srcdir_of_makefile)test/matrix.sh
+	@$(srcdir_of_makefile)test/matrix.sh $(VERSIONS)
 
 # A run of another size than the documented one has a file of its own.
 RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv

@@ -1,22 +1,29 @@
 #!/bin/sh
 #
-# test/matrix.sh [VERSION...]: the whole suite on each PostgreSQL of the table,
+# test/matrix.sh [prepare] [VERSION...]: tests on each PostgreSQL of the table,
 # in a Debian that has it.
 #
+# By default that is what depends on the version, with load tests that are
+# short; with FULL set it is every test, as long as "make test" runs it.  SUITES
+# chooses others.
+#
 # Each Debian is a folder made with debootstrap, kept in INSTAID_MATRIX (by
-# default /var/cache/instaid-matrix) for the next run.  A run has mounts and
-# processes of its own there, which are gone when it ends.  The logs of tests
-# that fail are left in tmp_check/VERSION.
+# default /var/cache/instaid-matrix) for the next run; "prepare" makes them, and
+# does no more.  A run has mounts and processes of its own there, which are gone
+# when it ends, also after Ctrl-C.  The logs of tests that fail are left in
+# tmp_check/VERSION.
 
 set -eu
 
 # "assert" is the version before it, built from Debian's source package with
-# assertions.  The last column names an old version for pg_upgrade.
-table='15        bookworm  -             -
-       17        trixie    -             -
-       18        forky     -             -
-       18-assert forky     -             -
-       19        sid       experimental  15'
+# assertions.  The suites are those of test/suites.sh; without any, the version
+# is left out unless it is named or FULL is set: "make test" runs all tests on
+# it.  The last column names an old version for pg_upgrade.
+table='15        bookworm  -             -        -
+       17        trixie    -             version  -
+       18        forky     -             version  -
+       18-assert forky     -             assert   -
+       19        sid       experimental  version  15'
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${INSTAID_MATRIX:-/var/cache/instaid-matrix}
@@ -31,8 +38,8 @@ fail()
 row()
 {
 	set -- $(echo "$table" | awk -v v="$1" '$1 == v')
-	[ $# -eq 4 ] || fail "The version matrix has: $(echo "$table" | awk '{ printf "%s ", $1 }')"
-	version=$1 release=$2 also=${3#-} old=${4#-}
+	[ $# -eq 5 ] || fail "The version matrix has: $(echo "$table" | awk '{ printf "%s ", $1 }')"
+	version=$1 release=$2 also=${3#-} suites=${4#-} old=${5#-}
 }
 
 # Make the folder of a Debian release, unless it is there and whole.
@@ -41,7 +48,8 @@ make_folder()
 	[ ! -e "$folder/complete" ] || return 0
 	rm -rf "$folder"
 	# with sid's script, since an older debootstrap has none for a newer Debian
-	debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
+	# what it mounts is gone with it
+	unshare --mount debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
 	done >"$folder/etc/apt/sources.list"
@@ -57,7 +65,7 @@ make_folder()
 # in_folder COMMAND...: run it there, with this source tree as /src, read-only
 in_folder()
 {
-	unshare --mount --pid --fork --kill-child sh -euc '
+	sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$logs/unshare" unshare --mount --pid --fork --kill-child=TERM sh -euc '
 		folder=$1 top=$2 logs=$3
 		shift 3
 		mount --bind -o ro "$top" "$folder/src"
@@ -84,46 +92,121 @@ command -v debootstrap >/dev/null ||
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)
 [ -n "$mirror" ] || fail "apt has no mirror of Debian: see /etc/apt/sources.list.d"
 
-versions=${*:-$(echo "$table" | awk '{ print $1 }')}
+prepare_only=
+if [ "${1:-}" = prepare ]; then
+	prepare_only=yes
+	shift
+fi
+versions=${*:-$(echo "$table" | awk -v all="${FULL:-}$prepare_only" 'all != "" || $4 != "-" { print $1 }')}
+for version in $versions; do row "$version"; done
+
 mkdir -p "$cache"
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+
+# Stop what runs in a folder: first politely, which keeps its logs.
+stop_in_folder()
+{
+	[ -f "$logs/unshare" ] || return 0
+	outside=$(cat "$logs/unshare")
+	inside=$(cat "/proc/$outside/task/$outside/children" 2>/dev/null || :)
+	[ -n "$inside" ] || return 0
+	kill -s KILL "$outside"
+	for second in $(seq 30); do
+		[ -e "/proc/${inside% }/cwd" ] || return 0
+		sleep 1
+	done
+	kill -s KILL $inside 2>/dev/null || :
+}
+
+keep_logs()
+{
+	[ -d "$logs/tmp_check" ] || return 0
+	mkdir -p "$top/tmp_check"
+	rm -rf "$top/tmp_check/$version"
+	mv "$logs/tmp_check" "$top/tmp_check/$version"
+}
+
+finish()
+{
+	status=$?
+	trap '' INT TERM HUP PIPE
+	stop_in_folder
+	keep_logs
+	rm -rf "$logs"
+	exit $status
+}
+trap finish EXIT
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM HUP
+
+# in_background COMMAND...: run it where a signal to this script is heard at once
+in_background()
+{
+	"$@" &
+	wait $!
+}
+
+# run_suites VARIABLE=VALUE...: the tests in this folder
+run_suites()
+{
+	in_folder env INSTAID_LOGS=/logs/tmp_check "$@" /src/test/lib/run test/suites.sh 2>&1 | tee "$logs/output"
+}
+
+seconds()
+{
+	echo $(($(date +%s) - $1))
+}
 
 passed=0
 failed=0
+failed_suites=
 for version in $versions; do
 	row "$version"
 	folder=$cache/$release
+	began=$(date +%s)
 
 	exec 9>"$folder.lock"	# one run at a time in a folder
 	flock 9
-	make_folder >"$logs/debootstrap" 2>&1 ||
+	in_background make_folder >"$logs/debootstrap" 2>&1 ||
 		{ tail -n 20 "$logs/debootstrap" >&2; fail "Could not make a Debian $release from $mirror in $folder"; }
 	echo "== PostgreSQL $version, Debian $release"
 	major=${version%-assert}
 	if [ "$version" != "$major" ]; then
-		in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
+		in_background in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
 			{ tail -n 20 "$logs/build" >&2; fail "Could not build PostgreSQL $major with assertions in $folder"; }
 		set -- PG_CONFIG="/opt/postgresql-$version/bin/pg_config"
 	else
 		set -- PG_MAJOR="$major" PG_MAJOR_OLD="$old"
 	fi
-	# the load tests in full are for "make test": here they are about the version
-	in_folder env INSTAID_LOGS=/logs/tmp_check INSTAID_TEST_IDS="${INSTAID_TEST_IDS:-5000000}" "$@" /src/test/lib/run test/suites.sh 2>&1 | tee "$logs/output"
-	exec 9>&-
+	# an empty script: all packages are installed
+	in_background in_folder env INSTAID_LOGS=/logs/tmp_check "$@" /src/test/lib/run /dev/null
+	echo "prepared in $(seconds "$began") s"
+	if [ -z "$prepare_only" ]; then
+		if [ -n "${FULL:-}" ]; then
+			set -- SUITES="${SUITES:-all}" "$@"
+		else
+			# the load tests in full are for "make test": here they are about the version
+			set -- SUITES="${SUITES:-${suites:-all}}" INSTAID_TEST_IDS="${INSTAID_TEST_IDS:-1000000}" \
+				INSTAID_TEST_ROUNDS="${INSTAID_TEST_ROUNDS:-5}" "$@"
+		fi
+		began=$(date +%s)
+		: >"$logs/output"
+		in_background run_suites "$@"
+		echo "PostgreSQL $version: $(seconds "$began") s"
 
-	sum=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$logs/output" | tail -n 1)
-	: "${sum:=0 1}"
-	passed=$((passed + ${sum% *}))
-	failed=$((failed + ${sum#* }))
-	if [ -d "$logs/tmp_check" ]; then
-		mkdir -p "$top/tmp_check"
-		rm -rf "$top/tmp_check/$version"
-		mv "$logs/tmp_check" "$top/tmp_check/$version"
+		sum=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$logs/output" | tail -n 1)
+		: "${sum:=0 1}"
+		passed=$((passed + ${sum% *}))
+		failed=$((failed + ${sum#* }))
+		[ "${sum#* }" -eq 0 ] ||
+			failed_suites="$failed_suites $version ($(sed -n 's/^failed: //p' "$logs/output" | tail -n 1))"
+		keep_logs
 	fi
+	exec 9>&-
 done
+[ -z "$prepare_only" ] || exit 0
 
+[ -z "$failed_suites" ] || echo "failed:$failed_suites"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

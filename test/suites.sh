@@ -1,11 +1,79 @@
-# Every test of the project, one progress line a suite, the sum at the end.
+# The tests of the project, one progress line a suite, the sum at the end.
 # Started by test/lib/run.
+#
+# SUITES chooses, by default "all".  It has names of suites, of sets of them
+# (below), and of files: "regress isolation/alter test/t/005_crash.pl".
 
 set -eu
 . test/lib/private.sh
 
+# Every suite; a TAP file is one.
+all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
+
+# Sets of suites are told by what they leave out, so that a new test is in them.
+# "version" leaves out what does not depend on the version of PostgreSQL;
+# "assert", for a build with assertions, what memcheck repeats or what reaches
+# no C code that another suite does not reach.
+not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 011_adopt'
+not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt'
+
+# all_but SUITE...: every other suite
+all_but()
+{
+	for but in "$@"; do
+		exists "$but" || { echo "There is no suite \"$but\"" >&2; exit 2; }
+	done
+	for each in $all; do
+		echo " $* " | grep -qF " $each " || echo "$each"
+	done
+}
+
+# suites_of WORD: the suites that a word of SUITES stands for
+suites_of()
+{
+	case $1 in
+		all) echo "$all" ;;
+		version) all_but $not_version ;;
+		assert) all_but $not_assert ;;
+		sql/*.sql) echo "$1" | sed 's,sql/\(.*\)\.sql,regress/\1,' ;;
+		test/specs/*.spec) echo "$1" | sed 's,test/specs/\(.*\)\.spec,isolation/\1,' ;;
+		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
+		test/t/*.pl) basename "$1" .pl ;;
+		*) echo "$1" ;;
+	esac
+}
+
+# exists SUITE: is there one of that name?
+exists()
+{
+	case $1 in
+		regress/*) [ -f "sql/${1#*/}.sql" ] ;;
+		isolation/*) [ -f "test/specs/${1#*/}.spec" ] ;;
+		pgtap/*) [ -f "test/pgtap/${1#*/}.sql" ] ;;
+		*) echo " $(echo $all) " | grep -qF " $1 " ;;
+	esac
+}
+
+# left_out SUITE: print why this PostgreSQL cannot run it, or nothing
+left_out()
+{
+	case $1 in
+		fuzz)
+			grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global" ||
+				echo 'this PostgreSQL names no clang' ;;
+		pgtap*)
+			[ -f "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ] ||
+				echo 'pgTAP is not installed in this PostgreSQL' ;;
+		memcheck)
+			[ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ] ||
+				echo 'this PostgreSQL is not built for valgrind' ;;
+	esac
+}
+
 passed=0
 failed=0
+failed_suites=
+number=0
 
 # suite NAME COMMAND: run it, and count what its output says of single tests,
 # in TAP or as pg_regress before PostgreSQL 16 puts it.  A command that fails
@@ -14,7 +82,7 @@ suite()
 {
 	name=$1
 	shift
-	log=$SCRATCH/log/$name.log
+	log=$SCRATCH/log/$(echo "$name" | tr / -).log
 	started=$(date +%s)
 	status=0
 	"$@" >"$log" 2>&1 </dev/null || status=$?
@@ -25,64 +93,132 @@ suite()
 	fi
 	passed=$((passed + ok))
 	failed=$((failed + bad))
-	echo "$name: $ok passed, $bad failed ($(($(date +%s) - started)) s)"
-	[ "$bad" -eq 0 ] || tail -n 60 "$log"
+	echo "$ok passed, $bad failed ($(($(date +%s) - started)) s)"
+	if [ "$bad" -ne 0 ]; then
+		failed_suites="$failed_suites $name"
+		tail -n 60 "$log"
+	fi
 }
 
-mkdir "$SCRATCH/log"
-suite build sh test/build.sh
-suite model sh test/model.sh
-if grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global"; then
-	suite fuzz sh test/fuzz.sh
-else
-	echo "fuzz: left out, this PostgreSQL names no clang"
-fi
+# The extension, in a PostgreSQL of our own; and what TAP tests ask for besides.
+installed=
+install_once()
+{
+	[ -z "$installed" ] || return 0
+	installed=$PG_CONFIG
+	# for a standby that has no instaid
+	INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")
+	INSTAID_PLAIN=${INSTAID_PLAIN%/bin/pg_config}
+	export INSTAID_PLAIN
+	# for pg_upgrade
+	if [ -n "${PG_MAJOR_OLD:-}" ]; then
+		old=$(copy_postgresql "/usr/lib/postgresql/$PG_MAJOR_OLD/bin/pg_config" "$SCRATCH/old")
+		mkdir "$SCRATCH/build_old"
+		make -s -C "$SCRATCH/build_old" -f "$PWD/Makefile" PG_CONFIG="$old" install
+		INSTAID_OLD=${old%/bin/pg_config}
+		export INSTAID_OLD
+	fi
+	install_private
+	# what PostgreSQL::Test::Cluster wants to know
+	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+	PG_REGRESS=$pgxs/test/regress/pg_regress
+	TESTDIR=$PWD
+	TESTDATADIR=$SCRATCH/tap/data
+	TESTLOGDIR=$SCRATCH/log/tap
+	export PG_REGRESS TESTDIR TESTDATADIR TESTLOGDIR
+	# before PostgreSQL 17 the logs are always there
+	mkdir -p "$TESTLOGDIR" tmp_check
+	ln -s "$TESTLOGDIR" tmp_check/log
+}
 
-# for a standby that has no instaid
-INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")
-INSTAID_PLAIN=${INSTAID_PLAIN%/bin/pg_config}
-export INSTAID_PLAIN
-# for pg_upgrade
-if [ -n "${PG_MAJOR_OLD:-}" ]; then
-	old=$(copy_postgresql "/usr/lib/postgresql/$PG_MAJOR_OLD/bin/pg_config" "$SCRATCH/old")
-	mkdir "$SCRATCH/build_old"
-	make -s -C "$SCRATCH/build_old" -f "$PWD/Makefile" PG_CONFIG="$old" install
-	INSTAID_OLD=${old%/bin/pg_config}
-	export INSTAID_OLD
-fi
+# The server that regress, isolation and pgtap share
+serving=
+start_once()
+{
+	[ -z "$serving" ] || return 0
+	rm -rf "$SCRATCH/data"
+	start_server
+	serving=yes
+}
 
-installed=$PG_CONFIG
-install_private
-start_server
-suite regress make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION=
-cp regression.diffs "$SCRATCH/log/" 2>/dev/null && cat regression.diffs
-suite isolation make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS=
-cp test/regression.diffs "$SCRATCH/log/isolation.diffs" 2>/dev/null && cat test/regression.diffs
-if [ -f "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ]; then
-	createdb pgtap
-	suite pgtap pg_prove -d pgtap --verbose test/pgtap/*.sql
-else
-	echo "pgtap: left out, pgTAP is not packaged for this PostgreSQL"
-fi
-stop_server
-suite bench env PG_CONFIG="$installed" sh test/bench.sh
-if [ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ]; then
-	suite memcheck sh test/memcheck.sh
-fi
+stop_once()
+{
+	[ -z "$serving" ] || stop_server
+	serving=
+}
 
-# what PostgreSQL::Test::Cluster wants to know
-pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
-PG_REGRESS=$pgxs/test/regress/pg_regress
-TESTDIR=$PWD
-TESTDATADIR=$SCRATCH/tap/data
-TESTLOGDIR=$SCRATCH/log/tap
-export PG_REGRESS TESTDIR TESTDATADIR TESTLOGDIR
-mkdir -p "$TESTLOGDIR"
-for test in test/t/*.pl; do
-	suite "$(basename "$test" .pl)" prove --verbose -I "$pgxs/test/perl" -I test/lib "$test"
-	# before PostgreSQL 17 the logs are always here
-	cp -R tmp_check/log/. "$TESTLOGDIR/" 2>/dev/null || :
+# run_suite NAME: what the name stands for
+run_suite()
+{
+	file=
+	case $1 in
+		*/*) file=${1#*/} ;;
+	esac
+	case ${1%/*} in
+		build | lint | model | fuzz) ;;
+		regress | isolation | pgtap) install_once && start_once ;;
+		*) install_once && stop_once ;;
+	esac
+	case ${1%/*} in
+		build | lint | model | fuzz)
+			suite "$1" sh "test/$1.sh"
+			;;
+		regress)
+			rm -f regression.diffs
+			suite "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= ${file:+REGRESS="setup $file"}
+			cp regression.diffs "$SCRATCH/log/" 2>/dev/null && cat regression.diffs
+			;;
+		isolation)
+			rm -f test/regression.diffs
+			suite "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS= ${file:+ISOLATION="$file"}
+			cp test/regression.diffs "$SCRATCH/log/isolation.diffs" 2>/dev/null && cat test/regression.diffs
+			;;
+		pgtap)
+			[ -n "$(psql -XAtc "SELECT 1 FROM pg_database WHERE datname = 'pgtap'")" ] || createdb pgtap
+			suite "$1" pg_prove -d pgtap --verbose "test/pgtap/${file:-*}.sql"
+			;;
+		bench)
+			suite "$1" env PG_CONFIG="$installed" sh test/bench.sh
+			;;
+		memcheck)
+			suite "$1" sh test/memcheck.sh
+			;;
+		*)
+			suite "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "test/t/$1.pl"
+			;;
+	esac
+	return 0
+}
+
+chosen=
+for word in ${SUITES:-all}; do
+	names=$(suites_of "$word")
+	for name in $names; do
+		if ! exists "$name"; then
+			echo "There is no suite \"$word\".  There are: all version assert" $all >&2
+			exit 2
+		fi
+		why=$(left_out "$name")
+		[ -z "$why" ] || { echo "$name: left out, $why"; continue; }
+		chosen="$chosen $name"
+	done
 done
+# these need a source tree that is not built yet, which the others do not leave
+for name in lint build; do
+	case " $chosen " in
+		*" $name "*) chosen="$name $(echo " $chosen " | sed "s/ $name / /g")" ;;
+	esac
+done
+total=$(echo "$chosen" | wc -w)
 
+mkdir "$SCRATCH/log"
+for name in $chosen; do
+	number=$((number + 1))
+	printf '%s of %s: %s ... ' $number $total "$name"
+	run_suite "$name"
+done
+stop_once
+
+[ -z "$failed_suites" ] || echo "failed:$failed_suites"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -12,11 +12,17 @@ copy_postgresql()
 {
 	for dir in --sharedir --pkglibdir --includedir-server --pkgincludedir; do
 		dir=$("$1" $dir)
-		mkdir -p "$2$(dirname "$dir")"
-		cp -Rs "$dir" "$2$(dirname "$dir")/" 2>/dev/null || :
+		mkdir -p "$2$dir"
+		cp -Rs "$dir/." "$2$dir/" 2>/dev/null || :
 	done
+	# The client's headers and library, which may stand among many others
+	includedir=$("$1" --includedir)
+	libdir=$("$1" --libdir)
+	mkdir -p "$2$includedir" "$2$libdir"
+	cp -Rs "$includedir"/libpq* "$includedir"/pg_config*.h "$includedir/postgres_ext.h" "$2$includedir/" 2>/dev/null || :
+	cp -Rs "$libdir"/libpq* "$libdir"/libpg* "$2$libdir/" 2>/dev/null || :
 	# lest an instaid that is installed already be written to, through a link
-	find "$2" -depth -name 'instaid*' -exec rm -rf {} +
+	find "$2$("$1" --sharedir)" "$2$("$1" --pkglibdir)" -depth -mindepth 1 -name 'instaid*' -exec rm -rf {} +
 
 	dir=$("$1" --bindir)
 	rm -rf "$2$dir"

@@ -1,9 +1,11 @@
 # docs/moving-a-shard.md, done word for word, on two servers, while clients
-# insert: no row is lost, and no ID comes twice.
+# insert: no row is lost, and no ID comes twice.  One client is sent to the target
+# all the time, and has to be refused until the shard is there.
 
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -24,8 +26,26 @@ sub node
 	$node->init(allows_streaming => 'logical');
 	$node->append_conf('postgresql.conf', "log_statement = none\n");
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 	return $node;
+}
+
+# A client that tries again after each error
+sub misdirected
+{
+	my ($node) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir . '/received';
+	my $psql = IPC::Run::start(
+		[ 'yes', 'SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id; RESET ROLE; SELECT FROM pg_sleep(0.01);' ], '|',
+		[ 'psql', '-XqAt', '-d', $node->connstr('postgres') . ' application_name=misdirected' ],
+		'>', $file, '2>', "$file.err");
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'misdirected'}) or die;
+	return sub {
+		$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'misdirected'});
+		eval { $psql->finish };
+		# pg_sleep() returns an empty line
+		append_to_file("$file.ids", join '', grep { /\d/ } split /^/, slurp_file($file));
+		return ("$file.ids", slurp_file("$file.err"));
+	};
 }
 
 # Do what a part of the page says.  What the shard is at the target after each
@@ -34,6 +54,7 @@ my @frozen;
 sub follow
 {
 	my ($text, %nodes) = @_;
+	@frozen = ();
 	local $ENV{SOURCE} = $nodes{source}->connstr('postgres') =~ s/'//gr;
 	local $ENV{TARGET} = $nodes{target}->connstr('postgres') =~ s/'//gr;
 	while ($text =~ /^```(sh|sql) ?(\w*) ?(until empty)?\n(.*?)^```/msg)
@@ -46,11 +67,7 @@ sub follow
 		}
 		elsif ($until_empty)
 		{
-			for (1 .. 1800)
-			{
-				last if $nodes{$where}->safe_psql('postgres', $block) eq '';
-				sleep(0.1);
-			}
+			$nodes{$where}->poll_query_until('postgres', $block, '') or die "never empty: $block";
 		}
 		else
 		{
@@ -65,6 +82,7 @@ for my $way (0, 1)
 	my $name = (qw(pg_dump logical))[$way];
 	my ($source, $target) = (node("source_$name"), node("target_$name"));
 	$source->safe_psql('postgres', q{
+		CREATE ROLE app LOGIN;
 		CREATE EXTENSION instaid;
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE SEQUENCE insta5.likes_id_seq;
@@ -78,20 +96,35 @@ for my $way (0, 1)
 
 	my $clients = Clients->start($source, @statements);
 	sleep(0.5);
-	follow($before . $ways[$way], source => $source, target => $target);
+	my $stop_misdirected = misdirected($target);
+
+	# the first command copies, and cannot here: there is no role app
+	my ($copy) = $ways[$way] =~ /^(```sh\n.*?^```\n)/ms;
+	follow($before, source => $source, target => $target);
+	ok(!eval { follow($copy, target => $target, source => $source) }, "$name: a copy that fails");
+	is($target->safe_psql('postgres', q{SELECT to_regnamespace('insta5')}), '', "$name: ... leaves nothing behind");
+
+	$target->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+	follow($ways[$way], source => $source, target => $target);
 	my $errors = $clients->finish;
-	is($frozen[0], 't', "$name: it arrives frozen") if $way == 0;
+	is($frozen[0], 't', "$name: it arrives frozen");
 	like($errors, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/, "$name: the switch stops the clients");
 	my $rows = $target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos');
 	my $after = Clients->start($target, @statements);
 	sleep(0.5);
 	is($after->stop, '', "$name: they go on at the target");
 
+	my ($stray_file, $refused) = $stop_misdirected->();
+	like($refused, qr/ERROR:  shard insta5 is frozen/, "$name: the client that comes too early is refused");
+
 	my $old = Clients::summary($clients->files);
 	my $new = Clients::summary($after->files);
-	is(Clients::summary($clients->files, $after->files)->{duplicates}, 0,
-		"$name: none of $old->{count} and $new->{count} IDs comes twice");
+	my $stray = Clients::summary($stray_file);
+	is(Clients::summary($clients->files, $after->files, $stray_file)->{duplicates}, 0,
+		"$name: none of $old->{count}, $new->{count} and $stray->{count} IDs comes twice");
 	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and they go on above");
+	cmp_ok($stray->{count}, '>', 0, "$name: the client that came too early is served in the end");
+	cmp_ok($stray->{first}, '>', $old->{last}, "$name: ... above all IDs of the source");
 
 	# what the source has, and what its clients had confirmed
 	my %there = map { $_ => 1 } split /\n/, $target->safe_psql('postgres', 'SELECT id FROM insta5.photos');
@@ -105,6 +138,8 @@ for my $way (0, 1)
 		'5|t 5|f', "$name: the shard is frozen at the source, and not at the target");
 	my ($ret, $stdout, $stderr) = $source->psql('postgres', 'SET ROLE app; UPDATE insta5.photos SET n = 0');
 	like($stderr, qr/permission denied/, "$name: the source takes no update");
+	is(join(' ', map { $_->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_subscription)
+		+ (SELECT count(*) FROM pg_replication_slots)}) } $source, $target), '0 0', "$name: no replication is left");
 	$_->stop for $source, $target;
 }
 
