@@ -46,17 +46,17 @@ all install installcheck:
 	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/source.h src/tickets.h
+src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
 src/functions.o: src/generator.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
 src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/layout.h
 src/text_forms.o: src/compat.h src/text_forms.h
-src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
+src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
 src/autocreate.o: src/compat.h src/tickets.h
-src/segments.o: src/compat.h src/segments.h src/sequence.h src/tickets.h
-src/refill.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
-src/source.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
+src/segments.o: src/compat.h src/segments.h src/sequence.h src/stripe.h src/tickets.h
+src/refill.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
+src/source.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory

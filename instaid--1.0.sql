@@ -991,7 +991,8 @@ CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT steps bigint,
                                       OUT spare_first bigint, OUT spare_last bigint, OUT spare_left bigint,
                                       OUT refills bigint, OUT refilled_at timestamptz, OUT refill_us bigint,
                                       OUT waits bigint, OUT bypassed bigint,
-                                      OUT failures bigint, OUT failed_at timestamptz, OUT failure text) RETURNS SETOF record
+                                      OUT failures bigint, OUT failed_at timestamptz, OUT failure text,
+                                      OUT sources_overlap boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_segment_state';
 COMMENT ON FUNCTION instaid.segment_state() IS
@@ -1001,7 +1002,7 @@ CREATE VIEW instaid.segments AS
     SELECT c.relname AS name, s.steps * q.seqcache AS length,
            s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
            s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sequence
+           s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
     FROM instaid.segment_state() AS s
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid;
@@ -1023,7 +1024,8 @@ COMMENT ON COLUMN instaid.segments.waits IS 'how many calls found both segments 
 COMMENT ON COLUMN instaid.segments.bypassed IS 'how many calls found both segments empty, and took their value from the sequence itself';
 COMMENT ON COLUMN instaid.segments.failures IS 'how many attempts to get a segment failed, or had to go on to another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'when the last one failed';
-COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed';
+COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed; only the owner of the ticket and members of pg_read_all_stats see it';
+COMMENT ON COLUMN instaid.segments.sources_overlap IS 'whether two servers of the source give the same values, as far as is known since the server started; they give no segment then';
 COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that the ticket is';
 
 CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void

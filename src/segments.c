@@ -26,6 +26,8 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
@@ -100,6 +102,7 @@ struct TicketBuffer
 	int64		blocks;			/* its length in steps */
 	int64		lasted;			/* ms that the last one did, or -1 */
 	int			turn;			/* which of several sources is next */
+	Stripes		stripes;		/* what they are known to give */
 	int			failures_in_a_row;
 	TimestampTz retry_at;
 
@@ -481,6 +484,25 @@ instaid_no_buffer_error(Relation rel)
 			 errhint("Raise it, and restart the server.")));
 }
 
+/*
+ * May the role see why a segment could not be had?  The reasons name files of
+ * the server, as libpq's messages do: sockets, passwords, certificates.
+ */
+static bool
+may_see_problem(Oid ticket)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return (OidIsValid(owner) && has_privs_of_role(GetUserId(), owner)) ||
+		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
 /* There is nothing buffered of a ticket that has nothing else. */
 static void
 empty_error(Relation rel, TicketBuffer *buffer)
@@ -499,6 +521,9 @@ empty_error(Relation rel, TicketBuffer *buffer)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("ticket \"%s\" has no values left from its source",
 					RelationGetRelationName(rel)),
+			 failing && !may_see_problem(RelationGetRelid(rel)) ?
+			 errdetail("The last attempt, at %s, failed. The ticket's owner and members of pg_read_all_stats see the reason in instaid.segments.",
+					   timestamptz_to_str(failed_at)) :
 			 failing ?
 			 errdetail("The last attempt, at %s, failed: %s",
 					   timestamptz_to_str(failed_at), problem) :
@@ -691,6 +716,7 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step)
 		buffer->lasted = -1;
 		request.count = buffer->blocks * step;
 		request.turn = buffer->turn;
+		request.stripes = buffer->stripes;
 		request.generation = buffer->generation;
 		LWLockRelease(&buffer->lock);
 	}
@@ -794,6 +820,23 @@ instaid_refill_failed(const SegmentRequest *request, const char *problem)
 						 FIRST_BACKOFF, LAST_BACKOFF)));
 }
 
+/* Keep what was learnt of the sources of a ticket. */
+void
+instaid_remember_stripes(const SegmentRequest *request)
+{
+	TicketBuffer *buffer;
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	buffer = lookup(request->ticket);
+	if (buffer != NULL)
+	{
+		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
+		buffer->stripes = request->stripes;
+		LWLockRelease(&buffer->lock);
+	}
+	LWLockRelease(shared->lock);
+}
+
 /* A ticket is gone: no session has it locked. */
 void
 instaid_forget_buffer(Oid ticket)
@@ -814,7 +857,7 @@ instaid_forget_buffer(Oid ticket)
 Datum
 instaid_segment_state(PG_FUNCTION_ARGS)
 {
-#define SEGMENT_COLUMNS 16
+#define SEGMENT_COLUMNS 17
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HASH_SEQ_STATUS scan;
 	TicketBuffer *found;
@@ -845,6 +888,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		bool		nulls[SEGMENT_COLUMNS] = {false};
 		int			column = 0;
 		bool		missing = false;
+		bool		overlap = false;
 
 		if (pg_class_aclcheck_ext(buffer->key.ticket, GetUserId(),
 								  ACL_SELECT | ACL_USAGE, &missing) != ACLCHECK_OK)
@@ -869,7 +913,11 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		values[column++] = Int64GetDatum(buffer->failures);
 		nulls[column] = nulls[column + 1] = buffer->failures == 0;
 		values[column++] = TimestampTzGetDatum(buffer->failed_at);
-		values[column++] = CStringGetTextDatum(buffer->problem);
+		values[column++] = CStringGetTextDatum(may_see_problem(buffer->key.ticket) ?
+											   buffer->problem : "<insufficient privilege>");
+		for (int i = 0; i < MAX_SERVERS; i++)
+			overlap |= find_overlap(&buffer->stripes, i) >= 0;
+		values[column++] = BoolGetDatum(overlap);
 		Assert(column == SEGMENT_COLUMNS);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

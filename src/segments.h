@@ -12,6 +12,7 @@
 #include "nodes/pg_list.h"
 
 #include "sequence.h"
+#include "stripe.h"
 #include "tickets.h"
 
 /* the buffer of a ticket, which only segments.c looks into */
@@ -25,6 +26,7 @@ typedef struct SegmentRequest
 	int64		count;			/* how many values */
 	int			turn;			/* at which of several sources to begin */
 	uint64		generation;		/* of the buffer, when they were taken */
+	Stripes		stripes;		/* what is known of the sources */
 	TimestampTz started;
 } SegmentRequest;
 
@@ -50,6 +52,7 @@ extern SegmentRequest instaid_begin_refill(Oid ticket, const char *name, int64 s
 extern void instaid_publish(const SegmentRequest *request, const TicketBlock *block,
 							int64 count, const char *problem);
 extern void instaid_refill_failed(const SegmentRequest *request, const char *problem);
+extern void instaid_remember_stripes(const SegmentRequest *request);
 extern void instaid_forget_buffer(Oid ticket);
 
 extern void instaid_segments_init(void);
