@@ -28,6 +28,12 @@
 #define XLogSequenceLocator(xlrec) ((xlrec).locator)
 #endif
 
+/* PostgreSQL 16 has one function for the privileges of all kinds of objects. */
+#if PG_VERSION_NUM < 160000
+#define object_aclcheck(classid, objectid, roleid, mode) \
+	(AssertMacro((classid) == NamespaceRelationId), pg_namespace_aclcheck(objectid, roleid, mode))
+#endif
+
 /* PostgreSQL 17 gathered a backend's virtual transaction ID in one struct. */
 #if PG_VERSION_NUM < 170000
 #define MyLocalTransactionId (MyProc->lxid)
