@@ -46,7 +46,7 @@ all install installcheck:
 	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/shards.h src/source.h src/tickets.h
+src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/shards.h src/source.h src/stripe.h src/tickets.h
 src/functions.o: src/epoch.h src/generator.h src/ids.h src/layout.h
 src/epoch.o: src/epoch.h src/layout.h
 src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
@@ -54,11 +54,11 @@ src/sequence.o: src/compat.h src/sequence.h
 src/shards.o: src/compat.h src/epoch.h src/generator.h src/ids.h src/layout.h src/shards.h
 src/sql_support.o: src/compat.h
 src/text_forms.o: src/compat.h src/text_forms.h
-src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
+src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
 src/autocreate.o: src/compat.h src/tickets.h
-src/segments.o: src/compat.h src/segments.h src/sequence.h src/tickets.h
-src/refill.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
-src/source.o: src/compat.h src/segments.h src/sequence.h src/source.h src/tickets.h
+src/segments.o: src/compat.h src/segments.h src/sequence.h src/stripe.h src/tickets.h
+src/refill.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
+src/source.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
 src/instaid.o: instaid.control
 
 # a build outside the source tree starts with an empty directory

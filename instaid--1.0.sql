@@ -1311,7 +1311,8 @@ CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT length bigint,
                                       OUT spare_first bigint, OUT spare_last bigint, OUT spare_left bigint,
                                       OUT refills bigint, OUT refilled_at timestamptz, OUT refill_us bigint,
                                       OUT waits bigint, OUT bypassed bigint,
-                                      OUT failures bigint, OUT failed_at timestamptz, OUT failure text) RETURNS SETOF record
+                                      OUT failures bigint, OUT failed_at timestamptz, OUT failure text,
+                                      OUT sources_overlap boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_segment_state';
 COMMENT ON FUNCTION instaid.segment_state() IS
@@ -1321,7 +1322,7 @@ CREATE VIEW instaid.segments AS
     SELECT c.relname AS name, s.length,
            s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
            s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sequence
+           s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
     FROM instaid.segment_state() AS s
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
 GRANT SELECT ON instaid.segments TO PUBLIC;
@@ -1342,7 +1343,8 @@ COMMENT ON COLUMN instaid.segments.waits IS 'how many calls found both segments 
 COMMENT ON COLUMN instaid.segments.bypassed IS 'how many calls found both segments empty, and took their value from the sequence itself';
 COMMENT ON COLUMN instaid.segments.failures IS 'how many attempts to get a segment failed, or had to go on to another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'when the last one failed';
-COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed';
+COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed; only the owner of the ticket and members of pg_read_all_stats see it';
+COMMENT ON COLUMN instaid.segments.sources_overlap IS 'whether two servers of the source give the same values, as far as is known since the server started; they give no segment then';
 COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that the ticket is';
 
 CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void
@@ -1365,6 +1367,12 @@ $$;
 COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
 'what create_ticket() and restripe_ticket() check';
 
+CREATE FUNCTION instaid.lock_ticket_name(name text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
+COMMENT ON FUNCTION instaid.lock_ticket_name(text) IS
+'keep others from creating a ticket of this name until the transaction ends; needs CREATE on the schema instaid_tickets';
+
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
                                       data_type regtype DEFAULT 'bigint', source text DEFAULT '') RETURNS regclass
@@ -1378,10 +1386,15 @@ DECLARE
 BEGIN
     IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL OR source IS NULL THEN
         RAISE null_value_not_allowed USING
-            MESSAGE = 'create_ticket() does not take a null',
-            DETAIL = format('The name is %L, server is %L, servers is %L, start is %L, step is %L, data_type is %L, source is %L.',
-                            name, server, servers, start, step, data_type, source);
+            MESSAGE = 'arguments of create_ticket() must not be null',
+            DETAIL = format('These are null: %s.', concat_ws(', ',
+                CASE WHEN name IS NULL THEN 'name' END, CASE WHEN server IS NULL THEN 'server' END,
+                CASE WHEN servers IS NULL THEN 'servers' END, CASE WHEN start IS NULL THEN 'start' END,
+                CASE WHEN step IS NULL THEN 'step' END, CASE WHEN data_type IS NULL THEN 'data_type' END,
+                CASE WHEN source IS NULL THEN 'source' END));
     END IF;
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source <> '' AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('ticket %s cannot have a source and a server or start of its own', quote_ident(name)),
@@ -1412,15 +1425,9 @@ BEGIN
             DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
                             server, first, data_type, last_of_type);
     END IF;
-    IF NOT has_schema_privilege('instaid_tickets', 'CREATE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = 'permission denied for schema instaid_tickets',
-            HINT = format('Its owner can permit it: GRANT CREATE ON SCHEMA instaid_tickets TO %I;', current_user);
-    END IF;
-
     -- Two sessions cannot both find a name free: one waits for the other.  Creating
     -- on first use (autocreate.c) waits for the same lock.
-    PERFORM pg_advisory_xact_lock('instaid_tickets'::regnamespace::oid::integer, hashtext(name));
+    PERFORM instaid.lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('ticket %s already exists', quote_ident(name)),
@@ -1454,8 +1461,19 @@ CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    step bigint;
+    guard bigint;
 BEGIN
-    IF EXISTS (SELECT FROM instaid.tickets AS t WHERE t.sequence = check_is_authority.sequence AND t.servers IS NULL) THEN
+    SELECT seqincrement, seqmax INTO step, guard FROM pg_sequence WHERE seqrelid = sequence;
+    IF step < 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
+            DETAIL = format('Its INCREMENT is %s; it must count up.', step),
+            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+    END IF;
+    IF guard < 0 OR EXISTS (SELECT FROM pg_seclabel
+                            WHERE objoid = sequence AND classoid = 'pg_class'::regclass AND objsubid = 0 AND provider = 'instaid') THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has its values from a source', sequence),
             DETAIL = 'There is nothing to guard or to restripe here.',
@@ -1471,30 +1489,49 @@ CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    EXECUTE format('DROP SEQUENCE %s', instaid.ticket_sequence(name));
+    PERFORM instaid.ticket_sequence(name);
+    EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
 END
 $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; one that is created under its name begins anew; needs to own its sequence';
+
+CREATE FUNCTION instaid.lock_ticket(name text) RETURNS regclass
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+BEGIN
+    PERFORM instaid.check_is_authority(sequence);
+    -- This lock waits for all transactions that have taken values, and keeps
+    -- others out until we commit.  A regclass whose sequence is dropped meanwhile
+    -- would be printed as a number, so the statement has the name.
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+    IF sequence <> instaid.ticket_sequence(name) THEN
+        sequence := instaid.ticket_sequence(name);
+        PERFORM instaid.check_is_authority(sequence);
+    END IF;
+    RETURN sequence;
+END
+$$;
+COMMENT ON FUNCTION instaid.lock_ticket(text) IS
+'what guard_ticket() and restripe_ticket() begin with: keep others from taking values of a ticket until the transaction ends; needs to own its sequence';
 
 CREATE FUNCTION instaid.guard_ticket(name text, floor bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
+    sequence regclass := instaid.lock_ticket(name);
     stands_at bigint;
     last_of_type bigint;
     guard bigint;
 BEGIN
-    PERFORM instaid.check_is_authority(sequence);
-    -- This lock waits for all transactions that have taken values, and keeps
-    -- others out until we commit.
-    EXECUTE format('ALTER SEQUENCE %s NO CYCLE', sequence);
-    EXECUTE format('SELECT GREATEST(last_value, seqstart), seqmax,'
-                   ' CASE seqtypid WHEN %L::regtype THEN 32767 WHEN %L::regtype THEN 2147483647 ELSE 9223372036854775807 END'
-                   ' FROM %s, pg_sequence WHERE seqrelid = %L::regclass',
-                   'smallint', 'integer', sequence, sequence) INTO stands_at, guard, last_of_type;
+    EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
+    SELECT GREATEST(stands_at, start_value), maximum_value,
+           CASE data_type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
     IF floor < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has gone past floor %s', quote_ident(name), floor),
@@ -1512,7 +1549,7 @@ BEGIN
             DETAIL = 'A server that was restriped at that floor gives values above it.',
             HINT = format('If none was, lift the guard on every server, and guard the ticket anew: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
-    EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, floor);
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, floor);
 END
 $$;
 COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
@@ -1535,17 +1572,16 @@ BEGIN
             HINT = format('The next multiple is %s; guard the ticket at that on every server.',
                           floor + servers::numeric - mod(floor, servers));
     END IF;
-    -- the lock as in guard_ticket()
-    EXECUTE format('ALTER SEQUENCE %s NO CYCLE', sequence);
-    SELECT seqmax INTO guard FROM pg_sequence WHERE seqrelid = sequence;
+    sequence := instaid.lock_ticket(name);
+    SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
     IF guard <> floor THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), floor),
             DETAIL = format('Its MAXVALUE is %s. Without the guard on all servers, one could give values above the floor that are another''s now.', guard),
             HINT = format('First, on every server that has the ticket: SELECT instaid.guard_ticket(%L, %s);', name, floor);
     END IF;
-    EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s NO MAXVALUE START WITH %s RESTART',
-                   sequence, servers, floor + server);
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s RESTART',
+                   name, servers, floor + server);
 END
 $$;
 COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS

@@ -177,6 +177,10 @@ SELECT try($$SELECT * FROM instaid.lease_ticket('bad', 2)$$);
 SELECT try($$SELECT instaid.drop_ticket('bad')$$);
 SELECT try($$SELECT instaid.guard_ticket('bad', 10)$$);
 SELECT try($$SELECT instaid.restripe_ticket('bad', 1, 2, 10)$$);
+-- the name is looked at first, and no message repeats all of it
+SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.create_ticket(%L, 7, 3, source => %L)', repeat('z', 10000000), 'host=a'))) AS t;
+SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.next_ticket(%L)', repeat('é', 5000000)))) AS t;
+SELECT try($$SELECT instaid.create_ticket(NULL, step => NULL)$$);
 -- sequences that somebody has altered
 ALTER SEQUENCE instaid_tickets.fresh CYCLE;
 SELECT try($$SELECT instaid.next_ticket('fresh')$$);
@@ -188,6 +192,8 @@ CREATE SEQUENCE instaid_tickets.strange INCREMENT 9223372036854775807 MINVALUE -
 CREATE TABLE instaid_tickets.no_ticket ();
 SELECT try($$SELECT instaid.next_ticket('downwards')$$);
 SELECT try($$SELECT instaid.next_ticket('no_ticket')$$);
+SELECT try(format('SELECT instaid.%s', call)) FROM unnest(ARRAY['guard_ticket(''downwards'', 10)', 'restripe_ticket(''downwards'', 1, 2, 10)',
+    'guard_ticket(''no_ticket'', 10)', 'restripe_ticket(''no_ticket'', 1, 2, 10)']) AS call;
 SELECT take('strange', 3);
 SELECT name, server, servers, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name IN ('fresh', 'downwards', 'strange') ORDER BY name;
 DROP TABLE instaid_tickets.no_ticket;
@@ -254,6 +260,33 @@ RESET instaid.ticket_servers;
 RESET instaid.auto_create_tickets;
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 
+-- in a transaction of the worker's own, which may write as the caller's may
+ALTER ROLE CURRENT_USER SET default_transaction_read_only = on;
+SET default_transaction_read_only = on;
+SET instaid.auto_create_tickets = on;
+BEGIN READ WRITE;
+SELECT instaid.next_ticket('read only by default');
+COMMIT;
+SET default_transaction_read_only = off;
+RESET instaid.auto_create_tickets;
+ALTER ROLE CURRENT_USER RESET default_transaction_read_only;
+-- settings that change how text is read and names are written
+SET standard_conforming_strings = off;
+SET quote_all_identifiers = on;
+SET escape_string_warning = off;
+SELECT instaid.create_ticket(E'back\\slash', 1, 2, step => 3), instaid.create_ticket('quoted', 2, 2),
+    instaid.create_ticket(E'\\from elsewhere', source => 'host=a');
+SELECT instaid.next_ticket(E'back\\slash'), instaid.next_ticket('quoted'), first, last FROM instaid.lease_ticket('quoted', 2);
+SELECT instaid.guard_ticket(E'back\\slash', 300), instaid.guard_ticket('quoted', 300);
+SELECT instaid.restripe_ticket(E'back\\slash', 1, 3, 300), instaid.restripe_ticket('quoted', 2, 3, 300);
+SELECT instaid.next_ticket(E'back\\slash'), instaid.next_ticket('quoted');
+SELECT name, server, servers, step, last_value, source, sequence FROM instaid.tickets WHERE name IN (E'back\\slash', 'quoted', E'\\from elsewhere') ORDER BY name;
+SELECT try($$SELECT instaid.create_ticket('quoted')$$);
+SELECT instaid.drop_ticket(E'back\\slash'), instaid.drop_ticket('quoted'), instaid.drop_ticket(E'\\from elsewhere');
+RESET standard_conforming_strings;
+RESET quote_all_identifiers;
+RESET escape_string_warning;
+
 -- a step: without the library in shared_preload_libraries the same values, one by one
 SELECT instaid.create_ticket('by the thousand', 1, 2, step => 1000);
 SELECT take('by the thousand', 5);
@@ -274,6 +307,13 @@ ALTER SEQUENCE instaid_tickets."from elsewhere" NO MAXVALUE;
 SELECT try($$SELECT instaid.next_ticket('from elsewhere')$$) LIMIT 1;
 SELECT name, server, servers, last_value, source FROM instaid.tickets WHERE name = 'from elsewhere';
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
+SELECT try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL$$);
+-- one that is restored as it was when it had been altered
+SELECT instaid.create_ticket('restored');
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.restored IS 'host=a';
+SELECT try($$SELECT instaid.next_ticket('restored')$$) LIMIT 1;
+SELECT try($$SELECT instaid.guard_ticket('restored', 100)$$) LIMIT 1;
+SELECT instaid.drop_ticket('restored');
 ALTER SEQUENCE instaid_tickets."from elsewhere" MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval('instaid_tickets."from elsewhere"', -1);
 SELECT count(*) FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => NULL)$$);
@@ -284,6 +324,8 @@ SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'host=a password=secret')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'postgresql://me:secret@a/tickets')$$);
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by the thousand" IS 'host=a'$$);
+SELECT * FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', 'host=' || repeat('a,', 16)));
+SELECT regexp_replace(try, 'a{380,399}', 'a') FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', repeat('a', 1000)));
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'host=a'$$);
 SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'service=tickets';
 SELECT source FROM instaid.tickets WHERE name = 'from elsewhere';

@@ -19,6 +19,7 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "libpq/pqformat.h"
@@ -26,13 +27,16 @@
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
 #include "storage/shm_mq.h"
 #include "tcop/tcopprot.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
@@ -46,7 +50,10 @@
 #include "compat.h"
 #include "tickets.h"
 
-/* how long a caller waits for a free worker slot, and a worker for a lock, in ms */
+/*
+ * How long a call waits for its turn and a free worker slot, and a worker for a
+ * lock, in ms
+ */
 #define MAX_WAIT		10000
 #define RETRY_INTERVAL	50
 
@@ -70,6 +77,7 @@ bool		instaid_auto_create_tickets = false;
 int			instaid_ticket_server = 1;
 int			instaid_ticket_servers = 1;
 
+PG_FUNCTION_INFO_V1(instaid_lock_ticket_name);
 PGDLLEXPORT void instaid_ticket_worker(Datum main_arg);
 
 static shm_mq *
@@ -102,6 +110,8 @@ instaid_ticket_worker(Datum main_arg)
 	BackgroundWorkerInitializeConnectionByOid(order->database, order->authenticated_role, 0);
 	SetConfigOption("lock_timeout", psprintf("%d", order->lock_timeout),
 					PGC_USERSET, PGC_S_SESSION);
+	/* the caller's transaction may write */
+	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_SESSION);
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
@@ -124,9 +134,20 @@ instaid_ticket_worker(Datum main_arg)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+/* How long a call that began then may still wait, in ms. */
+static int
+time_left(const instr_time *began)
+{
+	instr_time	waited;
+
+	INSTR_TIME_SET_CURRENT(waited);
+	INSTR_TIME_SUBTRACT(waited, *began);
+	return (int) Max(MAX_WAIT - INSTR_TIME_GET_MILLISEC(waited), 0.0);
+}
+
 /* Start the worker; wait for a free slot if there is none. */
 static BackgroundWorkerHandle *
-start_worker(dsm_segment *segment, const char *name)
+start_worker(dsm_segment *segment, const char *name, const instr_time *began)
 {
 	BackgroundWorker worker = {0};
 	BackgroundWorkerHandle *handle;
@@ -141,13 +162,13 @@ start_worker(dsm_segment *segment, const char *name)
 	worker.bgw_main_arg = UInt32GetDatum(dsm_segment_handle(segment));
 	worker.bgw_notify_pid = MyProcPid;
 
-	for (int waited = 0; !RegisterDynamicBackgroundWorker(&worker, &handle); waited += RETRY_INTERVAL)
+	while (!RegisterDynamicBackgroundWorker(&worker, &handle))
 	{
-		if (waited >= MAX_WAIT)
+		if (time_left(began) == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 					 errmsg("no background worker is free to create ticket \"%s\"", name),
-					 errdetail("%d s were not enough to wait for one.", MAX_WAIT / 1000),
+					 errdetail("The call has waited for %d s.", MAX_WAIT / 1000),
 					 errhint("Increase max_worker_processes, or create the ticket with create_ticket().")));
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -163,7 +184,7 @@ start_worker(dsm_segment *segment, const char *name)
  * caller will find it.
  */
 static void
-create_apart(const char *name)
+create_apart(const char *name, const instr_time *began)
 {
 	dsm_segment *segment = dsm_create(MAXALIGN(sizeof(TicketOrder)) + QUEUE_SIZE, 0);
 	TicketOrder *order = dsm_segment_address(segment);
@@ -184,7 +205,7 @@ create_apart(const char *name)
 	shm_mq_create(order_queue(order), QUEUE_SIZE);
 	shm_mq_set_receiver(order_queue(order), MyProc);
 	queue = shm_mq_attach(order_queue(order), segment, NULL);
-	shm_mq_set_handle(queue, start_worker(segment, name));
+	shm_mq_set_handle(queue, start_worker(segment, name, began));
 
 	/* The worker detaches from the queue when it ends, done or not. */
 	while (shm_mq_receive(queue, &length, &data, false) == SHM_MQ_SUCCESS)
@@ -212,6 +233,98 @@ create_apart(const char *name)
 	}
 }
 
+/* What tells the locks of a ticket's name from users' advisory locks, which have 1 or 2 */
+typedef enum NameLock
+{
+	QUEUE_LOCK = 3,				/* of sessions that want it created on first use */
+	CREATE_LOCK = 4				/* of transactions that create it */
+} NameLock;
+
+/*
+ * The tag of a lock on a ticket's name.  No function of core's takes it, and we
+ * take it only for roles that may create the ticket: others could stop those
+ * with it.
+ */
+static void
+set_name_tag(LOCKTAG *tag, NameLock lock, Oid schema, const char *name)
+{
+	Datum		hash = DirectFunctionCall1Coll(hashtext, DEFAULT_COLLATION_OID,
+											   CStringGetTextDatum(name));
+
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, schema, DatumGetUInt32(hash), lock);
+}
+
+/* The schema of tickets, in which the role must be allowed to create */
+static Oid
+creation_schema(void)
+{
+	Oid			schema = get_namespace_oid(TICKET_SCHEMA, false);
+
+	if (object_aclcheck(NamespaceRelationId, schema, GetUserId(), ACL_CREATE) != ACLCHECK_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for schema %s", TICKET_SCHEMA),
+				 errdetail("Creating a ticket needs CREATE on that schema."),
+				 errhint("Its owner can permit it: GRANT CREATE ON SCHEMA %s TO %s;", TICKET_SCHEMA,
+						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+	return schema;
+}
+
+/*
+ * lock_ticket_name(name text) -> void
+ *
+ * Keep others from creating a ticket of this name until the transaction ends.
+ */
+Datum
+instaid_lock_ticket_name(PG_FUNCTION_ARGS)
+{
+	LOCKTAG		tag;
+
+	set_name_tag(&tag, CREATE_LOCK, creation_schema(), text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	/* whom we have waited for may have created it */
+	AcceptInvalidationMessages();
+	PG_RETURN_VOID();
+}
+
+/*
+ * Take a lock for the session, but do not wait longer for it than the call may.
+ */
+static void
+lock_in_time(const LOCKTAG *tag, const char *name, const instr_time *began)
+{
+	MemoryContext context = CurrentMemoryContext;
+	int			saved = LockTimeout;
+	int			left = Max(time_left(began), 1);
+
+	if (LockTimeout > 0 && LockTimeout <= left)
+	{
+		(void) LockAcquire(tag, ExclusiveLock, true, false);
+		return;
+	}
+
+	LockTimeout = left;
+	PG_TRY();
+	{
+		(void) LockAcquire(tag, ExclusiveLock, true, false);
+	}
+	PG_CATCH();
+	{
+		LockTimeout = saved;
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("could not create ticket \"%s\" on first use", name),
+				 errdetail("The call has waited for %d s for other sessions that are creating it.", MAX_WAIT / 1000),
+				 errhint("Call again. If no background worker is free, increase max_worker_processes, or create the ticket with create_ticket().")));
+	}
+	PG_END_TRY();
+	LockTimeout = saved;
+}
+
 /*
  * Create a ticket that this session did not find, unless another session does;
  * the caller looks again afterwards.
@@ -226,26 +339,24 @@ create_apart(const char *name)
 void
 instaid_autocreate_ticket(const char *name)
 {
-	Oid			schema = get_namespace_oid(TICKET_SCHEMA, false);
-	Datum		hash = DirectFunctionCall1Coll(hashtext, DEFAULT_COLLATION_OID,
-											   CStringGetTextDatum(name));
+	Oid			schema = creation_schema();
 	LOCKTAG		create_tag;
 	LOCKTAG		queue_tag;
+	instr_time	began;
 
-	/* as pg_advisory_xact_lock(schema, hashtext(name)) has it */
-	SET_LOCKTAG_ADVISORY(create_tag, MyDatabaseId, schema, DatumGetUInt32(hash), 2);
-	/* 3, where users' advisory locks have 1 or 2, is for us */
-	SET_LOCKTAG_ADVISORY(queue_tag, MyDatabaseId, schema, DatumGetUInt32(hash), 3);
+	INSTR_TIME_SET_CURRENT(began);
+	set_name_tag(&create_tag, CREATE_LOCK, schema, name);
+	set_name_tag(&queue_tag, QUEUE_LOCK, schema, name);
 
-	(void) LockAcquire(&queue_tag, ExclusiveLock, true, false);
+	lock_in_time(&queue_tag, name, &began);
 	PG_TRY();
 	{
-		(void) LockAcquire(&create_tag, ExclusiveLock, true, false);
+		lock_in_time(&create_tag, name, &began);
 		LockRelease(&create_tag, ExclusiveLock, true);
 
 		AcceptInvalidationMessages();
 		if (!OidIsValid(get_relname_relid(name, schema)))
-			create_apart(name);
+			create_apart(name, &began);
 	}
 	PG_FINALLY();
 	{

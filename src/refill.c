@@ -164,6 +164,7 @@ advance(Lease *lease, uint32 events)
 			instaid_refill_failed(&lease->request, lease->problem.data, true);
 			break;
 	}
+	instaid_remember_stripes(&lease->request);
 	leases = list_delete_ptr(leases, lease);
 	instaid_end_lease(lease);
 }
@@ -177,7 +178,6 @@ wait_for_work(long timeout)
 {
 	WaitEventSet *set;
 	WaitEvent  *events;
-	TimestampTz now;
 	int			count;
 	bool		latch_set = false;
 	ListCell   *lc;
@@ -194,12 +194,11 @@ wait_for_work(long timeout)
 	events = palloc(count * sizeof(WaitEvent));
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-	now = GetCurrentTimestamp();
 	foreach(lc, leases)
 	{
 		Lease	   *lease = lfirst(lc);
 
-		timeout = Min(timeout, TimestampDifferenceMilliseconds(now, lease->deadline));
+		timeout = Min(timeout, instaid_lease_time_left(lease));
 		AddWaitEventToSet(set, lease->events, PQsocket(lease->conn), NULL, lease);
 	}
 	count = WaitEventSetWait(set, timeout, events, count, PG_WAIT_EXTENSION);

@@ -28,6 +28,7 @@
 #include "postgres.h"
 
 #include "catalog/objectaccess.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "fmgr.h"
@@ -119,6 +120,7 @@ typedef struct TicketBuffer
 	int64		blocks;			/* its length in steps */
 	int64		lasted;			/* ms that the last one did, or -1 */
 	int			turn;			/* which of several sources is next */
+	Stripes		stripes;		/* what they are known to give */
 	int			failures_in_a_row;
 	int64		retry_at;
 
@@ -601,6 +603,25 @@ instaid_no_buffer_error(Relation rel)
 			 errhint("Raise it, and restart the server.")));
 }
 
+/*
+ * May the role see why a segment could not be had?  The reasons name files of
+ * the server, as libpq's messages do: sockets, passwords, certificates.
+ */
+static bool
+may_see_problem(Oid ticket)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return (OidIsValid(owner) && has_privs_of_role(GetUserId(), owner)) ||
+		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
 /* There is nothing buffered of a ticket that has nothing else. */
 static void
 empty_error(Relation rel, bool no_worker)
@@ -624,6 +645,9 @@ empty_error(Relation rel, bool no_worker)
 					RelationGetRelationName(rel)),
 			 no_worker ?
 			 errdetail("No background worker was free within %d ms to ask it.", instaid_segment_timeout) :
+			 failing && !may_see_problem(RelationGetRelid(rel)) ?
+			 errdetail("The last attempt, at %s, failed. The ticket's owner and members of pg_read_all_stats see the reason in instaid.segments.",
+					   timestamptz_to_str(failed_at)) :
 			 failing ?
 			 errdetail("The last attempt, at %s, failed: %s",
 					   timestamptz_to_str(failed_at), problem) :
@@ -891,6 +915,7 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *r
 	request->started = instaid_monotonic_time();
 	request->count = segment_length(&buffer->blocks, step);
 	request->turn = buffer->turn;
+	request->stripes = buffer->stripes;
 	request->generation = buffer->generation;
 	/* sessions wait for this attempt */
 	if (buffer->empty_since != 0)
@@ -991,6 +1016,18 @@ instaid_refill_failed(const SegmentRequest *request, const char *problem, bool t
 						 FIRST_BACKOFF, LAST_BACKOFF)));
 }
 
+/* Keep what was learnt of the sources of a ticket. */
+void
+instaid_remember_stripes(const SegmentRequest *request)
+{
+	TicketBuffer *buffer = lock_buffer(request->ticket);
+
+	if (buffer == NULL)
+		return;
+	buffer->stripes = request->stripes;
+	unlock_buffer(buffer);
+}
+
 /* A ticket is gone. */
 void
 instaid_forget_buffer(Oid ticket)
@@ -1018,7 +1055,7 @@ instaid_forget_buffer(Oid ticket)
 Datum
 instaid_segment_state(PG_FUNCTION_ARGS)
 {
-#define SEGMENT_COLUMNS 16
+#define SEGMENT_COLUMNS 17
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HASH_SEQ_STATUS scan;
 	TicketBuffer *found;
@@ -1050,6 +1087,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		int			column = 0;
 		bool		missing = false;
 		HeapTuple	tuple;
+		bool		overlap = false;
 
 		if (pg_class_aclcheck_ext(buffer->key.ticket, GetUserId(),
 								  ACL_SELECT | ACL_USAGE, &missing) != ACLCHECK_OK)
@@ -1079,7 +1117,11 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		values[column++] = Int64GetDatum(buffer->failures);
 		nulls[column] = nulls[column + 1] = buffer->failures == 0;
 		values[column++] = TimestampTzGetDatum(buffer->failed_at);
-		values[column++] = CStringGetTextDatum(buffer->problem);
+		values[column++] = CStringGetTextDatum(may_see_problem(buffer->key.ticket) ?
+											   buffer->problem : "<insufficient privilege>");
+		for (int i = 0; i < MAX_SERVERS; i++)
+			overlap |= find_overlap(&buffer->stripes, i) >= 0;
+		values[column++] = BoolGetDatum(overlap);
 		Assert(column == SEGMENT_COLUMNS);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

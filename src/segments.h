@@ -13,6 +13,7 @@
 #include "nodes/pg_list.h"
 
 #include "sequence.h"
+#include "stripe.h"
 #include "tickets.h"
 
 /* What the worker is to get for a ticket */
@@ -23,6 +24,7 @@ typedef struct SegmentRequest
 	int64		count;			/* how many values */
 	int			turn;			/* at which of several sources to begin */
 	uint64		generation;		/* of the buffer, when they were taken */
+	Stripes		stripes;		/* what is known of the sources */
 	int64		started;		/* instaid_monotonic_time() */
 } SegmentRequest;
 
@@ -61,6 +63,7 @@ extern void instaid_publish(const SegmentRequest *request, const TicketBlock *bl
 							int64 count, const char *problem);
 extern void instaid_refill_failed(const SegmentRequest *request, const char *problem,
 								  bool try_again);
+extern void instaid_remember_stripes(const SegmentRequest *request);
 extern void instaid_forget_buffer(Oid ticket);
 
 extern void instaid_segments_init(void);

@@ -20,22 +20,25 @@
 
 #include <ctype.h>
 
+#include "access/relation.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "commands/seclabel.h"
+#include "common/hashfn.h"
 #include "common/int.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "source.h"
 
@@ -46,6 +49,15 @@
 
 /* the most values that are asked for at once */
 #define MAX_LEASE		1000000
+
+/* how often others' lock is looked at, in ms */
+#define LOCK_INTERVAL	10
+
+/* how soon it is looked again which values a server gives, in ms */
+#define LOOK_INTERVAL	60000
+
+/* how much is shown of text that comes from elsewhere, in bytes */
+#define MAX_FOREIGN_TEXT	400
 
 char	   *instaid_source_role = NULL;
 
@@ -93,6 +105,79 @@ is_list(const char *keyword)
 		strcmp(keyword, "port") == 0;
 }
 
+/* How many servers a source has: the hosts, as libpq counts them */
+static int
+count_servers(const PQconninfoOption *options)
+{
+	const char *hosts = option_value(options, "hostaddr");
+	int			count = 1;
+
+	if (hosts == NULL)
+		hosts = option_value(options, "host");
+	for (; hosts != NULL && *hosts != '\0'; hosts++)
+		count += *hosts == ',';
+	return count;
+}
+
+/*
+ * Append text that comes from elsewhere, on one line, and shortened if it is
+ * long.  A server sends what it likes, and before it has been told the encoding
+ * that we want, it sends its own: what is not valid here becomes "?", as do
+ * control characters.
+ */
+static void
+append_foreign_text(StringInfo to, const char *text)
+{
+	int			encoding = GetDatabaseEncoding();
+	int			rest = strnlen(text, MAX_FOREIGN_TEXT);
+	bool		cut = text[rest] != '\0';
+	int			start = to->len;
+
+	while (rest > 0)
+	{
+		int			length = pg_encoding_verifymbchar(encoding, text, rest);
+
+		if (length > 1)
+			appendBinaryStringInfo(to, text, length);
+		else if (length == 1 && isascii((unsigned char) *text) && isspace((unsigned char) *text))
+		{
+			if (to->len > start && to->data[to->len - 1] != ' ')
+				appendStringInfoChar(to, ' ');
+		}
+		else if (length == 1 && !iscntrl((unsigned char) *text))
+			appendStringInfoChar(to, *text);
+		else if (length == 1 || !cut || rest > MAX_MULTIBYTE_CHAR_LEN)
+			appendStringInfoChar(to, '?');
+		length = Max(length, 1);
+		text += length;
+		rest -= length;
+	}
+	while (to->len > start && to->data[to->len - 1] == ' ')
+		to->data[--to->len] = '\0';
+	if (cut)
+		appendStringInfoString(to, "...");
+}
+
+/*
+ * Has the sequence of a ticket given nothing yet?  That is how pg_restore finds
+ * it, also if its options had been altered when it was dumped.  The lock keeps it
+ * so until the source is there.
+ */
+static bool
+is_unused(Oid ticket)
+{
+	Relation	rel;
+	Buffer		buffer;
+	bool		unused;
+
+	LockRelationOid(ticket, ShareRowExclusiveLock);
+	rel = relation_open(ticket, NoLock);
+	unused = !lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE)->is_called;
+	UnlockReleaseBuffer(buffer);
+	relation_close(rel, NoLock);
+	return unused;
+}
+
 /* Refuse what is not the source of a ticket, and who may not set it. */
 static void
 check_source(const ObjectAddress *object, const char *source)
@@ -100,9 +185,11 @@ check_source(const ObjectAddress *object, const char *source)
 	Oid			role = instaid_source_role[0] == '\0' ? InvalidOid :
 		get_role_oid(instaid_source_role, true);
 	HeapTuple	tuple = NULL;
+	bool		altered;
 	PQconninfoOption *options;
 	char	   *problem = NULL;
 	char	   *secret;
+	int			server_count;
 
 	if (!superuser() &&
 		!(OidIsValid(role) && has_privs_of_role(GetUserId(), role)))
@@ -115,30 +202,46 @@ check_source(const ObjectAddress *object, const char *source)
 	if (object->classId == RelationRelationId && object->objectSubId == 0 &&
 		get_rel_namespace(object->objectId) == get_namespace_oid(TICKET_SCHEMA, true))
 		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(object->objectId));
+	altered = HeapTupleIsValid(tuple) &&
+		((Form_pg_sequence) GETSTRUCT(tuple))->seqmax > 0;
 	if (!HeapTupleIsValid(tuple) ||
-		!instaid_has_source(object->objectId, (Form_pg_sequence) GETSTRUCT(tuple)))
+		!(instaid_has_source(object->objectId, (Form_pg_sequence) GETSTRUCT(tuple)) ||
+		  is_unused(object->objectId)))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("%s cannot have a source", getObjectDescription(object, false)),
-				 errdetail("Only a ticket that was created with a source can have another one."),
+				 errdetail("Only a ticket that was created with a source, or has given no value yet, can have one."),
 				 errhint("Use create_ticket(..., source => '...').")));
 	ReleaseSysCache(tuple);
+	/* sessions remember whether there is one */
+	CacheInvalidateRelcacheByRelid(object->objectId);
 
 	if (source == NULL)
+	{
+		if (altered && instaid_source_of(object->objectId) != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("%s must keep its source", getObjectDescription(object, false)),
+					 errdetail("It was altered: without the source, it would give values of its own, which the source has given."),
+					 errhint("Set another source, or drop the ticket.")));
 		return;
+	}
 	options = PQconninfoParse(source, &problem);
 	if (options == NULL)
 	{
-		char	   *copy = pstrdup(problem ? pchomp(problem) : "out of memory");
+		StringInfoData text;
 
+		initStringInfo(&text);
+		append_foreign_text(&text, problem ? problem : "out of memory");
 		PQfreemem(problem);
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the source of a ticket is not a connection string"),
-				 errdetail_internal("%s", copy),
+				 errdetail_internal("%s", text.data),
 				 errhint("An example: host=ticket1,ticket2 dbname=tickets")));
 	}
 	secret = secret_option(options);
+	server_count = count_servers(options);
 	PQconninfoFree(options);
 	if (secret != NULL)
 		ereport(ERROR,
@@ -146,6 +249,11 @@ check_source(const ObjectAddress *object, const char *source)
 				 errmsg("the source of a ticket must not have a secret"),
 				 errdetail("It has \"%s\", and everybody can read the source.", secret),
 				 errhint("Put passwords into the password file, or a service file, of the user that runs the server.")));
+	if (server_count > MAX_SERVERS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the source of a ticket has too many servers: %d", server_count),
+				 errdetail("It can have up to %d.", MAX_SERVERS)));
 }
 
 /* The source of a ticket, or NULL */
@@ -175,21 +283,16 @@ close_connection(Lease *lease)
 	ReleaseExternalFD();
 }
 
-/* Begin to ask the next server.  Returns false if there is none left. */
-static bool
-ask_next_server(Lease *lease)
+/* Begin to ask a server. */
+static void
+connect_to(Lease *lease, int server)
 {
 	const char **keywords;
 	const char **values;
 	int			n = 0;
 
 	close_connection(lease);
-	if (lease->asked == lease->server_count)
-		return false;
-	/* the one that gave the last segment comes first */
-	if (lease->asked++ > 0)
-		lease->request.turn = (lease->request.turn + 1) % lease->server_count;
-
+	lease->server = server;
 	while (lease->options[n].keyword != NULL)
 		n++;
 	keywords = palloc((n + 3) * sizeof(char *));
@@ -200,8 +303,7 @@ ask_next_server(Lease *lease)
 		if (option->val == NULL || option->val[0] == '\0')
 			continue;
 		keywords[n] = option->keyword;
-		values[n++] = is_list(option->keyword) ?
-			list_item(option->val, lease->request.turn % lease->server_count) : option->val;
+		values[n++] = is_list(option->keyword) ? list_item(option->val, server) : option->val;
 	}
 	keywords[n] = "fallback_application_name";
 	values[n++] = "instaid";
@@ -218,28 +320,45 @@ ask_next_server(Lease *lease)
 		else
 			ReleaseExternalFD();
 	}
-	lease->sent = lease->committed = false;
-	lease->count = 0;
+	lease->step = LEASE_CONNECTING;
 	lease->events = WL_SOCKET_WRITEABLE;
-	lease->deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), lease->timeout);
-	return true;
+	INSTR_TIME_SET_CURRENT(lease->asked_at);
 }
 
-/* Add to the problems of a lease, on one line. */
+/* The next server to be looked at before one gives values, or -1 */
+static int
+next_to_look_at(Lease *lease)
+{
+	for (int i = 0; i < lease->server_count; i++)
+	{
+		int64		asked_at = lease->request.stripes.servers[i].asked_at;
+
+		if (i != lease->request.turn && !lease->looked_at[i] &&
+			(asked_at == 0 || lease->started_at - asked_at >= LOOK_INTERVAL))
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Begin to ask the next server.  Two that give the same values are found before
+ * one of them gives any, so those are first looked at that were not for a while.
+ */
+static void
+ask_next_server(Lease *lease)
+{
+	int			server = next_to_look_at(lease);
+
+	connect_to(lease, server >= 0 ? server : lease->request.turn);
+}
+
+/* Add to the problems of a lease. */
 static void
 add_problem(Lease *lease, const char *problem)
 {
-	StringInfo	all = &lease->problem;
-
-	if (all->len > 0)
-		appendStringInfoString(all, "; ");
-	for (; *problem != '\0'; problem++)
-	{
-		if (!isspace((unsigned char) *problem))
-			appendStringInfoChar(all, *problem);
-		else if (problem[1] != '\0' && !isspace((unsigned char) problem[1]))
-			appendStringInfoChar(all, ' ');
-	}
+	if (lease->problem.len > 0)
+		appendStringInfoString(&lease->problem, "; ");
+	append_foreign_text(&lease->problem, problem);
 }
 
 /* The server that is being asked gives nothing, for this reason; ask the next. */
@@ -247,85 +366,214 @@ static LeaseState
 give_up_server(Lease *lease, const char *problem)
 {
 	add_problem(lease, problem);
-	while (ask_next_server(lease))
+	if (lease->server_count == 0)
+		return LEASE_FAILED;
+
+	lease->request.stripes.servers[lease->server].asked_at = lease->started_at;
+	lease->looked_at[lease->server] = lease->failed[lease->server] = true;
+	while (lease->failed[lease->request.turn])
 	{
-		if (PQstatus(lease->conn) != CONNECTION_BAD)
-			return LEASE_PENDING;
-		add_problem(lease, PQerrorMessage(lease->conn));
+		if (++lease->given_up == lease->server_count)
+			return LEASE_FAILED;
+		lease->request.turn = (lease->request.turn + 1) % lease->server_count;
 	}
-	return LEASE_FAILED;
+	ask_next_server(lease);
+	return LEASE_PENDING;
+}
+
+static const char *
+server_name(Lease *lease, int server)
+{
+	const char *host = option_value(lease->options, "host");
+	const char *port = option_value(lease->options, "port");
+
+	if (server == lease->server)
+		return psprintf("server \"%s\", port %s", PQhost(lease->conn), PQport(lease->conn));
+	if (host == NULL || host[0] == '\0')
+		host = option_value(lease->options, "hostaddr");
+	return psprintf("server \"%s\", port %s", list_item(host ? host : "", server),
+					list_item(port ? port : DEF_PGPORT_STR, server));
 }
 
 /*
  * Begin to lease a segment, in the current memory context.  The source is a
  * connection string that check_source() has let pass.
- *
- * What the server is asked: values that go together, and that are on its disk.
- *
- * - A lock keeps others who lease away, so that their values do not lie between
- *	 ours.  Who calls nextval() does not heed it; of what they split, the longest
- *	 part is used, and the rest is left out.  They cannot split what nextval()
- *	 takes at once, the sequence's CACHE, and so that is asked for as a whole:
- *	 the session ends, and gives no other part of it to anybody.
- * - No more than it gives in half of the time that it has: a server that is too
- *	 slow for a long segment gives a shorter one.
- * - A message in the WAL makes the commit flush it.  nextval() alone may have
- *	 nothing to write: a record of somebody else's, which is not flushed yet,
- *	 covers its values.
  */
 Lease *
 instaid_start_lease(const char *source, const SegmentRequest *request, int64 last_of_type)
 {
 	Lease	   *lease = palloc0(sizeof(Lease));
-	char	   *sequence;
-	const char *hosts;
+	Stripes    *stripes = &lease->request.stripes;
+	uint32		hash = hash_bytes((const unsigned char *) source, strlen(source)) | 1;
 	const char *timeout;
+	instr_time	now;
 
 	lease->context = CurrentMemoryContext;
 	lease->request = *request;
 	lease->last_of_type = last_of_type;
+	lease->sequence = quote_literal_cstr(quote_qualified_identifier(TICKET_SCHEMA, request->name));
 	initStringInfo(&lease->problem);
 	lease->options = PQconninfoParse(source, NULL);
-	if (lease->options == NULL)
+	if (lease->options == NULL || count_servers(lease->options) > MAX_SERVERS)
 	{
-		add_problem(lease, "the source is not a connection string");
+		add_problem(lease, "the source is not a connection string for tickets");
 		return lease;
 	}
 
-	hosts = option_value(lease->options, "hostaddr");
-	if (hosts == NULL)
-		hosts = option_value(lease->options, "host");
-	lease->server_count = 1;
-	for (; hosts != NULL && *hosts != '\0'; hosts++)
-		lease->server_count += *hosts == ',';
+	lease->server_count = count_servers(lease->options);
+	lease->request.turn %= lease->server_count;
 	timeout = option_value(lease->options, "connect_timeout");
 	lease->timeout = timeout != NULL && atoi(timeout) > 0 ?
 		Min(atoi(timeout), 3600) * 1000 : SERVER_TIMEOUT;
 
-	sequence = quote_literal_cstr(quote_qualified_identifier(TICKET_SCHEMA, request->name));
-	lease->query = psprintf("BEGIN;"
-							" SET LOCAL search_path = pg_catalog;"
-							" SET LOCAL statement_timeout = %d;"
-							" SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';"
-							" SELECT pg_advisory_xact_lock('pg_sequence'::regclass::oid::integer, %s::regclass::oid::integer);"
-							" SELECT pg_logical_emit_message(true, 'instaid', '');"
-							" SELECT min(value), max(value), count(*), increment, start"
-							" FROM (SELECT seqincrement AS increment, seqstart AS start, n,"
-							" CASE WHEN n = 1 OR clock_timestamp() < now() + %d * interval '1 ms' THEN nextval(seqrelid::regclass) END AS value"
-							" FROM (SELECT seqrelid, seqincrement, seqstart,"
-							" generate_series(1, greatest(1, least(%d, div(%d + seqcache - 1::numeric, seqcache) * seqcache,"
-							" div(seqmax::numeric - coalesce(pg_sequence_last_value(seqrelid), seqstart::numeric - seqincrement), seqincrement)))::bigint) AS n"
-							" FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid"
-							" WHERE seqrelid = %s::regclass AND seqincrement > 0 AND NOT seqcycle AND relpersistence = 'p'"
-							" OFFSET 0) AS wanted OFFSET 0) AS drawn"
-							" WHERE value IS NOT NULL"
-							" GROUP BY increment, start, value - increment * n ORDER BY count(*) DESC LIMIT 1;"
-							" COMMIT",
-							lease->timeout, sequence, lease->timeout / 2,
-							MAX_LEASE, (int) Min(request->count, MAX_LEASE), sequence);
-
-	(void) ask_next_server(lease);
+	INSTR_TIME_SET_CURRENT(now);
+	lease->started_at = (int64) INSTR_TIME_GET_MILLISEC(now) + 1;
+	/* of other servers nothing is known */
+	if (stripes->source != hash)
+	{
+		memset(stripes, 0, sizeof(Stripes));
+		stripes->source = hash;
+	}
+	ask_next_server(lease);
 	return lease;
+}
+
+/* Send a query to the server that is being asked. */
+static LeaseState
+send_query(Lease *lease, LeaseStep step, const char *query)
+{
+	lease->step = step;
+	lease->answered = lease->committed = false;
+	if (PQsendQuery(lease->conn, query) == 0)
+		return give_up_server(lease, PQerrorMessage(lease->conn));
+	lease->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
+	return LEASE_PENDING;
+}
+
+/* a sequence that can serve as a ticket's source */
+#define IS_SUITABLE " seqincrement > 0 AND NOT seqcycle AND relpersistence = 'p'"
+
+/* Ask which values the server gives, without taking any; a standby can answer. */
+static LeaseState
+ask_stripe(Lease *lease)
+{
+	return send_query(lease, LEASE_DESCRIBING,
+					  psprintf("BEGIN;"
+							   " SET LOCAL search_path = pg_catalog;"
+							   " SET LOCAL statement_timeout = %d;"
+							   " SELECT system_identifier, seqstart, seqmax, seqincrement"
+							   " FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid, pg_control_system()"
+							   " WHERE seqrelid = %s::regclass AND" IS_SUITABLE ";"
+							   " COMMIT",
+							   lease->timeout, lease->sequence));
+}
+
+/*
+ * Ask for values that go together, and that are on the server's disk.
+ *
+ * - An advisory lock keeps others who lease away, so that their values do not
+ *	 lie between ours.  Anybody who can connect can hold such a lock, and no
+ *	 other that a role with USAGE can take would do.  Hence there are many: the
+ *	 first counts that no role without rights to the sequence holds.  It is
+ *	 waited for half of the time that the server has, which is longer than it is
+ *	 held.
+ * - Whatever others take in between, the longest part is used, and the rest is
+ *	 left out.  They cannot split what nextval() takes at once, the sequence's
+ *	 CACHE, and so that is asked for as a whole: the session ends, and gives no
+ *	 other part of it to anybody.
+ * - No more than it gives in half of the time that it has, or a quarter after
+ *	 the lock: a server that is too slow for a long segment gives a shorter one.
+ * - No more than there is.  Only the first value tells how many that are, as
+ *	 USAGE does not let us see a sequence that setval() has set with is_called
+ *	 false.
+ * - A message in the WAL makes the commit flush it.  nextval() alone may have
+ *	 nothing to write: a record of somebody else's, which is not flushed yet,
+ *	 covers its values.
+ */
+static LeaseState
+ask_values(Lease *lease)
+{
+	const char *sequence = lease->sequence;
+
+	return send_query(lease, LEASE_DRAWING,
+					  psprintf("BEGIN READ WRITE;"
+							   " SET LOCAL search_path = pg_catalog;"
+							   " SET LOCAL statement_timeout = %d;"
+							   " SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';"
+							   " WITH strangers AS (SELECT objid::bigint AS key FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)"
+							   " WHERE locktype = 'advisory' AND classid = %s::regclass AND objsubid = 2 AND granted"
+							   " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+							   " AND has_sequence_privilege(usesysid, %s::regclass, 'USAGE, UPDATE') IS NOT TRUE),"
+							   " free AS (SELECT min(key)::integer AS key FROM generate_series(0, (SELECT count(*) FROM strangers)) AS key"
+							   " WHERE key NOT IN (SELECT key FROM strangers))"
+							   " SELECT FROM free, generate_series(1, %d) AS attempt"
+							   " WHERE CASE WHEN pg_try_advisory_xact_lock(%s::regclass::oid::integer, key) THEN true"
+							   " ELSE pg_sleep(%d / 1000.0 + 0 * attempt) IS NULL END LIMIT 1;"
+							   " SELECT pg_logical_emit_message(true, 'instaid', '');"
+							   " WITH first AS (SELECT seqrelid, seqincrement, seqstart, seqmax, seqcache, nextval(seqrelid::regclass) AS value,"
+							   " greatest(now() + %d * interval '1 ms', clock_timestamp() + %d * interval '1 ms') AS until"
+							   " FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid"
+							   " WHERE seqrelid = %s::regclass AND" IS_SUITABLE ")"
+							   " SELECT min(drawn), max(drawn), count(*), seqincrement, seqstart"
+							   " FROM (SELECT seqincrement, seqstart, value, n,"
+							   " CASE WHEN n = 1 THEN value WHEN clock_timestamp() < until THEN nextval(seqrelid::regclass) END AS drawn"
+							   " FROM (SELECT first.*,"
+							   " generate_series(1, least(%d, div(%d + seqcache - 1::numeric, seqcache) * seqcache,"
+							   " 1 + div(seqmax::numeric - value, seqincrement))::bigint) AS n"
+							   " FROM first OFFSET 0) AS wanted OFFSET 0) AS values"
+							   " WHERE drawn IS NOT NULL"
+							   " GROUP BY seqincrement, seqstart, drawn - value - seqincrement * (n - 1) ORDER BY count(*) DESC LIMIT 1;"
+							   " COMMIT",
+							   lease->timeout, sequence, sequence,
+							   lease->timeout / 2 / LOCK_INTERVAL, sequence, LOCK_INTERVAL,
+							   lease->timeout / 2, lease->timeout / 4, sequence,
+							   MAX_LEASE, (int) Min(lease->request.count, MAX_LEASE)));
+}
+
+static int64
+read_number(PGresult *result, int column)
+{
+	return strtoi64(PQgetvalue(result, 0, column), NULL, 10);
+}
+
+static const char *
+unsuitable(Lease *lease)
+{
+	return psprintf("%s.%s does not count up, or has CYCLE, or is UNLOGGED, or is no sequence",
+					TICKET_SCHEMA, lease->request.name);
+}
+
+/* The row of which values the server gives: its system, start, maximum and increment. */
+static const char *
+read_stripe(Lease *lease, PGresult *result)
+{
+	Stripes    *stripes = &lease->request.stripes;
+	Stripe	   *stripe = &stripes->servers[lease->server];
+	Stripe		found = {.asked_at = lease->started_at};
+
+	if (PQntuples(result) == 0)
+		return unsuitable(lease);
+	found.system = (uint64) read_number(result, 0);
+	found.start = read_number(result, 1);
+	found.maximum = read_number(result, 2);
+	found.increment = read_number(result, 3);
+	if (found.increment <= 0)
+		return unsuitable(lease);
+
+	/* it was restriped: others may have been, too */
+	if (stripe->increment != 0 &&
+		(stripe->start != found.start || stripe->increment != found.increment))
+	{
+		for (int i = 0; i < lease->server_count; i++)
+		{
+			if (!lease->looked_at[i])
+				memset(&stripes->servers[i], 0, sizeof(Stripe));
+		}
+	}
+	*stripe = found;
+	lease->looked_at[lease->server] = true;
+	lease->answered = true;
+	return NULL;
 }
 
 /* The row of what was drawn: first, last, count, increment and start. */
@@ -333,19 +581,19 @@ static const char *
 read_drawn(Lease *lease, PGresult *result)
 {
 	TicketBlock *block = &lease->block;
+	Stripe	   *stripe = &lease->request.stripes.servers[lease->server];
 	int64		start;
 	uint64		distance;
 	int64		span;
 	int64		last;
 
 	if (PQntuples(result) == 0)
-		return psprintf("%s.%s does not count up, or has CYCLE, or is UNLOGGED, or is no sequence",
-						TICKET_SCHEMA, lease->request.name);
-	block->first = strtoi64(PQgetvalue(result, 0, 0), NULL, 10);
-	block->last = strtoi64(PQgetvalue(result, 0, 1), NULL, 10);
-	lease->count = strtoi64(PQgetvalue(result, 0, 2), NULL, 10);
-	block->increment = strtoi64(PQgetvalue(result, 0, 3), NULL, 10);
-	start = strtoi64(PQgetvalue(result, 0, 4), NULL, 10);
+		return unsuitable(lease);
+	block->first = read_number(result, 0);
+	block->last = read_number(result, 1);
+	lease->count = read_number(result, 2);
+	block->increment = read_number(result, 3);
+	start = read_number(result, 4);
 
 	/* what was drawn, and no value between */
 	if (block->increment <= 0 || lease->count <= 0 || lease->count > 2 * MAX_LEASE ||
@@ -353,6 +601,8 @@ read_drawn(Lease *lease, PGresult *result)
 		pg_add_s64_overflow(block->first, span, &last) || last != block->last)
 		return psprintf("%s.%s gave values that do not go together",
 						TICKET_SCHEMA, lease->request.name);
+	if (start != stripe->start || block->increment != stripe->increment)
+		return psprintf("%s.%s was altered meanwhile", TICKET_SCHEMA, lease->request.name);
 	distance = block->first >= start ? (uint64) block->first - (uint64) start :
 		(uint64) start - (uint64) block->first;
 	if (distance % (uint64) block->increment != 0)
@@ -366,7 +616,39 @@ read_drawn(Lease *lease, PGresult *result)
 		lease->count = 1 + (lease->last_of_type - block->first) / block->increment;
 		block->last = block->first + (lease->count - 1) * block->increment;
 	}
+	lease->answered = true;
 	return NULL;
+}
+
+/* The server has answered to the end. */
+static LeaseState
+go_on(Lease *lease)
+{
+	Stripes    *stripes = &lease->request.stripes;
+	int			other;
+
+	if (!lease->committed || !lease->answered)
+		return give_up_server(lease, "the connection ended");
+	if (lease->step == LEASE_DRAWING)
+		return LEASE_DONE;
+
+	other = find_overlap(stripes, lease->server);
+	if (other >= 0 && lease->looked_at[other])
+		return give_up_server(lease,
+							  psprintf("%s gives values that %s gives, too: START %lld INCREMENT %lld, and START %lld INCREMENT %lld",
+									   server_name(lease, lease->server), server_name(lease, other),
+									   (long long) stripes->servers[lease->server].start,
+									   (long long) stripes->servers[lease->server].increment,
+									   (long long) stripes->servers[other].start,
+									   (long long) stripes->servers[other].increment));
+	/* what is known of the other one may be old */
+	if (other >= 0)
+		stripes->servers[other].asked_at = 0;
+
+	if (lease->server == lease->request.turn && next_to_look_at(lease) < 0)
+		return ask_values(lease);
+	ask_next_server(lease);
+	return LEASE_PENDING;
 }
 
 /* Read what the server has answered, as far as it is here. */
@@ -385,15 +667,13 @@ read_answer(Lease *lease)
 		const char *problem = NULL;
 
 		if (result == NULL)
-		{
-			if (!lease->committed || lease->count == 0)
-				return give_up_server(lease, "the connection ended");
-			return LEASE_DONE;
-		}
+			return go_on(lease);
 		switch (PQresultStatus(result))
 		{
 			case PGRES_TUPLES_OK:
-				if (PQnfields(result) == 5)
+				if (lease->step == LEASE_DESCRIBING && PQnfields(result) == 4)
+					problem = read_stripe(lease, result);
+				else if (lease->step == LEASE_DRAWING && PQnfields(result) == 5)
 					problem = read_drawn(lease, result);
 				break;
 			case PGRES_COMMAND_OK:
@@ -401,14 +681,26 @@ read_answer(Lease *lease)
 				break;
 			default:
 				problem = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-				problem = pstrdup(problem ? problem : PQerrorMessage(lease->conn));
+				if (problem == NULL)
+					problem = PQerrorMessage(lease->conn);
+				problem = pnstrdup(problem, MAX_FOREIGN_TEXT + 1);
 		}
 		PQclear(result);
 		if (problem != NULL)
-			return give_up_server(lease, psprintf("server \"%s\", port %s: %s", PQhost(lease->conn),
-												  PQport(lease->conn), problem));
+			return give_up_server(lease, psprintf("%s: %s", server_name(lease, lease->server), problem));
 	}
 	return LEASE_PENDING;
+}
+
+/* How long the server that is being asked may still take, in ms. */
+long
+instaid_lease_time_left(const Lease *lease)
+{
+	instr_time	waited;
+
+	INSTR_TIME_SET_CURRENT(waited);
+	INSTR_TIME_SUBTRACT(waited, lease->asked_at);
+	return Max(lease->timeout - (long) INSTR_TIME_GET_MILLISEC(waited), 0);
 }
 
 /* Do what can be done, when its socket has these events or some time has gone by. */
@@ -419,14 +711,14 @@ instaid_advance_lease(Lease *lease, uint32 events)
 	LeaseState	state = LEASE_PENDING;
 
 	if (PQstatus(lease->conn) == CONNECTION_BAD)
-		state = give_up_server(lease, PQerrorMessage(lease->conn));
+		 /* it is given up below */ ;
 	else if ((events & lease->events) == 0)
 	{
-		if (GetCurrentTimestamp() >= lease->deadline)
-			state = give_up_server(lease, psprintf("server \"%s\", port %s: no answer within %d ms",
-												   PQhost(lease->conn), PQport(lease->conn), lease->timeout));
+		if (instaid_lease_time_left(lease) == 0)
+			state = give_up_server(lease, psprintf("%s: no answer within %d ms",
+												   server_name(lease, lease->server), lease->timeout));
 	}
-	else if (lease->sent)
+	else if (lease->step != LEASE_CONNECTING)
 		state = read_answer(lease);
 	else
 	{
@@ -439,15 +731,17 @@ instaid_advance_lease(Lease *lease, uint32 events)
 				lease->events = WL_SOCKET_WRITEABLE;
 				break;
 			case PGRES_POLLING_OK:
-				lease->sent = PQsetnonblocking(lease->conn, 1) == 0 &&
-					PQsendQuery(lease->conn, lease->query);
-				state = lease->sent ? read_answer(lease) :
-					give_up_server(lease, PQerrorMessage(lease->conn));
+				if (PQsetnonblocking(lease->conn, 1) == 0)
+					state = ask_stripe(lease);
+				else
+					state = give_up_server(lease, PQerrorMessage(lease->conn));
 				break;
 			default:
 				state = give_up_server(lease, PQerrorMessage(lease->conn));
 		}
 	}
+	while (state == LEASE_PENDING && PQstatus(lease->conn) == CONNECTION_BAD)
+		state = give_up_server(lease, PQerrorMessage(lease->conn));
 	MemoryContextSwitchTo(saved);
 	return state;
 }

@@ -9,6 +9,7 @@
 #define INSTAID_SOURCE_H
 
 #include "libpq-fe.h"
+#include "portability/instr_time.h"
 
 #include "segments.h"
 
@@ -19,26 +20,39 @@ typedef enum LeaseState
 	LEASE_FAILED
 } LeaseState;
 
+/* What is done with the server that is being asked */
+typedef enum LeaseStep
+{
+	LEASE_CONNECTING,
+	LEASE_DESCRIBING,			/* asking which values it gives */
+	LEASE_DRAWING
+} LeaseStep;
+
 /* A segment that is being leased */
 typedef struct Lease
 {
 	SegmentRequest request;
 	MemoryContext context;		/* this is in */
 
-	/* the servers to ask, one after the other */
+	/* the servers; request.turn is the one that is to give the segment */
 	PQconninfoOption *options;
 	int			server_count;
-	int			asked;
+	int			given_up;		/* how many have been asked for it in vain */
 	int			timeout;		/* ms for each */
+	int64		started_at;		/* ms of the monotonic clock */
+	bool		looked_at[MAX_SERVERS]; /* is its stripe of this lease? */
+	bool		failed[MAX_SERVERS];
 
 	/* the one that is being asked */
 	PGconn	   *conn;
-	bool		sent;			/* the query, or is it still connecting? */
+	int			server;
+	LeaseStep	step;
 	uint32		events;			/* of its socket, to be waited for */
-	TimestampTz deadline;
+	instr_time	asked_at;
+	bool		answered;		/* with the row that is wanted */
 	bool		committed;
 
-	char	   *query;
+	char	   *sequence;		/* its name, as a literal */
 	int64		last_of_type;
 
 	/* when it is done */
@@ -55,6 +69,7 @@ extern char *instaid_source_of(Oid ticket);
 extern Lease *instaid_start_lease(const char *source, const SegmentRequest *request,
 								  int64 last_of_type);
 extern LeaseState instaid_advance_lease(Lease *lease, uint32 events);
+extern long instaid_lease_time_left(const Lease *lease);
 extern void instaid_end_lease(Lease *lease);
 extern void instaid_source_init(void);
 

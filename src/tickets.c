@@ -34,6 +34,7 @@
 #include "common/int.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "storage/bufmgr.h"
@@ -41,6 +42,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
@@ -63,8 +65,8 @@ PG_FUNCTION_INFO_V1(instaid_ticket_state);
 typedef struct KnownTicket
 {
 	Oid			relid;			/* hash key */
-	bool		has_label;		/* of a source; one that is not at its end, as an
-								 * ordinary ticket is, gets none later */
+	bool		label_known;	/* an invalidation of the relation unsets it */
+	bool		has_label;		/* of a source */
 	RelFileLocator logged;		/* the file for which it has written WAL */
 } KnownTicket;
 
@@ -78,6 +80,22 @@ typedef struct TicketState
 	bool		slipped;		/* is what it stands at another server's? */
 } TicketState;
 
+/* A relation, or all of them if it is InvalidOid, has changed. */
+static void
+forget_label(Datum arg, Oid relid)
+{
+	HASH_SEQ_STATUS scan;
+	KnownTicket *known;
+
+	(void) arg;
+	hash_seq_init(&scan, known_tickets);
+	while ((known = hash_seq_search(&scan)) != NULL)
+	{
+		if (!OidIsValid(relid) || known->relid == relid)
+			known->label_known = false;
+	}
+}
+
 void
 instaid_tickets_init(void)
 {
@@ -87,21 +105,28 @@ instaid_tickets_init(void)
 	ctl.entrysize = sizeof(KnownTicket);
 	known_tickets = hash_create("instaid tickets", 16, &ctl,
 							   HASH_ELEM | HASH_BLOBS);
+	CacheRegisterRelcacheCallback(forget_label, (Datum) 0);
 }
 
-/* Look up what this session knows; the first time, read the catalogs for it. */
+/*
+ * Look up what this session knows; the first time, read the catalogs for it.  The
+ * caller has locked the relation, which keeps a label from coming meanwhile.
+ */
 static KnownTicket *
 know_ticket(Oid relid)
 {
 	KnownTicket *known = hash_search(known_tickets, &relid, HASH_FIND, NULL);
 
-	if (known == NULL)
+	if (known == NULL || !known->label_known)
 	{
 		bool		has_label = instaid_source_of(relid) != NULL;
+		bool		found;
 
-		known = hash_search(known_tickets, &relid, HASH_ENTER, NULL);
+		known = hash_search(known_tickets, &relid, HASH_ENTER, &found);
 		known->has_label = has_label;
-		memset(&known->logged, 0, sizeof(known->logged));
+		known->label_known = true;
+		if (!found)
+			memset(&known->logged, 0, sizeof(known->logged));
 	}
 	return known;
 }
@@ -113,7 +138,8 @@ know_ticket(Oid relid)
 bool
 instaid_has_source(Oid ticket, Form_pg_sequence options)
 {
-	return options->seqmax < 0 || know_ticket(ticket)->has_label;
+	return (options->seqmax < 0 && options->seqincrement > 0) ||
+		know_ticket(ticket)->has_label;
 }
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
@@ -401,7 +427,8 @@ find_sequence(const char *name, LOCKMODE lockmode)
 	if (strlen(name) >= NAMEDATALEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_NAME_TOO_LONG),
-				 errmsg("ticket name \"%s\" is too long", name),
+				 errmsg("ticket name \"%.*s...\" is too long",
+						pg_mbcliplen(name, strlen(name), NAMEDATALEN - 1), name),
 				 errdetail("It has %zu bytes; a name has up to %d.",
 						   strlen(name), NAMEDATALEN - 1)));
 

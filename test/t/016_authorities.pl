@@ -1,0 +1,345 @@
+# What an authority may do wrong, and what others may do to it: it gives the
+# values of another one, says what cannot be shown, and is in the hands of roles
+# that have no right to its sequences.  pg_regress has one server, and cannot
+# set the clock.
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+use IPC::Run ();
+use POSIX ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Clients;
+use Clock;
+use Segments;
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+
+# An authority, which has no instaid
+sub authority
+{
+	my ($name, @settings) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
+	$node->init;
+	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE SCHEMA instaid_tickets');
+	return $node;
+}
+
+sub sequence
+{
+	my ($node, $name, $options) = @_;
+	$node->safe_psql('postgres', qq{CREATE SEQUENCE instaid_tickets."$name" $options});
+	return;
+}
+
+sub source
+{
+	my (@nodes) = @_;
+	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres connect_timeout=10';
+}
+
+sub create
+{
+	my ($node, $name, $step, $source) = @_;
+	$node->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => '$source')});
+	return;
+}
+
+sub failure
+{
+	my ($node, $name) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('$name')");
+	return $stderr;
+}
+
+# Call until there is a value.
+sub retry
+{
+	my ($node, $name) = @_;
+	for (1 .. 1800)
+	{
+		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
+		return $stdout if $ret == 0;
+		sleep(0.1);
+	}
+	return '';
+}
+
+# A session of another role
+sub session_as
+{
+	my ($role, $node) = @_;
+	local $ENV{PGUSER} = $role;
+	return Clients::session($node);
+}
+
+my ($left, $right) = map { authority($_) } 'left', 'right';
+my $clock = Clock->new;
+my $one = PostgreSQL::Test::Cluster->new('one');
+$one->init;
+$one->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', q{shared_preload_libraries = 'instaid'}, 'autovacuum = off';
+$clock->start($one);
+$one->safe_psql('postgres', 'CREATE EXTENSION instaid');
+my $two = Clients::server('two', q{shared_preload_libraries = 'instaid'});
+
+### Two authorities that give the same values
+
+my $overlap = qr/server "[^"]*", port \d+ gives values that server "[^"]*", port \d+ gives, too: START \d+ INCREMENT \d+, and START \d+ INCREMENT \d+/;
+sequence($_, 'same', 'INCREMENT 2 START 1') for $left, $right;
+create($one, 'same', 10, source($left, $right));
+create($two, 'same', 10, source($right, $left));
+for my $node ($one, $two)
+{
+	like(failure($node, 'same'), $overlap, 'two authorities that both have START 1: refused, by ' . $node->name);
+	is(segment($node, 'same', 'sources_overlap, refills'), 't|0', '... which the view shows');
+	like(slurp_file($node->logfile), qr/WARNING:  ticket "same" gets no segment\n.*$overlap/, '... and the log');
+}
+is($left->safe_psql('postgres', 'SELECT is_called FROM instaid_tickets.same'), 'f', '... and nothing is drawn for it');
+# one of them is put right
+$right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.same START 2 RESTART');
+my @mended = (retry($one, 'same'), retry($two, 'same'));
+is("@mended", '1 2', '... until one of them has another START');
+is(segment($one, 'same', 'sources_overlap'), 'f', '... which the view shows');
+
+# it is also found when one of them is away at first, and when increments differ
+for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 7' ], [ '', '' ], [ 'INCREMENT 2 START 1', 'INCREMENT 3 START 3' ], [ 'INCREMENT 4 START 2', 'INCREMENT 6 START 4' ])
+{
+	my ($first, $second) = @$case;
+	my $name = "$first / $second";
+	sequence($left, $name, $first);
+	sequence($right, $name, $second);
+	create($one, $name, 10, source($left, $right));
+	$right->stop;
+	my @taken = take($one, $name, 5);
+	$right->start;
+	$left->stop;
+	# what is left in the buffer, and then nothing
+	my $error = '';
+	for (1 .. 100)
+	{
+		$error = failure($one, $name);
+		last if $error;
+	}
+	like($error, $overlap, "$name: the other one is not taken for it");
+	$left->start;
+}
+# these have no value in common
+for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 1000' ], [ 'INCREMENT 4 START 1', 'INCREMENT 6 START 2' ],
+	[ 'INCREMENT 3 START 301', 'INCREMENT 2 START 2 MAXVALUE 300' ], [ 'MAXVALUE 1000', 'START 1001' ])
+{
+	my ($first, $second) = @$case;
+	my $name = "$first / $second";
+	sequence($left, $name, $first);
+	sequence($right, $name, $second);
+	create($one, $name, 10, source($left, $right));
+	create($two, $name, 10, source($right, $left));
+	my @taken = (take($one, $name, 30), take($two, $name, 30));
+	is(scalar(@taken) . ' ' . duplicates(@taken), '60 0', "$name: no value in common, and both serve");
+}
+
+# From two to three, as docs/tickets.md has it: each is restriped while it is used.
+sequence($left, 'restriped', 'INCREMENT 2 START 1');
+sequence($right, 'restriped', 'INCREMENT 2 START 2');
+create($one, 'restriped', 10, source($left, $right));
+create($two, 'restriped', 10, source($right, $left));
+my @restriped = (take($one, 'restriped', 30), take($two, 'restriped', 30));
+$_->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.restriped MAXVALUE 3000') for $left, $right;
+push @restriped, take($_, 'restriped', 30) for $one, $two;
+$left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.restriped NO MAXVALUE INCREMENT 3 START 3001 RESTART');
+push @restriped, take($_, 'restriped', 60) for $one, $two;
+$right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.restriped NO MAXVALUE INCREMENT 3 START 3002 RESTART');
+push @restriped, take($_, 'restriped', 100) for $one, $two;
+is(scalar(@restriped) . ' ' . duplicates(@restriped), '440 0', 'a change of the number of servers is no overlap');
+is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped), 0, '... and leaves the third one its values');
+is(join(' ', map { segment($_, 'restriped', 'failures') } $one, $two), '0 0', '... nor does a segment fail for it');
+# a single one
+sequence($left, 'alone', '');
+create($one, 'alone', 10, source($left));
+my @alone = take($one, 'alone', 5);
+$left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.alone INCREMENT 5 START 1004 RESTART');
+push @alone, take($one, 'alone', 80);
+is(duplicates(@alone) . ' ' . $alone[-1] % 5, '0 4', 'a single server is restriped');
+# the server by two names is one
+sequence($left, 'aliases', '');
+create($one, 'aliases', 10, source($left, $left));
+is(join(' ', take($one, 'aliases', 3)), '1 2 3', 'a server that is named twice is one');
+
+### Those who have no right cannot stop others.
+
+$_->safe_psql('postgres', 'CREATE ROLE stranger LOGIN') for $left, $one;
+sequence($left, 'locked', '');
+create($_, 'locked', 100, source($left)) for $one, $two;
+my $key = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.locked'::regclass::oid});
+my $stranger = session_as('stranger', $left);
+is($stranger->("SELECT count(pg_advisory_lock($key, n)) FROM generate_series(0, 99) AS n"), '100', 'a role without rights holds the lock that leases take');
+my @runs;
+for my $node ($one, $two)
+{
+	my $out = "$dir/locked " . $node->name;
+	push @runs, [ IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', q{SET instaid.segment_timeout = '60s'},
+		'-c', q{SELECT instaid.next_ticket('locked') FROM generate_series(1, 3000)} ], '>', $out, '2>&1'), $out ];
+}
+$_->[0]->finish for @runs;
+my @locked = map { split /\n/, slurp_file($_->[1]) } @runs;
+is(scalar(grep { /^\d+$/ } @locked) . ' ' . duplicates(@locked), '6000 0', '... two servers get their values, and none twice');
+is(join(' ', map { segment($_, 'locked', 'failures') } $one, $two), '0 0', '... and no lease fails');
+$stranger->('SELECT pg_advisory_unlock_all()');
+
+my $schema = $one->safe_psql('postgres', q{SELECT 'instaid_tickets'::regnamespace::oid});
+$stranger = session_as('stranger', $one);
+$stranger->("SELECT pg_advisory_lock($schema, hashtext('wanted'))");
+my ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '10s'; SELECT instaid.create_ticket('wanted')});
+is($stderr, '', 'a role without rights does not keep a ticket from being created');
+$stranger->('SELECT pg_advisory_unlock_all()');
+$stranger->(q{BEGIN});
+like($stranger->(q{SELECT instaid.lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... nor by the lock that create_ticket() takes');
+$stranger->(q{ROLLBACK});
+
+### What an authority says
+
+# Servers that say the same, which is long and no UTF-8: one to whoever connects,
+# the other one to whoever asks.
+my $nonsense = "broken \xff\xfe\xc3( bytes \e[31m\r\n\x01 and more ";
+
+sub message
+{
+	my ($type, $body) = @_;
+	return $type . pack('N', 4 + length $body) . $body;
+}
+
+for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ])
+{
+	my ($name, $length) = @$case;
+	my $error = message('E', "SFATAL\0VFATAL\0C28000\0M$nonsense" . ('y' x $length) . "\0\0");
+	my $listening = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1) or die $!;
+	my $liar = fork() // die;
+	if ($liar == 0)
+	{
+		while (my $client = $listening->accept)
+		{
+			sysread($client, my $hello, 1024);
+			if ($name eq 'fails')
+			{
+				syswrite($client, message('R', pack 'N', 0) . message('Z', 'I'));
+				sysread($client, my $query, 65536);
+			}
+			print $client $error;
+			close $client;
+		}
+		POSIX::_exit(0);
+	}
+	create($one, $name, 10, 'host=127.0.0.1 port=' . $listening->sockport . ' dbname=postgres user=me connect_timeout=60 sslmode=disable gssencmode=disable');
+	my $said = failure($one, $name);
+	like($said, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/, "a server that $name: what is not valid in its error is replaced");
+	cmp_ok(length($said), '<', 1500, '... and what is long is cut');
+	is(segment($one, $name, q{convert_from(convert_to(failure, 'UTF8'), 'UTF8') = failure AND length(failure) < 600}), 't', '... in the view, too');
+	kill 'TERM', $liar;
+	waitpid $liar, 0;
+	close $listening;
+}
+cmp_ok(-s $one->logfile, '<', 1000000, '... and in the log');
+
+### Who may see why
+
+$left->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+$one->safe_psql('postgres', q{
+	CREATE ROLE app LOGIN; CREATE ROLE owner LOGIN; CREATE ROLE watcher LOGIN; GRANT pg_read_all_stats TO watcher});
+create($one, 'hidden', 10, 'host=/nowhere/at/all dbname=postgres');
+$one->safe_psql('postgres', q{
+	GRANT USAGE ON SEQUENCE instaid_tickets.hidden TO app, watcher; GRANT CREATE ON SCHEMA instaid_tickets TO owner; ALTER SEQUENCE instaid_tickets.hidden OWNER TO owner});
+for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ 'postgres', 1 ])
+{
+	my ($role, $sees) = @$case;
+	my ($ret, $stdout, $stderr) = $one->psql('postgres', qq{SET ROLE "$role"; SELECT instaid.next_ticket('hidden')});
+	like($stderr, qr/ERROR:  ticket "hidden" has no values left from its source/, "$role: the ticket fails");
+	my $shown = $stderr . $one->safe_psql('postgres', qq{SET ROLE "$role"; SELECT failure FROM instaid.segments WHERE name = 'hidden'});
+	my @paths = $shown =~ m{nowhere/at/all}g;
+	is(scalar(@paths), $sees ? 2 : 0, $sees ? '... and says why' : '... and does not tell of files');
+	like($shown, qr/<insufficient privilege>/, '... but who may see') unless $sees;
+}
+
+### The last values before MAXVALUE
+
+sequence($left, 'last', 'INCREMENT 2 MAXVALUE 50');
+$left->safe_psql('postgres', q{SELECT setval('instaid_tickets.last', 41, false)});
+create($one, 'last', 10, source($left));
+is(join(' ', take($one, 'last', 5)), '41 43 45 47 49', 'the last values, of a sequence that was set with is_called false');
+like(failure($one, 'last'), qr/reached maximum value/, '... are the last');
+sequence($left, 'huge', 'INCREMENT 4000000000000000000 START 1');
+create($one, 'huge', 10, source($left));
+is(join(' ', take($one, 'huge', 3)), '1 4000000000000000001 8000000000000000001', 'a huge increment');
+# a role that may write, but does not by default
+$left->safe_psql('postgres', q{ALTER ROLE app SET default_transaction_read_only = on; GRANT USAGE ON SCHEMA instaid_tickets TO app});
+sequence($left, 'readonly', '');
+$left->safe_psql('postgres', 'GRANT USAGE ON SEQUENCE instaid_tickets.readonly TO app');
+create($one, 'readonly', 10, source($left) . ' user=app');
+is(join(' ', take($one, 'readonly', 2)), '1 2', 'a role whose transactions are read-only by default');
+
+### A ticket with a source that was altered stays one when it is restored.
+
+sequence($left, 'altered', '');
+create($one, 'altered', 10, source($left));
+my @altered = take($one, 'altered', 3);
+$one->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.altered MINVALUE 1 MAXVALUE 1000 START 1 RESTART');
+for my $format ('custom', 'plain')
+{
+	$one->safe_psql('postgres', "CREATE DATABASE restored_$format");
+	$one->command_ok([ 'pg_dump', "--format=$format", '-f', "$dir/$format", '-t', 'instaid_tickets.altered', '-e', 'instaid', '-d', $one->connstr('postgres') ], "pg_dump, $format");
+	$one->safe_psql("restored_$format", 'CREATE EXTENSION instaid');
+	$one->command_ok($format eq 'plain' ? [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/$format", '-d', $one->connstr("restored_$format") ]
+		: [ 'pg_restore', '--exit-on-error', '-t', 'altered', '-d', $one->connstr("restored_$format"), "$dir/$format" ], '... and restore');
+	push @altered, $one->safe_psql("restored_$format", q{SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('altered')});
+}
+is(scalar(@altered) . ' ' . duplicates(@altered), '5 0', '... values of the source, none of them twice');
+
+### First use with no worker free
+
+$one->stop;
+$one->append_conf('postgresql.conf', 'max_worker_processes = 0');
+$clock->start($one);
+my @first;
+my $began = time;
+for my $i (1 .. 6)
+{
+	push @first, [ IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', 'SET instaid.auto_create_tickets = on',
+		'-c', q{SELECT instaid.next_ticket('first')} ], '>', "$dir/first $i", '2>&1'), "$dir/first $i" ];
+}
+# an hour back: a wait is measured by another clock
+sleep(1);
+$clock->set(-3600);
+$_->[0]->finish for @first;
+my $took = time - $began;
+my @errors = map { slurp_file($_->[1]) } @first;
+is(scalar(grep { /ERROR:  (no background worker is free to create|could not create) ticket "first"/ } @errors), 6, 'six sessions find no worker');
+cmp_ok($took, '<', 40, '... and do not wait one after the other');
+
+# a server that hangs has its time, and no more, when the clock is set back
+$one->stop;
+$one->append_conf('postgresql.conf', 'max_worker_processes = 8');
+$clock->set(0);
+$clock->start($one);
+sequence($_->[0], 'hung', "INCREMENT 2 START $_->[1]") for [ $left, 1 ], [ $right, 2 ];
+create($one, 'hung', 10, source($left, $right) =~ s/timeout=\d+/timeout=5/r);
+my ($postmaster) = slurp_file($left->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+kill 'STOP', $postmaster;
+my $caller = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', q{SET instaid.segment_timeout = '120s'},
+	'-c', q{SELECT instaid.next_ticket('hung')} ], '>', "$dir/hung", '2>&1');
+$one->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'instaid segments'});
+sleep(1);
+$clock->set(-3600);
+wait_segment($one, 'hung', 'refills > 0');
+like(segment($one, 'hung', 'failure'), qr/no answer within 5000 ms/, 'a server that hangs is given up in time though the clock is set back');
+kill 'CONT', $postmaster;
+$caller->finish;
+
+$_->stop for $one, $two, $left, $right;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $one, $two, $left, $right;
+
+done_testing();
