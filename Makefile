@@ -28,7 +28,7 @@ SHLIB_LINK_INTERNAL = $(libpq)
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit tickets sanity
-ISOLATION = order create_shard create_partitions alter freeze adopt audit tickets
+ISOLATION = order create_shard create_partitions alter freeze last_tick adopt audit tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
