@@ -1367,10 +1367,10 @@ $$;
 COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
 'what create_ticket() and restripe_ticket() check';
 
-CREATE FUNCTION instaid.lock_ticket_name(name text) RETURNS void
+CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-COMMENT ON FUNCTION instaid.lock_ticket_name(text) IS
+COMMENT ON FUNCTION instaid._lock_ticket_name(text) IS
 'keep others from creating a ticket of this name until the transaction ends; needs CREATE on the schema instaid_tickets';
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
@@ -1427,7 +1427,7 @@ BEGIN
     END IF;
     -- Two sessions cannot both find a name free: one waits for the other.  Creating
     -- on first use (autocreate.c) waits for the same lock.
-    PERFORM instaid.lock_ticket_name(name);
+    PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('ticket %s already exists', quote_ident(name)),
@@ -1496,7 +1496,7 @@ $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; one that is created under its name begins anew; needs to own its sequence';
 
-CREATE FUNCTION instaid.lock_ticket(name text) RETURNS regclass
+CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1515,7 +1515,7 @@ BEGIN
     RETURN sequence;
 END
 $$;
-COMMENT ON FUNCTION instaid.lock_ticket(text) IS
+COMMENT ON FUNCTION instaid._lock_ticket(text) IS
 'what guard_ticket() and restripe_ticket() begin with: keep others from taking values of a ticket until the transaction ends; needs to own its sequence';
 
 CREATE FUNCTION instaid.guard_ticket(name text, floor bigint) RETURNS void
@@ -1523,7 +1523,7 @@ CREATE FUNCTION instaid.guard_ticket(name text, floor bigint) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    sequence regclass := instaid.lock_ticket(name);
+    sequence regclass := instaid._lock_ticket(name);
     stands_at bigint;
     last_of_type bigint;
     guard bigint;
@@ -1572,7 +1572,7 @@ BEGIN
             HINT = format('The next multiple is %s; guard the ticket at that on every server.',
                           floor + servers::numeric - mod(floor, servers));
     END IF;
-    sequence := instaid.lock_ticket(name);
+    sequence := instaid._lock_ticket(name);
     SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
     IF guard <> floor THEN
         RAISE object_not_in_prerequisite_state USING

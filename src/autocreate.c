@@ -271,7 +271,7 @@ creation_schema(void)
 }
 
 /*
- * lock_ticket_name(name text) -> void
+ * _lock_ticket_name(name text) -> void
  *
  * Keep others from creating a ticket of this name until the transaction ends.
  */

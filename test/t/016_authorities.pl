@@ -199,7 +199,7 @@ my ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '10s';
 is($stderr, '', 'a role without rights does not keep a ticket from being created');
 $stranger->('SELECT pg_advisory_unlock_all()');
 $stranger->(q{BEGIN});
-like($stranger->(q{SELECT instaid.lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... nor by the lock that create_ticket() takes');
+like($stranger->(q{SELECT instaid._lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... nor by the lock that create_ticket() takes');
 $stranger->(q{ROLLBACK});
 
 ### What an authority says
