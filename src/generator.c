@@ -68,6 +68,9 @@
 /* the longest that one call waits for the clock, in ms */
 #define MAX_WAIT		64
 
+/* how many sequences a session keeps in mind */
+#define MAX_SEQUENCES	1024
+
 /* how often a session speaks of drift, in microseconds */
 #define WARNING_INTERVAL	(60 * USECS_PER_SEC)
 
@@ -77,10 +80,10 @@ typedef struct ClockedSequence
 	Oid			relid;			/* hash key */
 
 	/*
-	 * What load_sequence() found out, for the role that it found it out for.
-	 * It holds until an invalidation; but that a sequence needs no WAL, for
-	 * the transaction only: with the commit of the one that created it, it
-	 * may need some, and nothing tells.
+	 * What load_sequence() found out.  It is valid for this role until an
+	 * invalidation.  needs_wal = false and may_pin = false hold for this
+	 * transaction only: no invalidation announces the commit of the
+	 * transaction that created the sequence.
 	 */
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 	Oid			role;
@@ -91,7 +94,9 @@ typedef struct ClockedSequence
 	bool		needs_wal;
 	bool		must_log;		/* not a tick yet from this file */
 
-	Buffer		buffer;			/* where its page was last seen, just a hint */
+	Buffer		buffer;			/* where its page was last seen, just a hint
+								 * unless it is pinned */
+	bool		may_pin;		/* past a call: see lock_page() */
 
 	/*
 	 * Ticks from next up to but not including end are reserved for this
@@ -109,6 +114,8 @@ typedef struct ClockedSequence
 int			instaid_max_drift = 1000;
 
 static HTAB *sequences = NULL;
+
+static void xact_callback(XactEvent event, void *arg);
 
 /*
  * Up to here WAL is known to be where this value of synchronous_commit has it.
@@ -151,15 +158,19 @@ role_callback(Datum arg pg_attribute_unused(),
 	generation++;
 }
 
+static void
+create_hash(void)
+{
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(ClockedSequence)};
+
+	sequences = hash_create("instaid sequences", 16, &ctl,
+							HASH_ELEM | HASH_BLOBS);
+}
+
 void
 instaid_generator_init(void)
 {
-	HASHCTL		ctl;
-
-	ctl.keysize = sizeof(Oid);
-	ctl.entrysize = sizeof(ClockedSequence);
-	sequences = hash_create("instaid sequences", 16, &ctl,
-							HASH_ELEM | HASH_BLOBS);
+	create_hash();
 
 	/* a new file, new options or a GRANT, and whatever changes a role */
 	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
@@ -167,6 +178,7 @@ instaid_generator_init(void)
 	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
 	/* its owner is a member of pg_database_owner */
 	CacheRegisterSyscacheCallback(DATABASEOID, role_callback, (Datum) 0);
+	RegisterXactCallback(xact_callback, NULL);
 }
 
 /*
@@ -291,12 +303,14 @@ load_sequence(ClockedSequence *seq)
 		 * nothing of ours, all is as it was in our last transaction.
 		 */
 		if (seq->generation == generation && seq->role == GetUserId() &&
-			seq->needs_wal)
+			seq->needs_wal && seq->may_pin)
 			return;
 	}
 
 	generation_before = generation;
 	seq->generation = 0;		/* for as long as an error may get us out */
+	if (BufferIsValid(pinned))
+		release_pin();			/* it may have another file */
 
 	rel = try_relation_open(seq->relid, NoLock);
 	if (rel == NULL)
@@ -328,6 +342,9 @@ load_sequence(ClockedSequence *seq)
 	}
 	seq->is_temp = rel->rd_islocaltemp;
 	seq->needs_wal = RelationNeedsWAL(rel);
+	seq->may_pin = !seq->is_temp &&
+		rel->rd_createSubid == InvalidSubTransactionId &&
+		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
 
 	relation_close(rel, NoLock);
 
@@ -338,11 +355,53 @@ load_sequence(ClockedSequence *seq)
 /* The sequence that this session used last */
 static ClockedSequence *latest = NULL;
 
+/*
+ * The buffer of "latest" that is pinned until the transaction ends, or another
+ * sequence is used, or this one may have got another file.
+ *
+ * The pin is the top transaction's, as the lock is, and lives no longer: as long
+ * as the page cannot be another's, it need not be looked for.
+ */
+static Buffer pinned = InvalidBuffer;
+
+static pg_noinline void
+release_pin(void)
+{
+	ResourceOwner saved = CurrentResourceOwner;
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	ReleaseBuffer(pinned);
+	CurrentResourceOwner = saved;
+	pinned = InvalidBuffer;
+}
+
+/* When a transaction is rolled back, its resource owner releases its pins. */
+static void
+xact_callback(XactEvent event, void *arg pg_attribute_unused())
+{
+	if (!BufferIsValid(pinned))
+		return;
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+		release_pin();
+	else if (event == XACT_EVENT_ABORT)
+		pinned = InvalidBuffer;
+}
+
 static pg_noinline void
 find_sequence(Oid relid)
 {
 	bool		found;
 
+	if (BufferIsValid(pinned))
+		release_pin();
+
+	/* a session that uses very many sequences forgets them all now and then */
+	if (hash_get_num_entries(sequences) >= MAX_SEQUENCES &&
+		hash_search(sequences, &relid, HASH_FIND, NULL) == NULL)
+	{
+		hash_destroy(sequences);
+		create_hash();
+	}
 	latest = hash_search(sequences, &relid, HASH_ENTER, &found);
 	if (!found)
 		*latest = (ClockedSequence) {.relid = relid};
@@ -376,29 +435,52 @@ open_sequence(Oid relid)
 	return seq;
 }
 
-static pg_noinline void
-find_buffer(ClockedSequence *seq)
-{
-	Relation	rel = relation_open(seq->relid, NoLock);
-
-	seq->buffer = ReadBuffer(rel, 0);
-	relation_close(rel, NoLock);
-}
-
 /*
- * Pin and lock the sequence's page, and find its state.
+ * Pin the sequence's page.
  *
  * ReadRecentBuffer() finds the page where it was without a look-up in the
  * buffer table and without the relation.
+ *
+ * The pin is kept past the call if the file cannot be dropped before the
+ * transaction ends: a file that the transaction has created is, if it goes back
+ * to a savepoint, and a buffer that is pinned then is an error.
  */
+static pg_noinline void
+pin_page(ClockedSequence *seq)
+{
+	ResourceOwner saved = CurrentResourceOwner;
+
+	if (seq->may_pin)
+		CurrentResourceOwner = TopTransactionResourceOwner;
+	if (!BufferIsValid(seq->buffer) ||
+		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))
+	{
+		Relation	rel = relation_open(seq->relid, NoLock);
+
+		seq->buffer = ReadBuffer(rel, 0);
+		relation_close(rel, NoLock);
+	}
+	CurrentResourceOwner = saved;
+	if (seq->may_pin)
+		pinned = seq->buffer;
+}
+
+/* Lock the sequence's page, and find its state. */
 static inline Form_pg_sequence_data
 lock_page(ClockedSequence *seq)
 {
-	if (unlikely(!BufferIsValid(seq->buffer) ||
-				 !ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer)))
-		find_buffer(seq);
+	if (unlikely(!BufferIsValid(pinned)))
+		pin_page(seq);
 	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
 	return read_page(seq->buffer, seq->relid);
+}
+
+static inline void
+unlock_page(ClockedSequence *seq)
+{
+	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
+	if (unlikely(!BufferIsValid(pinned)))
+		ReleaseBuffer(seq->buffer);
 }
 
 /* Wait, with the page locked, for the millisecond after this one. */
@@ -634,7 +716,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		{
 			int64		last_value = data->last_value;
 
-			UnlockReleaseBuffer(seq->buffer);
+			unlock_page(seq);
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 					 errmsg("sequence \"%s\" has reached the last tick",
@@ -653,7 +735,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
-		UnlockReleaseBuffer(seq->buffer);
+		unlock_page(seq);
 		wait_for_clock(Min(drift - instaid_max_drift, MAX_WAIT));
 		waited = true;
 	}
@@ -668,7 +750,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		count = wanted;
 	count = Min(count, TICKS_PER_MS - tick_sequence(next));
 	lsn = store_tick(seq, data, next + count - 1);
-	UnlockReleaseBuffer(seq->buffer);
+	unlock_page(seq);
 
 	seq->end = next + count;
 	seq->reserved_at = (now - POSTGRES_EPOCH_MS) * 1000;
@@ -854,7 +936,7 @@ instaid_skip_ticks(Oid sequence, int64 tick)
 		seq->next = seq->end = tick + 1;
 	}
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
-	UnlockReleaseBuffer(seq->buffer);
+	unlock_page(seq);
 
 	make_durable(lsn);
 }
