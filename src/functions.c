@@ -58,6 +58,29 @@ check_count(int32 count)
 				 errdetail("One call gives between 1 and %d IDs.", MAX_COUNT)));
 }
 
+/* The epoch that was passed last, in milliseconds since 1970. */
+static TimestampTz last_epoch = (DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000;
+static int64 last_epoch_ms = DEFAULT_EPOCH_MS;
+
+static pg_noinline void
+remember_epoch(TimestampTz epoch)
+{
+	last_epoch_ms = check_epoch(epoch);
+	last_epoch = epoch;
+}
+
+/*
+ * Check an epoch that was passed, and convert it.  It is mostly the one of the
+ * call before, which is cheap to find out.
+ */
+static inline int64
+epoch_to_ms(TimestampTz epoch)
+{
+	if (unlikely(epoch != last_epoch))
+		remember_epoch(epoch);
+	return last_epoch_ms;
+}
+
 static const char *
 interval_to_str(Interval *interval)
 {
@@ -99,7 +122,7 @@ interval_ms(Interval *interval)
 static int64
 clamped_ms(TimestampTz time, TimestampTz epoch)
 {
-	int64		epoch_ms = check_epoch(epoch);
+	int64		epoch_ms = epoch_to_ms(epoch);
 
 	if (TIMESTAMP_NOT_FINITE(time))
 		return time < epoch ? -1 : LAST_MS + 1;
@@ -126,8 +149,7 @@ first_ms_from(TimestampTz time, TimestampTz epoch)
 static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)
 {
-	if (unlikely(!epoch_is_legal(epoch)))
-		instaid_epoch_error(epoch);
+	(void) epoch_to_ms(epoch);
 	return epoch + id_ms(id) * 1000;
 }
 
@@ -154,7 +176,7 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = PG_NARGS() == 2 ? DEFAULT_EPOCH_MS :
-		check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+		epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
 
@@ -166,7 +188,8 @@ instaid_next_id(PG_FUNCTION_ARGS)
  *			epoch timestamptz) -> setof bigint
  *
  * The next IDs, in increasing order.  Each lock of the sequence takes as many
- * as are left of a millisecond, so other sessions' IDs may lie in between.
+ * as are left of a millisecond, so other sessions' IDs may lie in between.  Of
+ * one millisecond, consecutive ticks are consecutive IDs.
  */
 Datum
 instaid_next_ids(PG_FUNCTION_ARGS)
@@ -174,18 +197,18 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 	typedef struct
 	{
 		int64		epoch_ms;
-		int64		next;		/* ticks taken and not returned: next .. */
+		int64		next;		/* IDs taken and not returned: next .. */
 		int64		end;		/* .. up to but not including end */
-	} TakenTicks;
+	} TakenIDs;
 
 	int32		shard_id = PG_GETARG_INT32(1);
 	FuncCallContext *funcctx;
-	TakenTicks *taken;
+	TakenIDs   *taken;
 
 	if (SRF_IS_FIRSTCALL())
 	{
 		int32		count = PG_GETARG_INT32(2);
-		int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(3));
+		int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3));
 
 		check_shard_id(shard_id);
 		check_count(count);
@@ -193,7 +216,7 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = count;
 		taken = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
-									   sizeof(TakenTicks));
+									   sizeof(TakenIDs));
 		taken->epoch_ms = epoch_ms;
 		funcctx->user_fctx = taken;
 	}
@@ -207,15 +230,15 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 	if (taken->next == taken->end)
 	{
 		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
+		int64		first;
 		int			count;
 
 		count = instaid_take_ticks(PG_GETARG_OID(0),
-								   Min(wanted, TICKS_PER_MS), &taken->next);
+								   Min(wanted, TICKS_PER_MS), &first);
+		taken->next = format_id(first, shard_id, taken->epoch_ms);
 		taken->end = taken->next + count;
 	}
-	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum(format_id(taken->next++, shard_id,
-											taken->epoch_ms)));
+	SRF_RETURN_NEXT(funcctx, Int64GetDatum(taken->next++));
 }
 
 /*
@@ -229,7 +252,7 @@ instaid_last_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 	SequenceState state;
 
 	check_shard_id(shard_id);
@@ -292,7 +315,7 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int64		id = PG_GETARG_INT64(1);
-	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 	int64		now_tick = pack_tick(time_ms(GetCurrentTimestamp()), 0);
 
 	if (id < 0)
@@ -322,7 +345,7 @@ instaid_make_id(PG_FUNCTION_ARGS)
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		sequence = PG_GETARG_INT64(2);
 	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
-	int64		epoch_ms = check_epoch(epoch);
+	int64		epoch_ms = epoch_to_ms(epoch);
 	int64		ms = 0;
 
 	check_shard_id(shard_id);
