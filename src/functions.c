@@ -59,6 +59,29 @@ check_count(int32 count)
 				 errdetail("One call gives between 1 and %d IDs.", MAX_COUNT)));
 }
 
+/* The epoch that was passed last, in milliseconds since 1970. */
+static TimestampTz last_epoch = (DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000;
+static int64 last_epoch_ms = DEFAULT_EPOCH_MS;
+
+static pg_noinline void
+remember_epoch(TimestampTz epoch)
+{
+	last_epoch_ms = check_epoch(epoch);
+	last_epoch = epoch;
+}
+
+/*
+ * Check an epoch that was passed, and convert it.  It is mostly the one of the
+ * call before, which is cheap to find out.
+ */
+static inline int64
+epoch_to_ms(TimestampTz epoch)
+{
+	if (unlikely(epoch != last_epoch))
+		remember_epoch(epoch);
+	return last_epoch_ms;
+}
+
 static const char *
 interval_to_str(Interval *interval)
 {
@@ -100,7 +123,7 @@ interval_ms(Interval *interval)
 static int64
 clamped_ms(TimestampTz time, TimestampTz epoch)
 {
-	int64		epoch_ms = check_epoch(epoch);
+	int64		epoch_ms = epoch_to_ms(epoch);
 
 	if (TIMESTAMP_NOT_FINITE(time))
 		return time < epoch ? -1 : LAST_MS + 1;
@@ -127,8 +150,7 @@ first_ms_from(TimestampTz time, TimestampTz epoch)
 static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)
 {
-	if (unlikely(!epoch_is_legal(epoch)))
-		instaid_epoch_error(epoch);
+	(void) epoch_to_ms(epoch);
 	return epoch + id_ms(id) * 1000;
 }
 
@@ -141,6 +163,7 @@ id_timestamp(int64 id, TimestampTz epoch)
 Datum
 instaid_default_epoch(PG_FUNCTION_ARGS)
 {
+	(void) fcinfo;
 	PG_RETURN_TIMESTAMPTZ((DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000);
 }
 
@@ -155,7 +178,7 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = PG_NARGS() == 2 ? DEFAULT_EPOCH_MS :
-		check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+		epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
 
@@ -165,7 +188,8 @@ instaid_next_id(PG_FUNCTION_ARGS)
 /*
  * Return a set of IDs, one a call.  What they are made of is read at the first
  * call only.  Each lock of the sequence takes as many as are left of a
- * millisecond, and thus IDs of other sessions may lie in between.
+ * millisecond, and thus IDs of other sessions may lie in between.  Of one
+ * millisecond, consecutive ticks are consecutive IDs.
  */
 Datum
 instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
@@ -176,7 +200,7 @@ instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 		Oid			sequence;
 		int32		shard_id;
 		int64		epoch_ms;
-		int64		next;		/* ticks taken and not returned: next .. */
+		int64		next;		/* IDs taken and not returned: next .. */
 		int64		end;		/* .. up to but not including end */
 	} IdSet;
 
@@ -205,13 +229,14 @@ instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 	if (ids->next == ids->end)
 	{
 		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
-		int			taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS),
-											   &ids->next);
+		int64		first;
+		int			taken;
 
+		taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
+		ids->next = format_id(first, ids->shard_id, ids->epoch_ms);
 		ids->end = ids->next + taken;
 	}
-	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum(format_id(ids->next++, ids->shard_id, ids->epoch_ms)));
+	SRF_RETURN_NEXT(funcctx, Int64GetDatum(ids->next++));
 }
 
 /*
@@ -229,7 +254,7 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 	if (SRF_IS_FIRSTCALL())
 	{
 		check_shard_id(shard_id);
-		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(3));
+		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3));
 	}
 	return instaid_return_ids(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_INT32(2));
 }
@@ -245,7 +270,7 @@ instaid_last_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 	SequenceState state;
 
 	check_shard_id(shard_id);
@@ -308,7 +333,7 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int64		id = PG_GETARG_INT64(1);
-	int64		epoch_ms = check_epoch(PG_GETARG_TIMESTAMPTZ(2));
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 	int64		now_tick = pack_tick(time_ms(GetCurrentTimestamp()), 0);
 
 	if (id < 0)
@@ -338,7 +363,7 @@ instaid_make_id(PG_FUNCTION_ARGS)
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		sequence = PG_GETARG_INT64(2);
 	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
-	int64		epoch_ms = check_epoch(epoch);
+	int64		epoch_ms = epoch_to_ms(epoch);
 	int64		ms = 0;
 
 	check_shard_id(shard_id);

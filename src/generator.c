@@ -115,8 +115,6 @@ int			instaid_max_drift = 1000;
 
 static HTAB *sequences = NULL;
 
-static void xact_callback(XactEvent event, void *arg);
-
 /*
  * Up to here WAL is known to be where this value of synchronous_commit has it.
  * XLogFlush() would find that out, too, but takes 30 instructions, for each ID
@@ -140,6 +138,41 @@ clock_ms(void)
 	TimestampTz now = GetCurrentTimestamp() + POSTGRES_EPOCH_MS * 1000;
 
 	return (uint64) Max(now, 0) / 1000;
+}
+
+/* The sequence that this session used last */
+static ClockedSequence *latest = NULL;
+
+/*
+ * The buffer of "latest" that is pinned until the transaction ends, or another
+ * sequence is used, or this one may have got another file.
+ *
+ * The pin is the top transaction's, as the lock is, and lives no longer: as long
+ * as the page cannot be another's, it need not be looked for.
+ */
+static Buffer pinned = InvalidBuffer;
+
+static pg_noinline void
+release_pin(void)
+{
+	ResourceOwner saved = CurrentResourceOwner;
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	ReleaseBuffer(pinned);
+	CurrentResourceOwner = saved;
+	pinned = InvalidBuffer;
+}
+
+/* When a transaction is rolled back, its resource owner releases its pins. */
+static void
+xact_callback(XactEvent event, void *arg pg_attribute_unused())
+{
+	if (!BufferIsValid(pinned))
+		return;
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+		release_pin();
+	else if (event == XACT_EVENT_ABORT)
+		pinned = InvalidBuffer;
 }
 
 static void
@@ -350,41 +383,6 @@ load_sequence(ClockedSequence *seq)
 
 	seq->role = GetUserId();
 	seq->generation = generation_before;
-}
-
-/* The sequence that this session used last */
-static ClockedSequence *latest = NULL;
-
-/*
- * The buffer of "latest" that is pinned until the transaction ends, or another
- * sequence is used, or this one may have got another file.
- *
- * The pin is the top transaction's, as the lock is, and lives no longer: as long
- * as the page cannot be another's, it need not be looked for.
- */
-static Buffer pinned = InvalidBuffer;
-
-static pg_noinline void
-release_pin(void)
-{
-	ResourceOwner saved = CurrentResourceOwner;
-
-	CurrentResourceOwner = TopTransactionResourceOwner;
-	ReleaseBuffer(pinned);
-	CurrentResourceOwner = saved;
-	pinned = InvalidBuffer;
-}
-
-/* When a transaction is rolled back, its resource owner releases its pins. */
-static void
-xact_callback(XactEvent event, void *arg pg_attribute_unused())
-{
-	if (!BufferIsValid(pinned))
-		return;
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
-		release_pin();
-	else if (event == XACT_EVENT_ABORT)
-		pinned = InvalidBuffer;
 }
 
 static pg_noinline void
