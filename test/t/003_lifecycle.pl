@@ -79,6 +79,46 @@ is($node->safe_psql('postgres', q{
 	SELECT instaid.extract_timestamp(insta5.next_id()) BETWEEN now() - interval '1 s' AND clock_timestamp()}),
 	't', 'setval sets the sequence back');
 
+# The page of the sequence used last stays pinned until the transaction ends, and no
+# longer; another one's is let go.
+my $pins = q{
+	SELECT string_agg(relname || ' ' || pinning_backends, ', ' ORDER BY relname) FROM pg_buffercache AS b
+	JOIN pg_class AS c ON pg_relation_filenode(c.oid) = b.relfilenode WHERE relname ~ '_pin$' AND pinning_backends > 0;};
+$node->safe_psql('postgres', 'CREATE SEQUENCE a_pin; CREATE SEQUENCE b_pin; CREATE TABLE pinned_ids (id bigint UNIQUE)');
+for my $case (
+	[ 'a transaction', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; $pins SELECT instaid.next_id('b_pin', 5) > 0; $pins COMMIT", "t\na_pin 1\nt\nb_pin 1" ],
+	[ 'a savepoint that is rolled back', "BEGIN; SAVEPOINT s; SELECT instaid.next_id('a_pin', 5) > 0; ROLLBACK TO s; $pins COMMIT", "t\na_pin 1" ],
+	[ 'a transaction that is rolled back', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; ROLLBACK", 't' ],
+	[ 'a prepared transaction', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; PREPARE TRANSACTION 'p'; $pins COMMIT PREPARED 'p'", "t\n" ],
+	[ 'commits in a procedure', q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP PERFORM instaid.next_id('a_pin', 5); IF i = 2 THEN ROLLBACK; ELSE COMMIT; END IF; END LOOP; END $$}, '' ],
+	[ 'a cursor that is held', q{BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT * FROM instaid.next_ids('a_pin', 5, 3); FETCH 1 FROM c \g /dev/null
+		COMMIT}, '' ])
+{
+	my ($name, $sql, $expected) = @$case;
+	is($node->safe_psql('postgres', $sql), $expected, "$name: one page is pinned while it is used");
+	is($node->safe_psql('postgres', $pins), '', '... and none afterwards');
+}
+# A file that goes away with a savepoint must not be pinned then.
+for my $case (
+	[ 'CREATE SEQUENCE c_pin', '' ],
+	[ 'ALTER SEQUENCE a_pin RESTART', 'SELECT instaid.next_id(%s, 5);' ],
+	[ 'ALTER SEQUENCE a_pin SET UNLOGGED', 'SELECT instaid.next_id(%s, 5);' ],
+	[ 'ALTER SEQUENCE a_pin RESTART', '' ])
+{
+	my ($way, $before) = @$case;
+	my $sequence = $way =~ /(\w_pin)/ ? "'$1'" : die;
+	my $ids = $node->safe_psql('postgres', sprintf(qq{
+		BEGIN; $before SAVEPOINT s; $way; SELECT instaid.next_id(%s, 5) FROM generate_series(1, 3);
+		SAVEPOINT t; SELECT instaid.next_id(%s, 5); ROLLBACK TO s;
+		SELECT instaid.next_id('b_pin', 5); COMMIT;}, ($sequence) x 3));
+	is(scalar(split /\n/, $ids), ($before ? 1 : 0) + 5, "$way, rolled back to a savepoint: no error");
+	is($node->safe_psql('postgres', $pins), '', '... and nothing is left pinned');
+}
+# what a transaction has used, it may drop
+$node->safe_psql('postgres', q{CREATE SEQUENCE d_pin});
+is($node->safe_psql('postgres', q{BEGIN; SELECT instaid.next_id('d_pin', 5) > 0; DROP SEQUENCE d_pin; COMMIT; SELECT to_regclass('d_pin') IS NULL}),
+	"t\nt", 'a transaction drops the sequence that it has used');
+
 # Another session's temporary sequence
 my $other = IPC::Run::start([ 'psql', '-XqAt', '-d', $node->connstr('postgres') ],
 	'<', \my $in, '>', \my $out);
