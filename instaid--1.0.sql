@@ -707,6 +707,28 @@ $$;
 COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
 'the owner of a sequence of a shard; refuse one that the owner of the shard, or the caller, has not the rights of';
 
+-- What has a range of its own, as Citus gives to each worker's copy of a sequence, must
+-- not be widened: its values would be those of another copy.
+CREATE FUNCTION instaid._check_range(sequence regclass, max_value_counts boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    options record;
+BEGIN
+    SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+    IF options.seqmin > 1
+       OR max_value_counts AND options.seqmax < 9007199254740991 AND NOT (instaid._last_tick(sequence)).frozen THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', options.seqmin, options.seqmax),
+            HINT = 'If Citus made this copy for a worker, use the shard on the coordinator.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_range(regclass, boolean) IS
+'refuse a sequence with a range of its own: a MINVALUE above 1, and, if it counts, a MAXVALUE that is not a freeze';
+
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
@@ -718,6 +740,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
+        PERFORM instaid._check_range(sequence, true);
         -- This lock waits for all transactions that have taken IDs, and keeps
         -- others out until we commit.
         PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
@@ -748,6 +771,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
+        PERFORM instaid._check_range(sequence, true);
         PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
     END LOOP;
     IF NOT FOUND THEN
@@ -932,6 +956,7 @@ BEGIN
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
     END IF;
+    PERFORM instaid._check_range(sequence, false);
     PERFORM instaid._execute_as(sequence_owner, format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
 
     FOR i IN 1 .. cardinality(queries) LOOP

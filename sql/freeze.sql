@@ -91,6 +91,17 @@ SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1, instaid.d
 SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807, instaid.default_epoch());
 SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
 
+-- a sequence with a range of its own is not widened
+SELECT instaid.create_shard('regress_range', 4242);
+ALTER SEQUENCE regress_range.table_id_seq MAXVALUE 1125899906842625;
+SELECT try($$SELECT instaid.freeze_shard('regress_range')$$);
+SELECT try($$SELECT instaid.thaw_shard('regress_range')$$);
+ALTER SEQUENCE regress_range.table_id_seq MINVALUE 844424930131969 START 844424930131969 RESTART;
+SELECT try($$SELECT instaid.freeze_shard('regress_range')$$);
+SELECT try($$SELECT instaid.thaw_shard('regress_range')$$);
+SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'regress_range.table_id_seq'::regclass;
+DROP SCHEMA regress_range CASCADE;
+
 SET client_min_messages = warning;
 DROP OWNED BY regress_minter, regress_other CASCADE;
 DROP ROLE regress_minter, regress_other;
