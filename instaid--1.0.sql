@@ -12,6 +12,13 @@ DO $$
 DECLARE
     owner name;
 BEGIN
+    -- the whole script has been parsed with it
+    IF current_setting('standard_conforming_strings') = 'off' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'standard_conforming_strings is off',
+            DETAIL = 'Backslashes in the script of the extension would be taken for escapes.',
+            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
+    END IF;
     SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'instaid';
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
