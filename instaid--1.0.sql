@@ -1309,7 +1309,7 @@ CREATE FUNCTION instaid.ticket_state(sequence regclass,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
-'where a ticket stands; see the view instaid.tickets';
+'where a ticket stands, null while it is altered or dropped; see the view instaid.tickets';
 
 CREATE VIEW instaid.tickets AS
     -- in numeric, as anybody's sequence may be there
@@ -1327,7 +1327,7 @@ CREATE VIEW instaid.tickets AS
     WHERE n.nspname = 'instaid_tickets';
 GRANT SELECT ON instaid.tickets TO PUBLIC;
 COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and phase_slipped need USAGE or SELECT on the sequence';
+'the tickets of this database, one row each; last_value, values_left and phase_slipped need USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS 'which of the servers this is: the residue of its values modulo servers, or servers for 0';
 COMMENT ON COLUMN instaid.tickets.servers IS 'how many servers share the ticket: the difference from one value to the next';
@@ -2324,15 +2324,13 @@ CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT p
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     WITH ticket AS MATERIALIZED (
-        SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*, l.label AS source,
-               -- ticket_state() waits for a lock; _last_tick() has just got it, or told nothing
-               CASE WHEN t.frozen IS NOT NULL
-                    THEN (instaid.ticket_state(c.oid)).phase_slipped END AS phase_slipped
+        SELECT c.oid, c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*, l.label AS source,
+               s.phase_slipped
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              LEFT JOIN pg_seclabel AS l ON l.provider = 'instaid' AND l.objoid = c.oid
                                        AND l.classoid = 'pg_class'::regclass AND l.objsubid = 0
-             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
+             CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
         WHERE n.nspname = 'instaid_tickets')
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT 'warning', t.name, 'stands at a value of another server',
@@ -2353,7 +2351,12 @@ BEGIN ATOMIC
     SELECT 'error', t.name, 'has a source, but no buffer: next_ticket() fails',
            'Add instaid to shared_preload_libraries, and restart the server.'
     FROM ticket AS t
-    WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL;
+    WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL
+    UNION ALL
+    SELECT 'error', t.name, 'two servers of its source give the same values',
+           'Give them different residues: see docs/tickets.md.'
+    FROM ticket AS t JOIN instaid.segment_state() AS s ON s.sequence = t.oid
+    WHERE s.sources_overlap;
 END;
 COMMENT ON FUNCTION instaid._audit_tickets() IS
 'tickets; a part of audit()';

@@ -107,7 +107,9 @@ instaid_ticket_worker(Datum main_arg)
 	shm_mq_set_sender(order_queue(order), MyProc);
 	pq_redirect_to_shm_mq(segment, shm_mq_attach(order_queue(order), segment, NULL));
 
-	BackgroundWorkerInitializeConnectionByOid(order->database, order->authenticated_role, 0);
+	/* it works for a session that is there, even where no others may come */
+	BackgroundWorkerInitializeConnectionByOid(order->database, order->authenticated_role,
+											  BGWORKER_BYPASS_ALLOWCONN);
 	SetConfigOption("lock_timeout", psprintf("%d", order->lock_timeout),
 					PGC_USERSET, PGC_S_SESSION);
 	/* the caller's transaction may write */

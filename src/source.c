@@ -56,9 +56,6 @@
 /* how soon it is looked again which values a server gives, in ms */
 #define LOOK_INTERVAL	60000
 
-/* how much is shown of text that comes from elsewhere, in bytes */
-#define MAX_FOREIGN_TEXT	400
-
 char	   *instaid_source_role = NULL;
 
 /* Options that come in a list, an item for each server: the n-th of it. */
@@ -266,11 +263,17 @@ instaid_source_of(Oid ticket)
 	return GetSecurityLabel(&object, LABEL_PROVIDER);
 }
 
+/* Keep a warning of the commit of what was drawn.  libpq calls this. */
 static void
-ignore_notice(void *arg, const char *message)
+note_warning(void *arg, const PGresult *result)
 {
-	(void) arg;
-	(void) message;
+	Lease	   *lease = arg;
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	if (lease->step == LEASE_DRAWING && severity != NULL && strcmp(severity, "WARNING") == 0)
+		strlcpy(lease->warning, message != NULL && message[0] != '\0' ? message : severity,
+				sizeof(lease->warning));
 }
 
 static void
@@ -316,7 +319,7 @@ connect_to(Lease *lease, int server)
 	{
 		lease->conn = PQconnectStartParams(keywords, values, false);
 		if (lease->conn != NULL)
-			PQsetNoticeProcessor(lease->conn, ignore_notice, NULL);
+			PQsetNoticeReceiver(lease->conn, note_warning, lease);
 		else
 			ReleaseExternalFD();
 	}
@@ -443,7 +446,8 @@ static LeaseState
 send_query(Lease *lease, LeaseStep step, const char *query)
 {
 	lease->step = step;
-	lease->answered = lease->committed = false;
+	lease->answered = lease->committed = lease->ask_again = false;
+	lease->warning[0] = '\0';
 	if (PQsendQuery(lease->conn, query) == 0)
 		return give_up_server(lease, PQerrorMessage(lease->conn));
 	lease->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
@@ -469,7 +473,8 @@ ask_stripe(Lease *lease)
 }
 
 /*
- * Ask for values that go together, and that are on the server's disk.
+ * Ask for values that go together, and that are on the server's disk, and on its
+ * synchronous standbys.
  *
  * - An advisory lock keeps others who lease away, so that their values do not
  *	 lie between ours.  Anybody who can connect can hold such a lock, and no
@@ -489,6 +494,9 @@ ask_stripe(Lease *lease)
  * - A message in the WAL makes the commit flush it.  nextval() alone may have
  *	 nothing to write: a record of somebody else's, which is not flushed yet,
  *	 covers its values.
+ * - The commit may have a warning, and nothing else may.  The server has given
+ *	 up waiting for its standby then, as its statement_timeout or a cancel make
+ *	 it do, and the standby may lack the values.
  */
 static LeaseState
 ask_values(Lease *lease)
@@ -498,6 +506,7 @@ ask_values(Lease *lease)
 	return send_query(lease, LEASE_DRAWING,
 					  psprintf("BEGIN READ WRITE;"
 							   " SET LOCAL search_path = pg_catalog;"
+							   " SET LOCAL client_min_messages = error;"
 							   " SET LOCAL statement_timeout = %d;"
 							   " SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';"
 							   " WITH strangers AS (SELECT objid::bigint AS key FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)"
@@ -523,6 +532,7 @@ ask_values(Lease *lease)
 							   " FROM first OFFSET 0) AS wanted OFFSET 0) AS values"
 							   " WHERE drawn IS NOT NULL"
 							   " GROUP BY seqincrement, seqstart, drawn - value - seqincrement * (n - 1) ORDER BY count(*) DESC LIMIT 1;"
+							   " SET LOCAL client_min_messages = warning;"
 							   " COMMIT",
 							   lease->timeout, sequence, sequence,
 							   lease->timeout / 2 / LOCK_INTERVAL, sequence, LOCK_INTERVAL,
@@ -586,6 +596,7 @@ read_drawn(Lease *lease, PGresult *result)
 	uint64		distance;
 	int64		span;
 	int64		last;
+	const char *problem = NULL;
 
 	if (PQntuples(result) == 0)
 		return unsuitable(lease);
@@ -601,13 +612,21 @@ read_drawn(Lease *lease, PGresult *result)
 		pg_add_s64_overflow(block->first, span, &last) || last != block->last)
 		return psprintf("%s.%s gave values that do not go together",
 						TICKET_SCHEMA, lease->request.name);
-	if (start != stripe->start || block->increment != stripe->increment)
-		return psprintf("%s.%s was altered meanwhile", TICKET_SCHEMA, lease->request.name);
 	distance = block->first >= start ? (uint64) block->first - (uint64) start :
 		(uint64) start - (uint64) block->first;
-	if (distance % (uint64) block->increment != 0)
-		return psprintf("%s.%s stands at a value of another server",
-						TICKET_SCHEMA, lease->request.name);
+	if (start != stripe->start || block->increment != stripe->increment)
+		problem = psprintf("%s.%s was altered meanwhile", TICKET_SCHEMA, lease->request.name);
+	else if (distance % (uint64) block->increment != 0)
+		problem = psprintf("%s.%s stands at a value of another server",
+						   TICKET_SCHEMA, lease->request.name);
+	if (problem != NULL && !lease->asked_again)
+	{
+		/* it may be altered just now: what was drawn is left out */
+		lease->ask_again = lease->asked_again = true;
+		return NULL;
+	}
+	if (problem != NULL)
+		return problem;
 	if (block->first > lease->last_of_type)
 		return psprintf("%s.%s is past the end of the ticket's type, at %lld",
 						TICKET_SCHEMA, lease->request.name, (long long) block->first);
@@ -627,8 +646,13 @@ go_on(Lease *lease)
 	Stripes    *stripes = &lease->request.stripes;
 	int			other;
 
-	if (!lease->committed || !lease->answered)
+	if (!lease->committed || !(lease->answered || lease->ask_again))
 		return give_up_server(lease, "the connection ended");
+	if (lease->warning[0] != '\0')
+		return give_up_server(lease, psprintf("%s: %s", server_name(lease, lease->server),
+											  lease->warning));
+	if (lease->ask_again)
+		return ask_stripe(lease);
 	if (lease->step == LEASE_DRAWING)
 		return LEASE_DONE;
 

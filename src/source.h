@@ -13,6 +13,9 @@
 
 #include "segments.h"
 
+/* how much is shown of text that comes from elsewhere, in bytes */
+#define MAX_FOREIGN_TEXT	400
+
 typedef enum LeaseState
 {
 	LEASE_PENDING,
@@ -51,6 +54,9 @@ typedef struct Lease
 	instr_time	asked_at;
 	bool		answered;		/* with the row that is wanted */
 	bool		committed;
+	bool		ask_again;		/* which values it gives: they were others */
+	bool		asked_again;
+	char		warning[MAX_FOREIGN_TEXT + 2];	/* of the commit, if it had one */
 
 	char	   *sequence;		/* its name, as a literal */
 	int64		last_of_type;

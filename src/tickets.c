@@ -562,9 +562,13 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
  * ticket_state(sequence regclass)
  *	-> (last_value bigint, values_left bigint, phase_slipped boolean)
  *
- * Where a ticket stands.  All null for what is no ticket, has its values from
- * elsewhere, is not readable here, or may not be seen by the role; the last
- * value is null until there is one.
+ * Where a ticket stands.  All are null if the sequence is no ticket, has a source,
+ * is being altered or dropped by another transaction, is not readable here, or
+ * may not be seen by the role.  The last value is null until there is one.
+ *
+ * A view calls this for all tickets, and any role may have locked one of them.
+ * So, as in instaid_last_tick(), no lock is asked for without the right to look,
+ * and none is waited for.
  */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
@@ -573,26 +577,32 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[3] = {0};
 	bool		nulls[3] = {true, true, true};
-	Relation	rel;
+	Relation	rel = NULL;
+	HeapTuple	tuple = NULL;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
-	rel = try_relation_open(relid, RowExclusiveLock);
-	if (rel != NULL)
+	if (get_rel_relkind(relid) == RELKIND_SEQUENCE &&
+		pg_class_aclcheck(relid, GetUserId(), ACL_SELECT | ACL_USAGE) == ACLCHECK_OK &&
+	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+		ConditionalLockRelationOid(relid, RowExclusiveLock))
 	{
-		HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
+		rel = try_relation_open(relid, NoLock);
+		if (rel == NULL)
+			UnlockRelationOid(relid, RowExclusiveLock);
+		else
+			tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
+	}
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
 
-		if (HeapTupleIsValid(tuple) &&
-			find_fault(rel, (Form_pg_sequence) GETSTRUCT(tuple)) == NULL &&
-			!instaid_has_source(relid, (Form_pg_sequence) GETSTRUCT(tuple)) &&
-			pg_class_aclcheck(relid, GetUserId(),
-							  ACL_SELECT | ACL_USAGE) == ACLCHECK_OK)
+		if (find_fault(rel, options) == NULL && !instaid_has_source(relid, options))
 		{
 			Buffer		buffer;
 			Form_pg_sequence_data data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE);
-			TicketState state = read_state((Form_pg_sequence) GETSTRUCT(tuple), data);
+			TicketState state = read_state(options, data);
 
 			values[0] = Int64GetDatum(data->last_value);
 			nulls[0] = !data->is_called;
@@ -601,10 +611,10 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 			nulls[1] = nulls[2] = false;
 			UnlockReleaseBuffer(buffer);
 		}
-		if (HeapTupleIsValid(tuple))
-			ReleaseSysCache(tuple);
-		relation_close(rel, RowExclusiveLock);
+		ReleaseSysCache(tuple);
 	}
+	if (rel != NULL)
+		relation_close(rel, RowExclusiveLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

@@ -4,6 +4,8 @@
 use strict;
 use warnings;
 
+use File::Spec;
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -23,7 +25,7 @@ sub authority
 	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
 	$node->init;
 	$node->append_conf('postgresql.conf', "$_\n")
-	  for 'log_statement = none', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off';
+	  for 'log_statement = none', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off', 'wal_level = replica', 'max_wal_senders = 1';
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE SCHEMA instaid_tickets');
 	return $node;
@@ -162,6 +164,36 @@ my @after = take($two, 'durable', 20);
 is("@before", '3 4 5 6 7', 'the authority crashes while the transaction that wrote its WAL is open');
 is(duplicates(@before, @after), 0, '... and gives other values after it');
 cmp_ok($after[0], '>', 7, '... above those');
+
+# Or on its synchronous standby: a commit whose wait for that is cancelled has but a warning.
+sub set_standbys
+{
+	my ($names) = @_;
+	$odd->append_conf('postgresql.conf', "synchronous_standby_names = '$names'\n");
+	$odd->reload;
+	$odd->poll_query_until('postgres', "SELECT current_setting('synchronous_standby_names') = '$names'") or die;
+	return;
+}
+
+$odd->safe_psql('postgres', 'ALTER ROLE leaser SET client_min_messages = error');
+for my $case ([ 'replicated', source($odd) ], [ 'replicated, without warnings', 'service=authority connect_timeout=60' ])
+{
+	my ($name, $source) = @$case;
+	sequence($odd, $name, '');
+	$odd->safe_psql('postgres', qq{GRANT USAGE ON SEQUENCE instaid_tickets."$name" TO leaser});
+	create($one, $name, 5, $source);
+	set_standbys('nobody');
+	my $call = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', $patient, '-c', "SELECT instaid.next_ticket('$name')" ],
+		'<', File::Spec->devnull, '>', "$dir/$name", '2>&1');
+	my $waiting = q{FROM pg_stat_activity WHERE application_name = 'instaid' AND wait_event = 'SyncRep'};
+	$odd->poll_query_until('postgres', "SELECT count(*) = 1 $waiting") or die;
+	$odd->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting");
+	$call->finish;
+	like(slurp_file("$dir/$name"), qr/\AERROR:  ticket "$name" has no values left from its source\nDETAIL:  .*: canceling wait for synchronous replication due to user request\n/, "$name: an authority that does not wait for its standby: no value");
+	set_standbys('');
+	cmp_ok(retry($one, $name), '>', 5, '... nor later one of those');
+}
+$odd->safe_psql('postgres', 'ALTER ROLE leaser RESET client_min_messages');
 
 ### Others draw from the same sequence.
 

@@ -100,6 +100,7 @@ for my $node ($one, $two)
 	like(failure($node, 'same'), $overlap, 'two authorities that both have START 1: refused, by ' . $node->name);
 	is(segment($node, 'same', 'sources_overlap, refills'), 't|0', '... which the view shows');
 	like(slurp_file($node->logfile), qr/WARNING:  ticket "same" gets no segment\n.*$overlap/, '... and the log');
+	is($node->safe_psql('postgres', q{SELECT severity, object, problem FROM instaid.audit() WHERE object ~ 'same'}), 'error|instaid_tickets.same|two servers of its source give the same values', '... and audit()');
 }
 is($left->safe_psql('postgres', 'SELECT is_called FROM instaid_tickets.same'), 'f', '... and nothing is drawn for it');
 # one of them is put right
@@ -107,6 +108,7 @@ $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.same START 2 RESTA
 my @mended = (retry($one, 'same'), retry($two, 'same'));
 is("@mended", '1 2', '... until one of them has another START');
 is(segment($one, 'same', 'sources_overlap'), 'f', '... which the view shows');
+is($one->safe_psql('postgres', q{SELECT problem FROM instaid.audit() WHERE object ~ 'same'}), '', '... and audit() finds nothing any more');
 
 # it is also found when one of them is away at first, and when increments differ
 for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 7' ], [ '', '' ], [ 'INCREMENT 2 START 1', 'INCREMENT 3 START 3' ], [ 'INCREMENT 4 START 2', 'INCREMENT 6 START 4' ])
@@ -159,6 +161,21 @@ push @restriped, take($_, 'restriped', 100) for $one, $two;
 is(scalar(@restriped) . ' ' . duplicates(@restriped), '440 0', 'a change of the number of servers is no overlap');
 is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped), 0, '... and leaves the third one its values');
 is(join(' ', map { segment($_, 'restriped', 'failures') } $one, $two), '0 0', '... nor does a segment fail for it');
+# while one draws a segment, which waits for the lock that leases take
+sequence($left, 'drawn', 'INCREMENT 2 START 1');
+create($one, 'drawn', 10, source($left) =~ s/timeout=\d+/timeout=60/r);
+my $drawn = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.drawn'::regclass::oid});
+my $leaser = Clients::session($left);
+$leaser->("SELECT pg_advisory_lock($drawn, 0)");
+my $draws = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', q{SET instaid.segment_timeout = '120s'},
+	'-c', q{SELECT instaid.next_ticket('drawn')} ], '>', "$dir/drawn", '2>&1');
+$left->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'instaid' AND wait_event = 'PgSleep'}) or die;
+$left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.drawn INCREMENT 3 START 3001 RESTART');
+$leaser->('SELECT pg_advisory_unlock_all()');
+$draws->finish;
+my $after = slurp_file("$dir/drawn");
+like($after, qr/\A\d+\n\z/, 'an authority is restriped while a segment is drawn: a value');
+is(join(' ', $after >= 3001, $after % 3, segment($one, 'drawn', 'failures')), '1 1 0', '... of its new residue, and the lease does not fail');
 # a single one
 sequence($left, 'alone', '');
 create($one, 'alone', 10, source($left));

@@ -223,6 +223,8 @@ $node->safe_psql('postgres', 'ALTER DATABASE other ALLOW_CONNECTIONS false');
 my @inside = split /\n/, $inside->(q{SELECT instaid.next_ticket('first') FROM generate_series(1, 100)});
 is(scalar(@inside), 100, 'a database that allows no connections: an open session has its values');
 is($inside->(q{SELECT refills > 2, bypassed > 20 FROM instaid.segments WHERE name = 'first'}), 't|f', '... by segments');
+$node->poll_query_until('postgres', $workers, '0') or die;
+is($inside->(q{SET instaid.auto_create_tickets = on; SELECT instaid.next_ticket('new')}), 1, '... and creates a ticket on first use');
 
 $_->stop for $node, $authority;
 unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $node, $set;
