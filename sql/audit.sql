@@ -122,13 +122,16 @@ FROM (VALUES
 RESET check_function_bodies;
 -- whatever the settings
 CREATE TEMPORARY TABLE seen AS SELECT * FROM findings;
+SELECT current_setting('server_version_num')::integer < 190000 AS has_escapes \gset
+SET client_min_messages = error;
+\if :has_escapes
 SET standard_conforming_strings = off;
-SET escape_string_warning = off;
+\endif
 SET quote_all_identifiers = on;
 SET max_stack_depth = '100kB';
 CREATE TEMPORARY TABLE seen_again AS SELECT * FROM findings;
 RESET standard_conforming_strings;
-RESET escape_string_warning;
+SET client_min_messages = warning;
 RESET quote_all_identifiers;
 RESET max_stack_depth;
 SELECT count(*) > 20 AS there_are FROM seen;

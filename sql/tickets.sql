@@ -192,8 +192,10 @@ CREATE SEQUENCE instaid_tickets.strange INCREMENT 9223372036854775807 MINVALUE -
 CREATE TABLE instaid_tickets.no_ticket ();
 SELECT try($$SELECT instaid.next_ticket('downwards')$$);
 SELECT try($$SELECT instaid.next_ticket('no_ticket')$$);
-SELECT try(format('SELECT instaid.%s', call)) FROM unnest(ARRAY['guard_ticket(''downwards'', 10)', 'restripe_ticket(''downwards'', 1, 2, 10)',
-    'guard_ticket(''no_ticket'', 10)', 'restripe_ticket(''no_ticket'', 1, 2, 10)']) AS call;
+SELECT try(format('SELECT instaid.%s', call)) FROM unnest(ARRAY['guard_ticket(''downwards'', 10)', 'restripe_ticket(''downwards'', 1, 2, 10)']) AS call;
+-- what PostgreSQL says of it differs between versions
+SELECT left(line, 5) FROM unnest(ARRAY['guard_ticket(''no_ticket'', 10)', 'restripe_ticket(''no_ticket'', 1, 2, 10)']) AS call,
+    try(format('SELECT instaid.%s', call)) AS line WHERE line ~ '^[0-9A-Z]{5}: ';
 SELECT take('strange', 3);
 SELECT name, server, servers, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name IN ('fresh', 'downwards', 'strange') ORDER BY name;
 DROP TABLE instaid_tickets.no_ticket;
@@ -271,9 +273,13 @@ SET default_transaction_read_only = off;
 RESET instaid.auto_create_tickets;
 ALTER ROLE CURRENT_USER RESET default_transaction_read_only;
 -- settings that change how text is read and names are written
+-- (PostgreSQL 19 has no other way to read it)
+SELECT current_setting('server_version_num')::integer < 190000 AS has_escapes \gset
+SET client_min_messages = error;
+\if :has_escapes
 SET standard_conforming_strings = off;
+\endif
 SET quote_all_identifiers = on;
-SET escape_string_warning = off;
 SELECT instaid.create_ticket(E'back\\slash', 1, 2, step => 3), instaid.create_ticket('quoted', 2, 2),
     instaid.create_ticket(E'\\from elsewhere', source => 'host=a');
 SELECT instaid.next_ticket(E'back\\slash'), instaid.next_ticket('quoted'), first, last FROM instaid.lease_ticket('quoted', 2);
@@ -285,7 +291,7 @@ SELECT try($$SELECT instaid.create_ticket('quoted')$$);
 SELECT instaid.drop_ticket(E'back\\slash'), instaid.drop_ticket('quoted'), instaid.drop_ticket(E'\\from elsewhere');
 RESET standard_conforming_strings;
 RESET quote_all_identifiers;
-RESET escape_string_warning;
+RESET client_min_messages;
 
 -- a step: without the library in shared_preload_libraries the same values, one by one
 SELECT instaid.create_ticket('by the thousand', 1, 2, step => 1000);

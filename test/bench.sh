@@ -29,8 +29,8 @@ complete()
 		[ "$(turns "$1" instaid 1)" = "$2" ] || { echo "$1: no turn"; return 1; }
 	done
 	# four numbers of shards, of which a small scale makes some the same
-	for work in create_shard create_shards view_first view view_one audit freeze_shard first_id memory_one memory_all; do
-		[ "$(grep -c "^$work	" "$result")" = 4 ] || { echo "$work: left out"; return 1; }
+	for shard_work in create_shard create_shards view_first view view_one audit freeze_shard first_id memory_one memory_all; do
+		[ "$(grep -c "^$shard_work	" "$result")" = 4 ] || { echo "$shard_work: left out"; return 1; }
 	done
 	# sessions x CACHE x max_drift, nextval() beside it, and many shards
 	[ "$(grep -c '^contention' "$result")" = $((3 * 4 * 2 + 3 * 2 + 2 * 2)) ]

@@ -175,7 +175,7 @@ run_suite()
 			;;
 		pgtap)
 			[ -n "$(psql -XAtc "SELECT 1 FROM pg_database WHERE datname = 'pgtap'")" ] || createdb pgtap
-			suite "$1" pg_prove -d pgtap --verbose "test/pgtap/${file:-*}.sql"
+			suite "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
 			;;
 		bench)
 			suite "$1" env PG_CONFIG="$installed" sh test/bench.sh

@@ -389,7 +389,7 @@ my %said;
 for my $settings ('', 'standard_conforming_strings=off', 'quote_all_identifiers=on')
 {
 	next if $settings =~ /strings/ && $node->pg_version >= 19;		# which has no other than on
-	local $ENV{PGOPTIONS} = $settings ? "-c $settings -c escape_string_warning=off" : '';
+	local $ENV{PGOPTIONS} = !$settings ? '' : $settings =~ /strings/ ? "-c $settings -c escape_string_warning=off" : "-c $settings";
 	run_as('alice', $db, sprintf($old, 'q2', 12, ''));
 	for my $function (@order)
 	{
