@@ -274,6 +274,11 @@ SELECT * FROM instaid.audit();
 CREATE FUNCTION regress_9.next_ids(integer, regclass) RETURNS SETOF bigint LANGUAGE sql RETURN 1;
 SELECT * FROM instaid.audit();
 DROP SCHEMA regress_9 CASCADE;
+-- a restore does not look at what the default names
+CREATE SCHEMA regress_9;
+CALL declare_shard('regress_9', 9, 'regress_5.photos');
+SELECT * FROM instaid.audit() WHERE object ~ 'regress_9';
+DROP SCHEMA regress_9 CASCADE;
 
 --
 -- Sequences that cannot serve

@@ -185,57 +185,62 @@ instaid_next_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(format_id(instaid_take_tick(sequence), shard_id, epoch_ms));
 }
 
-/*
- * Return a set of IDs, one a call.  What they are made of is read at the first
- * call only.  Each lock of the sequence takes as many as are left of a
- * millisecond, and thus IDs of other sessions may lie in between.  Of one
- * millisecond, consecutive ticks are consecutive IDs.
- */
-Datum
-instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-				   int64 epoch_ms, int32 count)
+/* A set of IDs that is being returned */
+typedef struct IdSet
 {
-	typedef struct
-	{
-		Oid			sequence;
-		int32		shard_id;
-		int64		epoch_ms;
-		int64		next;		/* IDs taken and not returned: next .. */
-		int64		end;		/* .. up to but not including end */
-	} IdSet;
+	Oid			sequence;
+	int32		shard_id;
+	int64		epoch_ms;
+	int64		next;			/* IDs taken and not returned: next .. */
+	int64		end;			/* .. up to but not including end */
+} IdSet;
 
+/* Begin to return a set of IDs: what the first call has to do. */
+void
+instaid_begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+				  int64 epoch_ms, int32 count)
+{
 	FuncCallContext *funcctx;
 	IdSet	   *ids;
 
-	if (SRF_IS_FIRSTCALL())
-	{
-		check_count(count);
+	check_count(count);
 
-		funcctx = SRF_FIRSTCALL_INIT();
-		funcctx->max_calls = count;
-		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(IdSet));
-		ids->sequence = sequence;
-		ids->shard_id = shard_id;
-		ids->epoch_ms = epoch_ms;
-		funcctx->user_fctx = ids;
-	}
+	funcctx = SRF_FIRSTCALL_INIT();
+	funcctx->max_calls = count;
+	ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(IdSet));
+	ids->sequence = sequence;
+	ids->shard_id = shard_id;
+	ids->epoch_ms = epoch_ms;
+	funcctx->user_fctx = ids;
+}
 
-	funcctx = SRF_PERCALL_SETUP();
-	ids = funcctx->user_fctx;
+/*
+ * Each lock of the sequence takes as many as are left of a millisecond, and thus
+ * IDs of other sessions may lie in between.  Of one millisecond, consecutive ticks
+ * are consecutive IDs.
+ */
+static pg_noinline void
+take_ids(IdSet *ids, uint64 wanted)
+{
+	int64		first;
+	int			taken;
+
+	taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
+	ids->next = format_id(first, ids->shard_id, ids->epoch_ms);
+	ids->end = ids->next + taken;
+}
+
+/* Return the next ID of the set, or its end. */
+Datum
+instaid_return_id(FunctionCallInfo fcinfo)
+{
+	FuncCallContext *funcctx = SRF_PERCALL_SETUP();
+	IdSet	   *ids = funcctx->user_fctx;
 
 	if (funcctx->call_cntr >= funcctx->max_calls)
 		SRF_RETURN_DONE(funcctx);
-
-	if (ids->next == ids->end)
-	{
-		uint64		wanted = funcctx->max_calls - funcctx->call_cntr;
-		int64		first;
-		int			taken;
-
-		taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
-		ids->next = format_id(first, ids->shard_id, ids->epoch_ms);
-		ids->end = ids->next + taken;
-	}
+	if (unlikely(ids->next == ids->end))
+		take_ids(ids, funcctx->max_calls - funcctx->call_cntr);
 	SRF_RETURN_NEXT(funcctx, Int64GetDatum(ids->next++));
 }
 
@@ -248,15 +253,15 @@ instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 Datum
 instaid_next_ids(PG_FUNCTION_ARGS)
 {
-	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = 0;
-
 	if (SRF_IS_FIRSTCALL())
 	{
+		int32		shard_id = PG_GETARG_INT32(1);
+
 		check_shard_id(shard_id);
-		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3));
+		instaid_begin_ids(fcinfo, PG_GETARG_OID(0), shard_id,
+						  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
 	}
-	return instaid_return_ids(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_INT32(2));
+	return instaid_return_id(fcinfo);
 }
 
 /*

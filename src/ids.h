@@ -10,7 +10,8 @@
 
 #include "fmgr.h"
 
-extern Datum instaid_return_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-								int64 epoch_ms, int32 count);
+extern void instaid_begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+							  int64 epoch_ms, int32 count);
+extern Datum instaid_return_id(FunctionCallInfo fcinfo);
 
 #endif							/* INSTAID_IDS_H */

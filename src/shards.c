@@ -535,20 +535,17 @@ cache_call(FmgrInfo *flinfo)
 	return call;
 }
 
-/* next_ids(count integer, sequence regclass) -> setof bigint */
-static pg_noinline Datum
-call_next_ids(FunctionCallInfo fcinfo)
+/* The first call of next_ids(count integer, sequence regclass) */
+static pg_noinline void
+begin_next_ids(FunctionCallInfo fcinfo)
 {
-	Declaration declaration = {0};
+	Declaration declaration;
 
-	if (SRF_IS_FIRSTCALL())
-	{
-		if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-			null_error();
-		look_up(fcinfo->flinfo->fn_oid, &declaration);
-	}
-	return instaid_return_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
-							  declaration.epoch_ms, PG_GETARG_INT32(0));
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		null_error();
+	look_up(fcinfo->flinfo->fn_oid, &declaration);
+	instaid_begin_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
+					  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
 
 /*
@@ -564,7 +561,11 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 	Oid			sequence;
 
 	if (fcinfo->flinfo->fn_retset)
-		return call_next_ids(fcinfo);
+	{
+		if (SRF_IS_FIRSTCALL())
+			begin_next_ids(fcinfo);
+		return instaid_return_id(fcinfo);
+	}
 
 	call = fcinfo->flinfo->fn_extra;
 	if (unlikely(call == NULL || call->generation != generation))
