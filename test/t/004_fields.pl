@@ -89,8 +89,8 @@ my @wrong = (
 	[ 'decode', 'instaid.decode(id EPOCH) IS DISTINCT FROM ROW(created_at, shard_id, sequence)' ],
 );
 
-# The other epoch is before 2000, PostgreSQL's zero, and not at a millisecond.
-for my $epoch ('2011-08-24 21:07:01.721+00', '1969-07-20 20:17:40.123457+00')
+# The other epoch is before 1970, the zero of ticks, and 2000, PostgreSQL's.
+for my $epoch ('2011-08-24 21:07:01.721+00', '1969-07-20 20:17:40.123+00')
 {
 	my $argument = $epoch =~ /^2011/ ? '' : ", '$epoch'";
 	# how many rows are wrong, and one of them
