@@ -27,7 +27,6 @@
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
 #include "storage/ipc.h"
@@ -44,7 +43,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/timeout.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
@@ -138,18 +136,14 @@ instaid_ticket_worker(Datum main_arg)
 
 /* How long a call that began then may still wait, in ms. */
 static int
-time_left(const instr_time *began)
+time_left(int64 began)
 {
-	instr_time	waited;
-
-	INSTR_TIME_SET_CURRENT(waited);
-	INSTR_TIME_SUBTRACT(waited, *began);
-	return (int) Max(MAX_WAIT - INSTR_TIME_GET_MILLISEC(waited), 0.0);
+	return (int) Max(MAX_WAIT - (instaid_monotonic_time() - began) / 1000, 0);
 }
 
 /* Start the worker; wait for a free slot if there is none. */
 static BackgroundWorkerHandle *
-start_worker(dsm_segment *segment, const char *name, const instr_time *began)
+start_worker(dsm_segment *segment, const char *name, int64 began)
 {
 	BackgroundWorker worker = {0};
 	BackgroundWorkerHandle *handle;
@@ -186,7 +180,7 @@ start_worker(dsm_segment *segment, const char *name, const instr_time *began)
  * caller will find it.
  */
 static void
-create_apart(const char *name, const instr_time *began)
+create_apart(const char *name, int64 began)
 {
 	dsm_segment *segment = dsm_create(MAXALIGN(sizeof(TicketOrder)) + QUEUE_SIZE, 0);
 	TicketOrder *order = dsm_segment_address(segment);
@@ -293,7 +287,7 @@ instaid_lock_ticket_name(PG_FUNCTION_ARGS)
  * Take a lock for the session, but do not wait longer for it than the call may.
  */
 static void
-lock_in_time(const LOCKTAG *tag, const char *name, const instr_time *began)
+lock_in_time(const LOCKTAG *tag, const char *name, int64 began)
 {
 	MemoryContext context = CurrentMemoryContext;
 	int			saved = LockTimeout;
@@ -344,21 +338,20 @@ instaid_autocreate_ticket(const char *name)
 	Oid			schema = creation_schema();
 	LOCKTAG		create_tag;
 	LOCKTAG		queue_tag;
-	instr_time	began;
+	int64		began = instaid_monotonic_time();
 
-	INSTR_TIME_SET_CURRENT(began);
 	set_name_tag(&create_tag, CREATE_LOCK, schema, name);
 	set_name_tag(&queue_tag, QUEUE_LOCK, schema, name);
 
-	lock_in_time(&queue_tag, name, &began);
+	lock_in_time(&queue_tag, name, began);
 	PG_TRY();
 	{
-		lock_in_time(&create_tag, name, &began);
+		lock_in_time(&create_tag, name, began);
 		LockRelease(&create_tag, ExclusiveLock, true);
 
 		AcceptInvalidationMessages();
 		if (!OidIsValid(get_relname_relid(name, schema)))
-			create_apart(name, &began);
+			create_apart(name, began);
 	}
 	PG_FINALLY();
 	{

@@ -8,9 +8,8 @@
  * DATABASE.  While one is wanted that cannot be had, it tries again by itself, but
  * still makes way.
  *
- * It waits for nothing that only some tickets are concerned with: a sequence
- * that is locked is tried again later, and leases from other servers go on side
- * by side.
+ * No ticket holds up another: a sequence that is locked is tried again later, and
+ * leases from other servers go on side by side.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +30,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
@@ -148,7 +146,7 @@ refill(Oid ticket)
 	return true;
 }
 
-/* Go on with a lease whose socket has these events. */
+/* Go on with a lease whose socket has these events, and end it if it is over. */
 static void
 advance(Lease *lease, uint32 events)
 {
@@ -182,7 +180,7 @@ wait_for_work(long timeout)
 	bool		latch_set = false;
 	ListCell   *lc;
 
-	/* those that could not even begin */
+	/* leases that could not even connect have no socket to wait for */
 	foreach(lc, list_copy(leases))
 	{
 		if (PQstatus(((Lease *) lfirst(lc))->conn) == CONNECTION_BAD)
@@ -211,7 +209,7 @@ wait_for_work(long timeout)
 		else
 			advance(events[i].user_data, events[i].events);
 	}
-	/* those that have waited for too long, and still do */
+	/* give up servers whose time is over */
 	foreach(lc, list_copy(leases))
 		advance(lfirst(lc), 0);
 	return latch_set;

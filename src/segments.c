@@ -62,14 +62,14 @@
 #define FIRST_BACKOFF	100
 #define LAST_BACKOFF	5000
 
-/* a worker that has not come by then, in ms, is started again */
+/* how long a worker has to start, in ms, before another one is launched */
 #define WORKER_START	1000
-/* how soon one is asked for again when none was free, in ms */
+/* how soon a call tries again to launch one when no slot was free, in ms */
 #define WORKER_RETRY	100
 
-/* a buffer that was not used for so long, in ms, can be another ticket's */
+/* after how long without use, in ms, another ticket can have a buffer */
 #define MIN_IDLE		10000
-/* how long it is taken for granted that there is none such, in ms */
+/* how long no idle buffer is looked for after none was found, in ms */
 #define FULL_FOR		1000
 
 /* how many condition variables the tickets share */
@@ -103,10 +103,10 @@ typedef struct TicketBuffer
 	Segment		segments[2];
 	int			current;		/* the one that is given out */
 	int64		current_since;
-	int64		empty_since;	/* when a session found neither, or 0 */
+	int64		empty_since;	/* when a call found both empty, or 0 */
 	int64		last_used;
 
-	/* by which name a source was asked; not set without one */
+	/* the name by which a source was asked; empty without a source */
 	char		name[NAMEDATALEN];
 
 	/* the sequence, as we left it */
@@ -139,7 +139,7 @@ typedef struct TicketBuffer
 typedef struct WorkerSlot
 {
 	Oid			database;		/* InvalidOid: free */
-	Latch	   *latch;			/* null until it has come */
+	Latch	   *latch;			/* null until it has attached */
 	int64		launched_at;
 } WorkerSlot;
 
@@ -298,8 +298,8 @@ instaid_segments_init(void)
 }
 
 /*
- * A file that the transaction in progress has made has no buffer: it may be gone
- * again when others look.
+ * Has the transaction in progress created the sequence, or given it a new file?
+ * Such a sequence is not buffered, as the transaction may be rolled back.
  */
 static bool
 is_uncommitted(Relation rel)
@@ -309,9 +309,9 @@ is_uncommitted(Relation rel)
 }
 
 /*
- * Remove the buffer that has been idle for longest, if for min_idle ms, from the
- * table that the caller has locked.  One that waits for a segment is spared,
- * unless nobody waits with it.
+ * Remove the buffer that has been idle for longest, and for at least min_idle ms,
+ * from the table that the caller has locked.  A buffer for which a segment is on
+ * its way must have been idle for MIN_IDLE, as calls may be waiting for it.
  */
 static bool
 evict_idle(int64 now, int64 min_idle)
@@ -338,9 +338,9 @@ evict_idle(int64 now, int64 min_idle)
 /*
  * Make a buffer for a ticket that has none.  Returns false if there is no room.
  *
- * When all are taken, it gets that of a ticket which is not used any more.  One
- * that has a source gets one at any rate: it is of no use without, while a ticket
- * whose buffer is used goes on without it, unless it has a source, too.
+ * When all are taken, it replaces an idle one.  A ticket that has a source cannot
+ * do without a buffer.  So it replaces the one that was not used for longest, idle
+ * or not.
  */
 static bool
 create_buffer(Oid ticket, bool has_source)
@@ -407,9 +407,9 @@ follow_name(TicketBuffer *buffer, const char *name)
  * Give up what is buffered if the sequence, whose page the caller has locked, is
  * not as we left it: somebody has said what comes next.
  *
- * setval() always writes WAL, and ALTER SEQUENCE another file.  So does
- * nextval() write, or it moves the value; that it costs the buffer is the price
- * for not having to tell it from what may lie behind it.
+ * setval() always writes WAL, ALTER SEQUENCE another file, and nextval() writes
+ * WAL or moves the value.  After a nextval() alone the buffer would still be good,
+ * but it cannot be told from a nextval() that came after a setval().
  */
 static void
 follow_sequence(TicketBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
@@ -432,7 +432,7 @@ lock_buffer_beside(Relation rel)
 	return shared == NULL || is_uncommitted(rel) ? NULL : lock_buffer(RelationGetRelid(rel));
 }
 
-/* Somebody who has locked the page exclusively is about to take of it ... */
+/* To be called before values are taken of the sequence, whose page is locked. */
 void
 instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 {
@@ -444,7 +444,10 @@ instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 	unlock_buffer(buffer);
 }
 
-/* ... and has taken.  Returns what publishing compares. */
+/*
+ * To be called afterwards, while the page is still locked.  Returns the generation
+ * of the buffer, which instaid_publish() compares.
+ */
 uint64
 instaid_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 {
@@ -513,15 +516,15 @@ request_segment(TicketBuffer *buffer, int64 now)
 		is_resting(buffer, now))
 		return false;
 	buffer->requested = true;
-	/* who waits, waits for this attempt */
+	/* the time that calls wait is counted from this request */
 	if (segment->left == 0)
 		buffer->empty_since = now;
 	return true;
 }
 
 /*
- * See to it that the worker of this database looks for requests.  Returns false
- * if there is none and none can be started.
+ * Wake the worker of this database, or launch one.  Returns false if there is none
+ * and no slot for background workers is free.
  */
 static bool
 wake_worker(void)
@@ -553,7 +556,7 @@ wake_worker(void)
 
 		if (s->database == MyDatabaseId && (waiting || s->latch != NULL))
 		{
-			/* another session was faster */
+			/* it has come, or another session has launched it */
 			LWLockRelease(shared->lock);
 			return true;
 		}
@@ -583,7 +586,7 @@ wake_worker(void)
 	return there;
 }
 
-/* A ticket that has a source is of no use without a buffer. */
+/* The error for a ticket that has a source, but cannot have a buffer */
 void
 instaid_no_buffer_error(Relation rel)
 {
@@ -622,7 +625,7 @@ may_see_problem(Oid ticket)
 		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
-/* There is nothing buffered of a ticket that has nothing else. */
+/* The error for a ticket that has a source, and whose buffer is empty */
 static void
 empty_error(Relation rel, bool no_worker)
 {
@@ -660,7 +663,7 @@ empty_error(Relation rel, bool no_worker)
 			 errhint("It goes on by itself when the source answers; instaid.segments shows it.")));
 }
 
-/* No worker can be had: the sequence has to do, for a while. */
+/* No worker can be had: let calls take their values from the sequence for a while. */
 static void
 note_no_worker(Relation rel)
 {
@@ -729,7 +732,7 @@ instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
 
 		if (!there)
 		{
-			/* it has none yet, or not any more */
+			/* this is its first use, or the buffer was removed */
 			CHECK_FOR_INTERRUPTS();
 			if (create_buffer(ticket, has_source))
 				continue;
@@ -737,7 +740,7 @@ instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
 			return false;
 		}
 
-		/* also when it was asked before: it may have ended without a word */
+		/* even if it was asked before: it may have been killed since */
 		if (wanted)
 		{
 			no_worker = !wake_worker();
@@ -771,8 +774,8 @@ instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
 }
 
 /*
- * This process is no worker any more; the caller has locked the slots.  What it
- * was asked for, sessions ask for anew.
+ * This process is the worker no more.  The caller has locked the slots.  What was
+ * requested of it is forgotten, so that sessions request it of the next one.
  */
 static void
 free_slot(void)
@@ -840,10 +843,10 @@ instaid_attach_worker(void)
 }
 
 /*
- * The tickets of this database for which a segment is to be got now, and in how
- * many ms the next one is due, or -1.  If there is none at all, and the worker is
- * to retire, it is the worker no more: a session that makes a request from now on
- * finds that it is gone, and starts another.
+ * The tickets of this database that need a segment now, and in how many ms the
+ * next one is due, or -1.  If there are neither, and the worker wants to retire,
+ * its slot is freed under the same lock: a session whose request comes later finds
+ * no worker, and launches another.
  */
 List *
 instaid_requests(bool retire, int64 *next_due)
@@ -888,7 +891,7 @@ segment_length(int64 *blocks, int64 step)
 }
 
 /*
- * What is wanted of a ticket.  Returns false if nothing is any more.
+ * What the worker is to get for a ticket.  Returns false if its buffer is gone.
  *
  * The length is by Leaf's rule: twice that of the last segment if that lasted for
  * less than instaid.segment_duration, half of it if for more than twice that.
@@ -906,7 +909,7 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *r
 		buffer->blocks *= 2;
 	else if (buffer->lasted >= 2 * (int64) instaid_segment_duration)
 		buffer->blocks /= 2;
-	/* a segment tells this once, also if the refill fails */
+	/* how long a segment lasted counts once, even if the refill fails */
 	buffer->lasted = -1;
 
 	memset(request, 0, sizeof(*request));
@@ -917,14 +920,14 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *r
 	request->turn = buffer->turn;
 	request->stripes = buffer->stripes;
 	request->generation = buffer->generation;
-	/* sessions wait for this attempt */
+	/* the time that calls wait is counted from this attempt */
 	if (buffer->empty_since != 0)
 		buffer->empty_since = request->started;
 	unlock_buffer(buffer);
 	return true;
 }
 
-/* An attempt, or a part of one, was in vain.  The caller has locked the buffer. */
+/* Note that an attempt, or a part of one, failed.  The caller has locked the buffer. */
 static void
 note_problem(TicketBuffer *buffer, const char *problem)
 {
@@ -935,8 +938,8 @@ note_problem(TicketBuffer *buffer, const char *problem)
 }
 
 /*
- * A segment of count values, which were taken as requested, is there.  There may
- * have been a problem, with one of several servers.
+ * Put a segment of count values, which were taken for this request, into the
+ * buffer.  If one of several servers of a source failed before, problem says why.
  */
 void
 instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 count,
@@ -947,7 +950,7 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 
 	if (buffer != NULL)
 	{
-		/* somebody may have set the sequence meanwhile */
+		/* not if the sequence was set meanwhile, or the ticket renamed */
 		if (request->generation == buffer->generation)
 		{
 			Segment    *other = &buffer->segments[1 - buffer->current];
@@ -982,8 +985,9 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 }
 
 /*
- * None could be had: say so the first time, and let it rest.  Then it is tried
- * again, by the worker itself or when a session asks.
+ * An attempt to get a segment failed.  Log the first failure of a row of them, and
+ * let the ticket rest.  After that the worker tries again by itself, if try_again
+ * says so, or else when a session asks.
  */
 void
 instaid_refill_failed(const SegmentRequest *request, const char *problem, bool try_again)
@@ -1028,7 +1032,7 @@ instaid_remember_stripes(const SegmentRequest *request)
 	unlock_buffer(buffer);
 }
 
-/* A ticket is gone. */
+/* Remove the buffer of a ticket, if it has one. */
 void
 instaid_forget_buffer(Oid ticket)
 {

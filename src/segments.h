@@ -8,8 +8,6 @@
 #ifndef INSTAID_SEGMENTS_H
 #define INSTAID_SEGMENTS_H
 
-#include <time.h>
-
 #include "nodes/pg_list.h"
 
 #include "sequence.h"
@@ -27,19 +25,6 @@ typedef struct SegmentRequest
 	Stripes		stripes;		/* what is known of the sources */
 	int64		started;		/* instaid_monotonic_time() */
 } SegmentRequest;
-
-/*
- * Microseconds since some moment before the server started, the same in all
- * processes.  Intervals are measured by it, as the wall clock can be set.
- */
-static inline int64
-instaid_monotonic_time(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* instaid.segment_duration, instaid.segment_timeout, both in milliseconds */
 extern int	instaid_segment_duration;

@@ -175,7 +175,7 @@ is_unused(Oid ticket)
 	return unused;
 }
 
-/* Refuse what is not the source of a ticket, and who may not set it. */
+/* Refuse what is not the source of a ticket, and roles that may not set one. */
 static void
 check_source(const ObjectAddress *object, const char *source)
 {
@@ -325,7 +325,7 @@ connect_to(Lease *lease, int server)
 	}
 	lease->step = LEASE_CONNECTING;
 	lease->events = WL_SOCKET_WRITEABLE;
-	INSTR_TIME_SET_CURRENT(lease->asked_at);
+	lease->asked_at = instaid_monotonic_time();
 }
 
 /* The next server to be looked at before one gives values, or -1 */
@@ -337,7 +337,7 @@ next_to_look_at(Lease *lease)
 		int64		asked_at = lease->request.stripes.servers[i].asked_at;
 
 		if (i != lease->request.turn && !lease->looked_at[i] &&
-			(asked_at == 0 || lease->started_at - asked_at >= LOOK_INTERVAL))
+			(asked_at == 0 || lease->request.started - asked_at >= LOOK_INTERVAL * 1000))
 			return i;
 	}
 	return -1;
@@ -364,7 +364,7 @@ add_problem(Lease *lease, const char *problem)
 	append_foreign_text(&lease->problem, problem);
 }
 
-/* The server that is being asked gives nothing, for this reason; ask the next. */
+/* Note why the server that is being asked gives nothing, and ask the next one. */
 static LeaseState
 give_up_server(Lease *lease, const char *problem)
 {
@@ -372,7 +372,7 @@ give_up_server(Lease *lease, const char *problem)
 	if (lease->server_count == 0)
 		return LEASE_FAILED;
 
-	lease->request.stripes.servers[lease->server].asked_at = lease->started_at;
+	lease->request.stripes.servers[lease->server].asked_at = lease->request.started;
 	lease->looked_at[lease->server] = lease->failed[lease->server] = true;
 	while (lease->failed[lease->request.turn])
 	{
@@ -409,7 +409,6 @@ instaid_start_lease(const char *source, const SegmentRequest *request, int64 las
 	Stripes    *stripes = &lease->request.stripes;
 	uint32		hash = hash_bytes((const unsigned char *) source, strlen(source)) | 1;
 	const char *timeout;
-	instr_time	now;
 
 	lease->context = CurrentMemoryContext;
 	lease->request = *request;
@@ -429,9 +428,7 @@ instaid_start_lease(const char *source, const SegmentRequest *request, int64 las
 	lease->timeout = timeout != NULL && atoi(timeout) > 0 ?
 		Min(atoi(timeout), 3600) * 1000 : SERVER_TIMEOUT;
 
-	INSTR_TIME_SET_CURRENT(now);
-	lease->started_at = (int64) INSTR_TIME_GET_MILLISEC(now) + 1;
-	/* of other servers nothing is known */
+	/* nothing is known of the servers of another source */
 	if (stripes->source != hash)
 	{
 		memset(stripes, 0, sizeof(Stripes));
@@ -559,7 +556,7 @@ read_stripe(Lease *lease, PGresult *result)
 {
 	Stripes    *stripes = &lease->request.stripes;
 	Stripe	   *stripe = &stripes->servers[lease->server];
-	Stripe		found = {.asked_at = lease->started_at};
+	Stripe		found = {.asked_at = lease->request.started};
 
 	if (PQntuples(result) == 0)
 		return unsuitable(lease);
@@ -570,7 +567,7 @@ read_stripe(Lease *lease, PGresult *result)
 	if (found.increment <= 0)
 		return unsuitable(lease);
 
-	/* it was restriped: others may have been, too */
+	/* it was restriped: what is known of the others may be old, too */
 	if (stripe->increment != 0 &&
 		(stripe->start != found.start || stripe->increment != found.increment))
 	{
@@ -606,7 +603,7 @@ read_drawn(Lease *lease, PGresult *result)
 	block->increment = read_number(result, 3);
 	start = read_number(result, 4);
 
-	/* what was drawn, and no value between */
+	/* they must be count values, one increment apart */
 	if (block->increment <= 0 || lease->count <= 0 || lease->count > 2 * MAX_LEASE ||
 		pg_mul_s64_overflow(lease->count - 1, block->increment, &span) ||
 		pg_add_s64_overflow(block->first, span, &last) || last != block->last)
@@ -675,7 +672,7 @@ go_on(Lease *lease)
 	return LEASE_PENDING;
 }
 
-/* Read what the server has answered, as far as it is here. */
+/* Read as much of the server's answer as has arrived. */
 static LeaseState
 read_answer(Lease *lease)
 {
@@ -720,11 +717,7 @@ read_answer(Lease *lease)
 long
 instaid_lease_time_left(const Lease *lease)
 {
-	instr_time	waited;
-
-	INSTR_TIME_SET_CURRENT(waited);
-	INSTR_TIME_SUBTRACT(waited, lease->asked_at);
-	return Max(lease->timeout - (long) INSTR_TIME_GET_MILLISEC(waited), 0);
+	return Max(lease->timeout - (instaid_monotonic_time() - lease->asked_at) / 1000, 0);
 }
 
 /* Do what can be done, when its socket has these events or some time has gone by. */

@@ -9,7 +9,6 @@
 #define INSTAID_SOURCE_H
 
 #include "libpq-fe.h"
-#include "portability/instr_time.h"
 
 #include "segments.h"
 
@@ -42,7 +41,6 @@ typedef struct Lease
 	int			server_count;
 	int			given_up;		/* how many have been asked for it in vain */
 	int			timeout;		/* ms for each */
-	int64		started_at;		/* ms of the monotonic clock */
 	bool		looked_at[MAX_SERVERS]; /* is its stripe of this lease? */
 	bool		failed[MAX_SERVERS];
 
@@ -51,7 +49,7 @@ typedef struct Lease
 	int			server;
 	LeaseStep	step;
 	uint32		events;			/* of its socket, to be waited for */
-	instr_time	asked_at;
+	int64		asked_at;		/* monotonic time */
 	bool		answered;		/* with the row that is wanted */
 	bool		committed;
 	bool		ask_again;		/* which values it gives: they were others */

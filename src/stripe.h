@@ -21,8 +21,7 @@ typedef struct Stripe
 	int64		start;
 	int64		maximum;
 	int64		increment;		/* 0 if nothing is known */
-	int64		asked_at;		/* ms of the monotonic clock, answer or not; 0 if
-								 * it was not */
+	int64		asked_at;		/* monotonic time, answer or not; 0 for never */
 } Stripe;
 
 /* The stripes of a source, in the order of its servers */

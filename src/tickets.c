@@ -88,12 +88,16 @@ forget_label(Datum arg, Oid relid)
 	KnownTicket *known;
 
 	(void) arg;
+	if (OidIsValid(relid))
+	{
+		known = hash_search(known_tickets, &relid, HASH_FIND, NULL);
+		if (known != NULL)
+			known->label_known = false;
+		return;
+	}
 	hash_seq_init(&scan, known_tickets);
 	while ((known = hash_seq_search(&scan)) != NULL)
-	{
-		if (!OidIsValid(relid) || known->relid == relid)
-			known->label_known = false;
-	}
+		known->label_known = false;
 }
 
 void

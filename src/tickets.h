@@ -8,6 +8,8 @@
 #ifndef INSTAID_TICKETS_H
 #define INSTAID_TICKETS_H
 
+#include <time.h>
+
 #include "access/xlogdefs.h"
 #include "catalog/pg_sequence.h"
 
@@ -23,6 +25,19 @@ typedef struct TicketBlock
 	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past them */
 	uint64		generation;		/* of the ticket's buffer then: see segments.c */
 } TicketBlock;
+
+/*
+ * Microseconds since some moment before the server started, the same in all
+ * processes.  Intervals are measured by it, as the wall clock can be set.
+ */
+static inline int64
+instaid_monotonic_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 /* instaid.auto_create_tickets, instaid.ticket_server, instaid.ticket_servers */
 extern bool instaid_auto_create_tickets;
