@@ -14,8 +14,8 @@ all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t &&
 # "version" leaves out what does not depend on the version of PostgreSQL;
 # "assert", for a build with assertions, what memcheck repeats or what reaches
 # no C code that another suite does not reach.
-not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 011_adopt'
-not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt'
+not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 011_adopt 019_many_shards'
+not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt 019_many_shards'
 
 # all_but SUITE...: every other suite
 all_but()
