@@ -163,6 +163,14 @@ if ($plots)
 print "- $_\n" for @about;
 print "\n";
 
+# What a small run or a busy machine measures is mostly chance.
+my ($scale) = map { /^scale: ([\d.]+)/ ? $1 : () } @about;
+my ($load) = map { /^load when it began: ([\d.]+)/ ? $1 : () } @about;
+my @chance = (
+	defined $scale && $scale < 1 ? "it did $scale of the documented work" : (),
+	defined $load && $load > 0.5 ? "the machine had a load of $load when it began" : ());
+print '**This run proves nothing**: ', join(', and ', @chance), ".\n\n" if @chance;
+
 # work, target, instaid's measure and turns, yardsticks (those that are there)
 my @targets = (
 	[ 'one next_id()', '<=', 0.5, 'id', { work => 'ids' }, 'bigserial', 'pgEdge snowflake' ],
