@@ -493,6 +493,19 @@ BEGIN
             HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
     END IF;
 
+    -- The owner of a schema can add functions that are found in place of the shard's.
+    SELECT o.rolname INTO other
+        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+             JOIN pg_roles AS d ON d.oid = (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database())
+        WHERE n.nspname = schema_name AND adopted IS NULL
+          AND NOT o.rolsuper AND NOT (o.rolname = 'pg_database_owner' AND d.rolsuper);
+    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Its owner, %I, could put other functions in place of those that a superuser creates there.', other.rolname),
+            HINT = format('SET ROLE %I first, and let the shard be that role''s; or choose another schema.', other.rolname);
+    END IF;
+
     -- Two sessions cannot both find a shard ID free: one waits for the other, and
     -- then sees what it did, whatever the isolation level.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
@@ -610,10 +623,16 @@ AS $$
 DECLARE
     shard record;
 BEGIN
-    IF format(format, first) = format(format, first + 1) THEN
+    IF first < 0 OR last > 8191 OR first > last THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
+            DETAIL = 'A shard ID is between 0 and 8191.';
+    END IF;
+    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('format "%s" gives all shards one name', left(format, 63)),
-            HINT = 'Write %s where the shard ID goes, as in insta%s.';
+            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
+            DETAIL = 'It must have one %s, which the shard ID takes the place of; a percent sign is %%.',
+            HINT = 'An example is insta%s.';
     END IF;
 
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
@@ -673,6 +692,8 @@ BEGIN ATOMIC
     SELECT c.oid::regclass
     FROM pg_namespace AS n
          JOIN pg_proc AS p ON p.pronamespace = n.oid AND p.proname = 'next_id'
+                          AND p.proargtypes = ARRAY['regclass'::regtype]::oidvector
+         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN pg_attrdef AS a ON a.oid = f.objid
@@ -697,6 +718,12 @@ DECLARE
                         WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
     owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
 BEGIN
+    IF shard_owner IS NULL OR owner IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I has no next_id() or no sequence any more', schema_name),
+            DETAIL = 'Another transaction may just have dropped it.',
+            HINT = 'instaid.audit() tells what is wrong with a shard.';
+    END IF;
     IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I', sequence, schema_name),
@@ -866,8 +893,11 @@ BEGIN
     sequence_owner := instaid._sequence_owner(schema_name, sequence);
 
     -- A sequence counts the ticks of one epoch, and nothing else.
-    SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
-        WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch;
+    -- What a role without rights on the sequence declares, or lets a column default to,
+    -- does not count: it cannot use the sequence, and must not be in the way.
+    SELECT s.schema_name INTO other FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+        WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
+          AND has_sequence_privilege(p.proowner, adopt_shard.sequence, 'USAGE, UPDATE');
     IF FOUND THEN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
@@ -875,8 +905,9 @@ BEGIN
             HINT = 'Pass the sequence that next_id() uses, and its epoch.';
     END IF;
     SELECT pg_describe_object(d.classid, d.objid, d.objsubid) AS name INTO other
-        FROM pg_depend AS d
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND d.classid = 'pg_attrdef'::regclass
+          AND has_sequence_privilege(c.relowner, sequence, 'USAGE, UPDATE')
           AND NOT EXISTS (SELECT FROM pg_depend AS f WHERE f.classid = d.classid AND f.objid = d.objid
                                                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
         UNION ALL
@@ -2255,7 +2286,10 @@ BEGIN ATOMIC
     SELECT 'error', s.name, 'its sequence serves a shard of another epoch, too: their IDs repeat',
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.name, min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM shard AS s WINDOW w AS (PARTITION BY s.sequence)) AS s
+          FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
+          -- anybody may declare a shard with another's sequence, and cannot use it
+          WHERE s.is_superuser OR s.owner = c.relowner
+          WINDOW w AS (PARTITION BY s.sequence)) AS s
     WHERE s.is_mixed
     UNION ALL
     -- pg_dump -n leaves behind what is in another schema, and another owner may set it back.

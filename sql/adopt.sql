@@ -313,6 +313,27 @@ SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', '
 
 DROP OWNED BY regress_adopter CASCADE;
 DROP ROLE regress_adopter;
+-- what a role without rights on the sequence has made of it is not in the way
+CALL publish('adopt_r', 471);
+CREATE ROLE regress_stranger;
+CREATE SCHEMA regress_stranger AUTHORIZATION regress_stranger;
+SELECT 'adopt_r.table_id_seq'::regclass::oid AS sequence \gset
+SET ROLE regress_stranger;
+CREATE TEMPORARY TABLE lure (id bigint DEFAULT nextval(:sequence::regclass));
+CREATE TABLE regress_stranger.lure (id bigint DEFAULT nextval(:sequence::regclass));
+SET check_function_bodies = off;
+CREATE FUNCTION regress_stranger.next_ids(count integer, sequence regclass DEFAULT :'sequence') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 77, epoch 2020-01-01 00:00:00+00';
+RESET check_function_bodies;
+RESET ROLE;
+SET client_min_messages = warning;
+SELECT instaid.adopt_shard('adopt_r', 471);
+SELECT object, problem FROM instaid.audit() WHERE object ~ '^(adopt_r|regress_stranger)' ORDER BY object COLLATE "C", problem COLLATE "C";
+DROP OWNED BY regress_stranger CASCADE;
+DROP ROLE regress_stranger;
+DROP SCHEMA adopt_r CASCADE;
+RESET client_min_messages;
+
 SET client_min_messages = warning;
 DROP SCHEMA adopt1, adopt2, adopt4, adopt5 CASCADE;
 DROP PROCEDURE publish;

@@ -51,7 +51,7 @@ SELECT refuse(body) FROM (VALUES
 -- one form of the hint for all
 SELECT try($$CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'x'$$);
 SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00', d) FROM (VALUES (1, ''), (2, 'DEFAULT NULL'), (3, 'DEFAULT regress_d.photos''::regclass'),
-    (4, $$DEFAULT 'regress_d.photos'$$), (5, $$DEFAULT ('ids'::text)::regclass$$), (6, $$DEFAULT now()::text::regclass$$), (7, $$DEFAULT 4$$)) AS v (n, d) WHERE n <> 3 ORDER BY n;
+    (4, $$DEFAULT 'regress_d.photos'$$), (5, $$DEFAULT ('ids'::text)::regclass$$), (6, $$DEFAULT now()::text::regclass$$), (7, $$DEFAULT 4$$), (8, $$DEFAULT '-'$$)) AS v (n, d) WHERE n <> 3 ORDER BY n;
 -- signatures
 SELECT try('CREATE FUNCTION regress_e.' || f) FROM (VALUES
     (1, $$next_id(integer) RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
@@ -109,6 +109,43 @@ SELECT last_value AS before FROM own \gset
 SELECT instaid.extract_shard_id(next_id());
 SELECT last_value > :before AS moved FROM own;
 SELECT shard_id, sequence FROM instaid.shards;
+
+-- Another epoch for a sequence that has served one repeats IDs.
+SELECT try($$CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'own') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2020-03-01 00:00:00+00'$$);
+CREATE SEQUENCE fresh;
+BEGIN;
+CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'fresh') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2020-03-01 00:00:00+00';
+ROLLBACK;
+DROP SEQUENCE fresh;
+-- VACUUM FULL can put a row where the same transaction had written another.
+CREATE SCHEMA regress_v;
+CREATE SEQUENCE regress_v.s;
+VACUUM FULL pg_proc;
+BEGIN;
+CREATE FUNCTION regress_v.next_ids(count integer, sequence regclass DEFAULT 'regress_v.s') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 1, epoch 2011-08-24 21:07:01.721+00';
+SELECT instaid.extract_shard_id(id) FROM regress_v.next_ids(1) AS id;
+CREATE OR REPLACE FUNCTION regress_v.next_ids(count integer, sequence regclass DEFAULT 'regress_v.s') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 2, epoch 2011-08-24 21:07:01.721+00';
+COMMIT;
+VACUUM FULL pg_proc;
+SELECT instaid.extract_shard_id(id) FROM regress_v.next_ids(1) AS id;
+-- A cursor outlives its function.
+CREATE FUNCTION regress_v.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+BEGIN;
+DECLARE c CURSOR FOR SELECT regress_v.next_id() > 0 FROM generate_series(1, 3);
+FETCH 1 FROM c;
+SET LOCAL client_min_messages = warning;
+DROP SEQUENCE regress_v.s CASCADE;
+\set VERBOSITY sqlstate
+FETCH 1 FROM c;
+\set VERBOSITY default
+ROLLBACK;
+SET client_min_messages = warning;
+DROP SCHEMA regress_v CASCADE;
+RESET client_min_messages;
 
 -- What ALTER FUNCTION can break.  It runs no validator.
 ALTER FUNCTION next_id() STABLE;

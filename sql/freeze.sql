@@ -102,6 +102,37 @@ SELECT try($$SELECT instaid.thaw_shard('regress_range')$$);
 SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'regress_range.table_id_seq'::regclass;
 DROP SCHEMA regress_range CASCADE;
 
+-- a frozen shard whose definitions were restored without its data
+SELECT instaid.create_shard('regress_bare', 4243);
+SELECT regress_bare.next_id() > 0 AS made;
+SELECT instaid.freeze_shard('regress_bare');
+SELECT setval('regress_bare.table_id_seq', 1, false);
+SELECT frozen, last_id FROM instaid.shards WHERE shard_id = 4243;
+SELECT left(try, 80) FROM try('SELECT regress_bare.next_id()') LIMIT 1;
+SELECT instaid.thaw_shard('regress_bare');
+SELECT regress_bare.next_id() > 0 AS made;
+-- another function named next_id is not the shard's, nor is what its defaults use
+CREATE ROLE regress_stranger;
+GRANT USAGE, CREATE ON SCHEMA regress_bare TO regress_stranger;
+SET ROLE regress_stranger;
+CREATE SEQUENCE regress_bare.theirs;
+CREATE FUNCTION regress_bare.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+CREATE TABLE regress_bare.t (id bigint DEFAULT regress_bare.next_id('regress_bare.theirs'::regclass::text));
+RESET ROLE;
+SELECT instaid.freeze_shard('regress_bare');
+SELECT instaid.shard_sequences('regress_bare');
+-- a declaration without a sequence
+SET check_function_bodies = off;
+CREATE SCHEMA regress_none;
+SELECT try($$CREATE FUNCTION regress_none.next_ids(count integer, sequence regclass DEFAULT '-') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 61, epoch 2020-01-01 00:00:00+00'$$);
+RESET check_function_bodies;
+DROP SCHEMA regress_none;
+SET client_min_messages = warning;
+DROP OWNED BY regress_stranger CASCADE;
+DROP ROLE regress_stranger;
+DROP SCHEMA regress_bare CASCADE;
+
 SET client_min_messages = warning;
 DROP OWNED BY regress_minter, regress_other CASCADE;
 DROP ROLE regress_minter, regress_other;

@@ -96,6 +96,9 @@ CALL instaid.create_shards('pg_o%s', 99, 99);
 CALL instaid.create_shards('regress_one', 2000, 2001);
 CALL instaid.create_shards('regress_one', 2000, 2000);
 CALL instaid.create_shards('regress_%s_%s', 2000, 2001);
+CALL instaid.create_shards('regress_%2$s', 2000, 2001);
+CALL instaid.create_shards('regress_%100000000s', 2000, 2001);
+SELECT try($$SELECT instaid._create_batch('regress_%s', 5, 2147483647, instaid.default_epoch())$$);
 CALL instaid.create_shards(repeat('x', 61) || '%s', 100, 100);
 CALL instaid.create_shards('regress_o%s', 8000, 8192);
 CALL instaid.create_shards('regress_o%s', 10, 9);
@@ -133,6 +136,27 @@ SELECT instaid.create_shard('regress_8', 8);
 SELECT instaid.extract_shard_id(regress_8.next_id());
 -- what it may not read is null for it
 SELECT schema_name, last_id IS NULL AS hidden, drift FROM instaid.shards WHERE shard_id IN (6, 8) ORDER BY shard_id;
+RESET ROLE;
+
+-- a superuser makes no shard in a schema whose owner could put other functions there
+GRANT CREATE ON DATABASE :db TO regress_instaid_dev;
+SET ROLE regress_instaid_dev;
+CREATE SCHEMA regress_lure;
+-- nor is it in anybody's way by a temporary schema, which all may have
+CREATE TEMPORARY TABLE mine ();
+SELECT nspname AS temporary FROM pg_namespace WHERE oid = pg_my_temp_schema() \gset
+\set VERBOSITY sqlstate
+SELECT instaid._lock_shard_id(:'temporary', 55);
+\set VERBOSITY default
+RESET ROLE;
+SELECT try($$SELECT instaid.create_shard('regress_lure', 55)$$);
+\set SHOW_CONTEXT never
+ALTER SCHEMA regress_lure RENAME TO regress_lur55;
+CALL instaid.create_shards('regress_lur%s', 55, 55);
+\set SHOW_CONTEXT errors
+SET ROLE regress_instaid_dev;
+SELECT instaid.create_shard('regress_lur55', 55);
+DROP TABLE mine;
 RESET ROLE;
 
 -- a dropped schema is no shard, and its ID free again

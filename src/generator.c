@@ -68,6 +68,9 @@
 /* the longest that one call waits for the clock, in ms */
 #define MAX_WAIT		64
 
+/* 2026-01-01: the first freeze_shard() came later */
+#define FIRST_FREEZE_MS	INT64CONST(1767225600000)
+
 /* how many sequences a session keeps in mind */
 #define MAX_SEQUENCES	1024
 
@@ -220,14 +223,23 @@ instaid_generator_init(void)
  * It stands there at a tick of its past, which is not before 2004 (2^40 ms); or
  * at the first value that can be a MAXVALUE, if it was never used.  A sequence
  * that was given a MAXVALUE for other reasons, and reached it, is not frozen.
+ *
+ * A dump without data restores the MAXVALUE, and a sequence that has given
+ * nothing.  It is frozen, too, if the MAXVALUE can be what freeze_shard() chose.
  */
 static bool
 is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
 {
-	return options->seqmin <= 1 && options->seqmax < LAST_TICK &&
-		data->is_called && data->last_value == options->seqmax &&
-		(tick_ms(options->seqmax) > LAST_MS ||
-		 options->seqmax == Max(options->seqmin + 1, options->seqstart));
+	int64		ms = tick_ms(options->seqmax);
+
+	if (options->seqmin > 1 || options->seqmax >= LAST_TICK || options->seqincrement < 0)
+		return false;
+	if (options->seqmax == Max(options->seqmin + 1, options->seqstart))
+		return !data->is_called || data->last_value == options->seqmax;
+	if (data->is_called)
+		return data->last_value == options->seqmax && ms > LAST_MS;
+	return data->last_value == options->seqstart &&
+		ms >= FIRST_FREEZE_MS && ms <= clock_ms() + LAST_MS;
 }
 
 /*

@@ -59,6 +59,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -333,7 +334,8 @@ read_default(HeapTuple tuple, Declaration *declaration)
 	if (list_length(list) == 1 && IsA(linitial(list), Const))
 	{
 		constant = linitial_node(Const, list);
-		if (constant->consttype == REGCLASSOID && !constant->constisnull)
+		if (constant->consttype == REGCLASSOID && !constant->constisnull &&
+			OidIsValid(DatumGetObjectId(constant->constvalue)))
 		{
 			declaration->sequence = DatumGetObjectId(constant->constvalue);
 			return NULL;
@@ -371,12 +373,18 @@ is_reference(HeapTuple tuple)
 	return strcmp(function_body(tuple), REFERENCE) == 0;
 }
 
+/*
+ * A transaction can write several versions of a row, and VACUUM FULL can put the
+ * last where the first was: what the own transaction wrote is read again.
+ */
 static RowVersion
 row_version(HeapTuple tuple)
 {
+	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+
 	return (RowVersion)
 	{
-		HeapTupleHeaderGetRawXmin(tuple->t_data), tuple->t_self
+		TransactionIdIsCurrentTransactionId(xmin) ? InvalidTransactionId : xmin, tuple->t_self
 	};
 }
 
@@ -481,8 +489,12 @@ look_up(Oid function, Declaration *declaration)
 	{
 		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 
+		/* a cursor outlives its function */
 		if (!HeapTupleIsValid(tuple))
-			elog(ERROR, "cache lookup failed for function %u", function);
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_FUNCTION),
+					 errmsg("function with OID %u does not exist", function),
+					 errdetail("It was dropped after the statement began.")));
 		if (known == NULL || !is_unchanged(known, tuple))
 		{
 			KnownFunction fresh = {.function = function};
@@ -695,6 +707,43 @@ record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
 	recordDependencyOn(&function, &referenced, DEPENDENCY_NORMAL);
 }
 
+/*
+ * Refuse to replace a declaration by one of another epoch: IDs that the sequence
+ * has given can come again.  The statement's snapshot still has the old row.
+ */
+static void
+check_replaced(HeapTuple tuple, const Declaration *declaration)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	Relation	procs;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	old;
+	Declaration replaced;
+
+	if (!ActiveSnapshotSet() ||
+		!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
+		return;
+	procs = table_open(ProcedureRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_proc_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(proc->oid));
+	scan = systable_beginscan(procs, ProcedureOidIndexId, true, GetActiveSnapshot(), 1, &key);
+	old = systable_getnext(scan);
+	if (HeapTupleIsValid(old) &&
+		((Form_pg_proc) GETSTRUCT(old))->prolang == proc->prolang &&
+		which_function((Form_pg_proc) GETSTRUCT(old)) == NEXT_IDS &&
+		read_declaration(old, &replaced) == NULL &&
+		replaced.sequence == declaration->sequence &&
+		replaced.epoch_ms != declaration->epoch_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("function %s already declares another epoch", function_name(proc)),
+				 errdetail("Its sequence has served that epoch. IDs of two epochs on one sequence can repeat."),
+				 errhint("Keep the epoch, or give the declaration another sequence.")));
+	systable_endscan(scan);
+	table_close(procs, AccessShareLock);
+}
+
 /* Check a function's reference to the declaration of its schema, and record it. */
 static void
 check_reference(HeapTuple tuple)
@@ -749,7 +798,10 @@ instaid_validator(PG_FUNCTION_ARGS)
 		if (fault)
 			declaration_error(tuple, fault);
 		if (check_function_bodies)
+		{
 			check_sequence(tuple, &declaration);
+			check_replaced(tuple, &declaration);
+		}
 		record_dependency(tuple, LanguageRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->prolang,
 						  SUB_OBJECT(declaration.shard_id));
 	}
@@ -931,6 +983,12 @@ check_may_create(const char *schema_name)
 {
 	Oid			schema = get_namespace_oid(schema_name, true);
 
+	if (OidIsValid(schema) && isAnyTempNamespace(schema))
+		ereport(ERROR,
+				(errcode(ERRCODE_RESERVED_NAME),
+				 errmsg("temporary schema %s cannot be a shard", quote_identifier(schema_name)),
+				 errdetail("Every role may create objects in a temporary schema of its own."),
+				 errhint("Choose another schema.")));
 	if (OidIsValid(schema))
 	{
 		if (object_aclcheck(NamespaceRelationId, schema, GetUserId(), ACL_CREATE) != ACLCHECK_OK)
