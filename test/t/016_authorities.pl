@@ -258,6 +258,17 @@ $stranger->(q{BEGIN});
 like($stranger->(q{SELECT instaid._lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... nor by the lock that create_ticket() takes');
 $stranger->(q{ROLLBACK});
 
+# nor does a role that may not take values hold the lock of those who do
+$stranger->('BEGIN; SAVEPOINT s');
+for my $call (q{next_ticket('locked')}, q{lease_ticket('locked', 1)})
+{
+	like($stranger->("SELECT instaid.$call"), qr/ERROR:  permission denied for sequence locked\nHINT:  Its owner can permit it/, "$call by a role without rights");
+	$stranger->('ROLLBACK TO s');
+}
+($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '2s'; ALTER SEQUENCE instaid_tickets.locked CACHE 200});
+is($stderr, '', '... holds no lock, though its transaction is open');
+$stranger->('ROLLBACK');
+
 ### What an authority says
 
 # Servers that say the same, which is long and no UTF-8: one to whoever connects,
