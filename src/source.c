@@ -711,6 +711,9 @@ read_answer(Lease *lease)
 				problem = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 				if (problem == NULL)
 					problem = PQerrorMessage(lease->conn);
+				/* COPY, say, which is no error */
+				if (problem[0] == '\0')
+					problem = psprintf("unexpected answer, %s", PQresStatus(PQresultStatus(result)));
 				problem = pnstrdup(problem, MAX_FOREIGN_TEXT + 1);
 		}
 		PQclear(result);

@@ -281,7 +281,7 @@ sub message
 	return $type . pack('N', 4 + length $body) . $body;
 }
 
-for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ])
+for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ], [ 'copies', 0 ])
 {
 	my ($name, $length) = @$case;
 	my $error = message('E', "SFATAL\0VFATAL\0C28000\0M$nonsense" . ('y' x $length) . "\0\0");
@@ -292,18 +292,25 @@ for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ])
 		while (my $client = $listening->accept)
 		{
 			sysread($client, my $hello, 1024);
-			if ($name eq 'fails')
+			if ($name ne 'refuses')
 			{
 				syswrite($client, message('R', pack 'N', 0) . message('Z', 'I'));
 				sysread($client, my $query, 65536);
 			}
-			print $client $error;
+			print $client $name eq 'copies' ? message('H', pack 'Cn', 0, 0) : $error;
 			close $client;
 		}
 		POSIX::_exit(0);
 	}
 	create($one, $name, 10, 'host=127.0.0.1 port=' . $listening->sockport . ' dbname=postgres user=me connect_timeout=60 sslmode=disable gssencmode=disable');
 	my $said = failure($one, $name);
+	if ($name eq 'copies')
+	{
+		like($said, qr/port \d+: unexpected answer, PGRES_COPY_OUT/, 'a server that answers with COPY: the reason says it');
+		kill 'TERM', $liar;
+		waitpid $liar, 0;
+		next;
+	}
 	like($said, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/, "a server that $name: what is not valid in its error is replaced");
 	cmp_ok(length($said), '<', 1500, '... and what is long is cut');
 	is(segment($one, $name, q{convert_from(convert_to(failure, 'UTF8'), 'UTF8') = failure AND length(failure) < 600}), 't', '... in the view, too');
