@@ -46,19 +46,25 @@ instaid_check_is_sequence(Relation rel)
 				 errhint("Create the sequence without TEMPORARY.")));
 }
 
-/* the rights that nextval() needs */
+/* The error for a role that lacks the rights that nextval() needs */
+void
+instaid_no_permission_error(const char *schema, const char *sequence)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for sequence %s", sequence),
+			 errhint("Its owner can permit it: GRANT USAGE ON SEQUENCE %s TO %s;",
+					 quote_qualified_identifier(schema, sequence),
+					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
+
 void
 instaid_check_permission(Relation rel)
 {
 	if (pg_class_aclcheck(RelationGetRelid(rel), GetUserId(),
-						  ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for sequence %s",
-						RelationGetRelationName(rel)),
-				 errhint("Its owner can permit it: GRANT USAGE ON SEQUENCE %s TO %s;",
-						 instaid_qualified_name(rel),
-						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+						  SEQUENCE_RIGHTS) != ACLCHECK_OK)
+		instaid_no_permission_error(get_namespace_name(RelationGetNamespace(rel)),
+									RelationGetRelationName(rel));
 }
 
 /* Has this session read that there are synchronous standbys? */

@@ -13,8 +13,12 @@
 
 #include "compat.h"
 
+/* the rights that nextval() needs, any of them */
+#define SEQUENCE_RIGHTS	(ACL_USAGE | ACL_UPDATE)
+
 extern char *instaid_qualified_name(Relation rel);
 extern void instaid_check_is_sequence(Relation rel);
+extern void instaid_no_permission_error(const char *schema, const char *sequence);
 extern void instaid_check_permission(Relation rel);
 extern void instaid_make_durable(XLogRecPtr lsn);
 

@@ -567,14 +567,17 @@ read_stripe(Lease *lease, PGresult *result)
 	if (found.increment <= 0)
 		return unsuitable(lease);
 
-	/* it was restriped: what is known of the others may be old, too */
+	/*
+	 * It was restriped: the others may be, too, and are asked again.  What is
+	 * known of one that is away still counts, as its values were given.
+	 */
 	if (stripe->increment != 0 &&
 		(stripe->start != found.start || stripe->increment != found.increment))
 	{
 		for (int i = 0; i < lease->server_count; i++)
 		{
 			if (!lease->looked_at[i])
-				memset(&stripes->servers[i], 0, sizeof(Stripe));
+				stripes->servers[i].asked_at = 0;
 		}
 	}
 	*stripe = found;
@@ -590,7 +593,6 @@ read_drawn(Lease *lease, PGresult *result)
 	TicketBlock *block = &lease->block;
 	Stripe	   *stripe = &lease->request.stripes.servers[lease->server];
 	int64		start;
-	uint64		distance;
 	int64		span;
 	int64		last;
 	const char *problem = NULL;
@@ -609,11 +611,16 @@ read_drawn(Lease *lease, PGresult *result)
 		pg_add_s64_overflow(block->first, span, &last) || last != block->last)
 		return psprintf("%s.%s gave values that do not go together",
 						TICKET_SCHEMA, lease->request.name);
-	distance = block->first >= start ? (uint64) block->first - (uint64) start :
-		(uint64) start - (uint64) block->first;
-	if (start != stripe->start || block->increment != stripe->increment)
+
+	/* only of values from START to MAXVALUE is it known that no other gives them */
+	if (start != stripe->start || block->increment != stripe->increment ||
+		last > stripe->maximum)
 		problem = psprintf("%s.%s was altered meanwhile", TICKET_SCHEMA, lease->request.name);
-	else if (distance % (uint64) block->increment != 0)
+	else if (block->first < start)
+		problem = psprintf("%s.%s stands below its START, %lld, at %lld",
+						   TICKET_SCHEMA, lease->request.name,
+						   (long long) start, (long long) block->first);
+	else if (((uint64) block->first - (uint64) start) % (uint64) block->increment != 0)
 		problem = psprintf("%s.%s stands at a value of another server",
 						   TICKET_SCHEMA, lease->request.name);
 	if (problem != NULL && !lease->asked_again)
@@ -704,6 +711,9 @@ read_answer(Lease *lease)
 				problem = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 				if (problem == NULL)
 					problem = PQerrorMessage(lease->conn);
+				/* COPY, say, which is no error */
+				if (problem[0] == '\0')
+					problem = psprintf("unexpected answer, %s", PQresStatus(PQresultStatus(result)));
 				problem = pnstrdup(problem, MAX_FOREIGN_TEXT + 1);
 		}
 		PQclear(result);

@@ -221,6 +221,8 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 			 options->seqtypid != INT8OID ?
 			 errhint("If whatever holds its values is a bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
 					 instaid_qualified_name(rel)) :
+			 left > 0 ?
+			 errhint("Lease at most as many as are left.") :
 			 errhint("If it was set too far by mistake, set it back with setval().")));
 }
 
@@ -414,6 +416,32 @@ instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 }
 
 /*
+ * Refuse what is no sequence, and roles that may not take values of it, before it
+ * is locked: they would hold the lock until their transaction ends.
+ */
+static void
+check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
+{
+	bool		missing = false;
+	char		relkind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
+
+	(void) old_relid;
+	(void) arg;
+	if (relkind == '\0')
+		return;
+	if (relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence", relation->relname),
+				 errdetail("A ticket is a sequence; %s is another relation.",
+						   quote_qualified_identifier(relation->schemaname, relation->relname)),
+				 errhint("Use another name, or rename that relation.")));
+	if (pg_class_aclcheck_ext(relid, GetUserId(), SEQUENCE_RIGHTS,
+							  &missing) != ACLCHECK_OK && !missing)
+		instaid_no_permission_error(relation->schemaname, relation->relname);
+}
+
+/*
  * The sequence of a ticket, or InvalidOid.  A name that is too long is refused
  * rather than truncated, as it could then be another ticket's.
  */
@@ -439,7 +467,7 @@ find_sequence(const char *name, LOCKMODE lockmode)
 	/* a lock is nextval()'s, and so the top transaction's */
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	relid = RangeVarGetRelidExtended(makeRangeVar(pstrdup(TICKET_SCHEMA), pstrdup(name), -1),
-									 lockmode, RVR_MISSING_OK, NULL, NULL);
+									 lockmode, RVR_MISSING_OK, check_before_lock, NULL);
 	CurrentResourceOwner = saved;
 	return relid;
 }

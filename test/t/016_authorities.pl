@@ -183,6 +183,45 @@ my @alone = take($one, 'alone', 5);
 $left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.alone INCREMENT 5 START 1004 RESTART');
 push @alone, take($one, 'alone', 80);
 is(duplicates(@alone) . ' ' . $alone[-1] % 5, '0 4', 'a single server is restriped');
+# START is raised, and RESTART forgotten: it still gives values of the other one
+sequence($left, 'below', 'INCREMENT 2 MAXVALUE 1001');
+sequence($right, 'below', 'INCREMENT 2');
+$right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.below START 100001');
+create($one, 'below', 10, source($left, $right));
+create($two, 'below', 10, source($right, $left));
+my @below = (take($one, 'below', 15), take($two, 'below', 15));
+is(scalar(@below) . ' ' . duplicates(@below), '30 0', 'an authority stands below its START: no value comes twice');
+like(segment($two, 'below', 'failure'), qr/instaid_tickets\.below stands below its START, 100001, at \d+/, '... and the view shows why');
+$right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.below RESTART');
+$left->safe_psql('postgres', q{SELECT setval('instaid_tickets.below', 1001)});
+push @below, take($_, 'below', 200) for $one, $two;
+is(duplicates(@below) . ' ' . ($below[-1] > 100000), '0 1', '... until it is restarted');
+# MAXVALUE is raised while one draws: what was known when it was compared does not hold
+sequence($left, 'raised', 'MAXVALUE 10');
+create($one, 'raised', 10, source($left) =~ s/timeout=\d+/timeout=60/r);
+my $raised = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.raised'::regclass::oid});
+$leaser->("SELECT pg_advisory_lock($raised, 0)");
+$draws = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', q{SET instaid.segment_timeout = '120s'},
+	'-c', q{SELECT instaid.next_ticket('raised')} ], '>', "$dir/raised", '2>&1');
+$left->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'instaid' AND wait_event = 'PgSleep'}) or die;
+$left->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.raised NO MAXVALUE; SELECT setval('instaid_tickets.raised', 100)});
+$leaser->('SELECT pg_advisory_unlock_all()');
+$draws->finish;
+is(slurp_file("$dir/raised"), "111\n", 'what was drawn above the MAXVALUE that was compared is left out');
+is(segment($one, 'raised', 'failures'), 0, '... and the lease does not fail');
+# one is away, and the other one gets its values: what is known of the one counts
+sequence($left, 'away', 'INCREMENT 2 START 1');
+sequence($right, 'away', 'INCREMENT 2 START 2');
+create($one, 'away', 10, source($left, $right));
+my @away = take($one, 'away', 1);
+$left->stop;
+push @away, take($one, 'away', 1) while @away < 200 && $away[-1] % 2;
+is($away[-1] % 2, 0, 'one authority is away');
+$right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.away INCREMENT 1');
+my (undef, undef, $away) = $one->psql('postgres', q{SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('away') FROM generate_series(1, 3000)});
+like($away, $overlap, '... and the other one, which now gives its values, is refused');
+is(segment($one, 'away', 'sources_overlap'), 't', '... as the view shows');
+$left->start;
 # the server by two names is one
 sequence($left, 'aliases', '');
 create($one, 'aliases', 10, source($left, $left));
@@ -219,6 +258,17 @@ $stranger->(q{BEGIN});
 like($stranger->(q{SELECT instaid._lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... nor by the lock that create_ticket() takes');
 $stranger->(q{ROLLBACK});
 
+# nor does a role that may not take values hold the lock of those who do
+$stranger->('BEGIN; SAVEPOINT s');
+for my $call (q{next_ticket('locked')}, q{lease_ticket('locked', 1)})
+{
+	like($stranger->("SELECT instaid.$call"), qr/ERROR:  permission denied for sequence locked\nHINT:  Its owner can permit it/, "$call by a role without rights");
+	$stranger->('ROLLBACK TO s');
+}
+($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '2s'; ALTER SEQUENCE instaid_tickets.locked CACHE 200});
+is($stderr, '', '... holds no lock, though its transaction is open');
+$stranger->('ROLLBACK');
+
 ### What an authority says
 
 # Servers that say the same, which is long and no UTF-8: one to whoever connects,
@@ -231,7 +281,7 @@ sub message
 	return $type . pack('N', 4 + length $body) . $body;
 }
 
-for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ])
+for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ], [ 'copies', 0 ])
 {
 	my ($name, $length) = @$case;
 	my $error = message('E', "SFATAL\0VFATAL\0C28000\0M$nonsense" . ('y' x $length) . "\0\0");
@@ -242,18 +292,25 @@ for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ])
 		while (my $client = $listening->accept)
 		{
 			sysread($client, my $hello, 1024);
-			if ($name eq 'fails')
+			if ($name ne 'refuses')
 			{
 				syswrite($client, message('R', pack 'N', 0) . message('Z', 'I'));
 				sysread($client, my $query, 65536);
 			}
-			print $client $error;
+			print $client $name eq 'copies' ? message('H', pack 'Cn', 0, 0) : $error;
 			close $client;
 		}
 		POSIX::_exit(0);
 	}
 	create($one, $name, 10, 'host=127.0.0.1 port=' . $listening->sockport . ' dbname=postgres user=me connect_timeout=60 sslmode=disable gssencmode=disable');
 	my $said = failure($one, $name);
+	if ($name eq 'copies')
+	{
+		like($said, qr/port \d+: unexpected answer, PGRES_COPY_OUT/, 'a server that answers with COPY: the reason says it');
+		kill 'TERM', $liar;
+		waitpid $liar, 0;
+		next;
+	}
 	like($said, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/, "a server that $name: what is not valid in its error is replaced");
 	cmp_ok(length($said), '<', 1500, '... and what is long is cut');
 	is(segment($one, $name, q{convert_from(convert_to(failure, 'UTF8'), 'UTF8') = failure AND length(failure) < 600}), 't', '... in the view, too');
