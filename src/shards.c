@@ -816,21 +816,52 @@ instaid_validator(PG_FUNCTION_ARGS)
  * Listing
  */
 
-/* Look through the functions in the language. */
-static SysScanDesc
-begin_scan(Relation *procs, ScanKey key)
-{
-	*procs = table_open(ProcedureRelationId, AccessShareLock);
-	ScanKeyInit(key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
-	return systable_beginscan(*procs, InvalidOid, false, NULL, 1, key);
-}
+/* Make a row of a function, in the current memory context, if it gets one. */
+typedef bool (*RowMaker) (HeapTuple tuple, Datum *values, bool *nulls);
 
-static void
-end_scan(SysScanDesc scan, Relation procs)
+/* the most columns that a row has */
+#define MAX_COLUMNS 5
+
+/*
+ * Return the rows that are made of the functions in the language.
+ *
+ * The catalogs are read as they are now, not as the transaction's snapshot has
+ * them: a session that waited for another create_shard() must see what that one
+ * did.
+ */
+static Datum
+list_functions(FunctionCallInfo fcinfo, RowMaker make_row)
 {
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext row_context;
+	Relation	procs;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	InitMaterializedSRF(fcinfo, 0);
+	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
+										ALLOCSET_SMALL_SIZES);
+
+	procs = table_open(ProcedureRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
+	scan = systable_beginscan(procs, InvalidOid, false, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		MemoryContext query_context = MemoryContextSwitchTo(row_context);
+		Datum		values[MAX_COLUMNS];
+		bool		nulls[MAX_COLUMNS] = {false};
+
+		if (make_row(tuple, values, nulls))
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		MemoryContextSwitchTo(query_context);
+		MemoryContextReset(row_context);
+	}
 	systable_endscan(scan);
 	table_close(procs, AccessShareLock);
+	MemoryContextDelete(row_context);
+	return (Datum) 0;
 }
 
 /* The name of a schema.  False if it has been dropped meanwhile. */
@@ -846,60 +877,37 @@ get_schema_name(Oid schema, Name name)
 	return true;
 }
 
+static bool
+shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	Declaration declaration;
+	Name		schema_name = palloc(sizeof(NameData));
+
+	if (which_function(proc) != NEXT_IDS || isAnyTempNamespace(proc->pronamespace) ||
+		read_declaration(tuple, &declaration) != NULL ||
+		!get_schema_name(proc->pronamespace, schema_name))
+		return false;
+
+	values[0] = NameGetDatum(schema_name);
+	values[1] = Int32GetDatum(declaration.shard_id);
+	values[2] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
+	values[3] = ObjectIdGetDatum(declaration.sequence);
+	values[4] = ObjectIdGetDatum(proc->oid);
+	return true;
+}
+
 /*
  * list_shards()
  *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
  *			  sequence regclass, declaration oid)
  *
- * One row for each declaration that is not temporary.  The catalogs are read as
- * they are now, not as the transaction's snapshot has them: a session that
- * waited for another create_shard() must see what that one did.
+ * One row for each declaration that is not temporary.
  */
 Datum
 instaid_list_shards(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	MemoryContext row_context;
-	MemoryContext query_context;
-	Relation	procs;
-	SysScanDesc scan;
-	ScanKeyData key;
-	HeapTuple	tuple;
-
-	InitMaterializedSRF(fcinfo, 0);
-	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
-										ALLOCSET_SMALL_SIZES);
-
-	scan = begin_scan(&procs, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-		Declaration declaration;
-		NameData	schema_name;
-		Datum		values[5];
-		bool		nulls[5] = {false};
-		bool		is_shard;
-
-		if (which_function(proc) != NEXT_IDS || isAnyTempNamespace(proc->pronamespace))
-			continue;
-		query_context = MemoryContextSwitchTo(row_context);
-		is_shard = read_declaration(tuple, &declaration) == NULL &&
-			get_schema_name(proc->pronamespace, &schema_name);
-		MemoryContextSwitchTo(query_context);
-		MemoryContextReset(row_context);
-		if (!is_shard)
-			continue;
-
-		values[0] = NameGetDatum(&schema_name);
-		values[1] = Int32GetDatum(declaration.shard_id);
-		values[2] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
-		values[3] = ObjectIdGetDatum(declaration.sequence);
-		values[4] = ObjectIdGetDatum(proc->oid);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-	}
-	end_scan(scan, procs);
-	MemoryContextDelete(row_context);
-	return (Datum) 0;
+	return list_functions(fcinfo, shard_row);
 }
 
 /* What is wrong with a function of a shard since it was created, or NULL */
@@ -932,6 +940,18 @@ find_fault(HeapTuple tuple)
 	return fault;
 }
 
+static bool
+fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
+{
+	const char *fault = find_fault(tuple);
+
+	if (fault == NULL)
+		return false;
+	values[0] = ObjectIdGetDatum(((Form_pg_proc) GETSTRUCT(tuple))->oid);
+	values[1] = CStringGetTextDatum(fault);
+	return true;
+}
+
 /*
  * _odd_declarations() -> setof (function oid, problem text)
  *
@@ -941,36 +961,7 @@ find_fault(HeapTuple tuple)
 Datum
 instaid_odd_declarations(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	MemoryContext row_context;
-	Relation	procs;
-	SysScanDesc scan;
-	ScanKeyData key;
-	HeapTuple	tuple;
-
-	InitMaterializedSRF(fcinfo, 0);
-	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
-										ALLOCSET_SMALL_SIZES);
-	scan = begin_scan(&procs, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		MemoryContext query_context = MemoryContextSwitchTo(row_context);
-		const char *fault = find_fault(tuple);
-		Datum		values[2];
-		bool		nulls[2] = {false, false};
-
-		if (fault != NULL)
-		{
-			values[0] = ObjectIdGetDatum(((Form_pg_proc) GETSTRUCT(tuple))->oid);
-			values[1] = CStringGetTextDatum(fault);
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-		}
-		MemoryContextSwitchTo(query_context);
-		MemoryContextReset(row_context);
-	}
-	end_scan(scan, procs);
-	MemoryContextDelete(row_context);
-	return (Datum) 0;
+	return list_functions(fcinfo, fault_row);
 }
 
 /*

@@ -13,42 +13,16 @@ use Time::HiRes qw(sleep);
 
 use Clients;
 use Segments;
+use Sources;
 
 my @preload = (q{shared_preload_libraries = 'instaid'});
 my $patient = q{SET instaid.segment_timeout = '120s';};
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
-# An authority: no instaid, and no flush of WAL but those that somebody waits for
-sub authority
-{
-	my ($name) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
-	$node->init;
-	$node->append_conf('postgresql.conf', "$_\n")
-	  for 'log_statement = none', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off', 'wal_level = replica', 'max_wal_senders = 1';
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE SCHEMA instaid_tickets');
-	return $node;
-}
-
-sub sequence
-{
-	my ($node, $name, $options) = @_;
-	$node->safe_psql('postgres', qq{CREATE SEQUENCE instaid_tickets."$name" $options});
-	return;
-}
-
 sub source
 {
 	my (@nodes) = @_;
 	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres connect_timeout=60';
-}
-
-sub create
-{
-	my ($node, $name, $step, $source) = @_;
-	$node->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => '$source')});
-	return;
 }
 
 sub failure
@@ -58,26 +32,15 @@ sub failure
 	return $stderr;
 }
 
-# Call until there is a value.
-sub retry
-{
-	my ($node, $name) = @_;
-	for (1 .. 1800)
-	{
-		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
-		return $stdout if $ret == 0;
-		sleep(0.1);
-	}
-	return '';
-}
-
 sub log_count
 {
 	my ($node, $pattern) = @_;
 	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
 }
 
-my ($odd, $even) = map { authority($_) } 'odd', 'even';
+# no flush of WAL but those that somebody waits for
+my @quiet = ('wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off', 'wal_level = replica', 'max_wal_senders = 1');
+my ($odd, $even) = map { authority($_, @quiet) } 'odd', 'even';
 # a role that needs a password, which the servers have in a file
 $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA instaid_tickets TO leaser});
 {

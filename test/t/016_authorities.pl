@@ -17,27 +17,9 @@ use Time::HiRes qw(sleep time);
 use Clients;
 use Clock;
 use Segments;
+use Sources;
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
-
-# An authority, which has no instaid
-sub authority
-{
-	my ($name, @settings) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
-	$node->init;
-	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE SCHEMA instaid_tickets');
-	return $node;
-}
-
-sub sequence
-{
-	my ($node, $name, $options) = @_;
-	$node->safe_psql('postgres', qq{CREATE SEQUENCE instaid_tickets."$name" $options});
-	return;
-}
 
 sub source
 {
@@ -45,31 +27,11 @@ sub source
 	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres connect_timeout=10';
 }
 
-sub create
-{
-	my ($node, $name, $step, $source) = @_;
-	$node->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => '$source')});
-	return;
-}
-
 sub failure
 {
 	my ($node, $name) = @_;
 	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('$name')");
 	return $stderr;
-}
-
-# Call until there is a value.
-sub retry
-{
-	my ($node, $name) = @_;
-	for (1 .. 1800)
-	{
-		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
-		return $stdout if $ret == 0;
-		sleep(0.1);
-	}
-	return '';
 }
 
 # A session of another role
