@@ -93,5 +93,14 @@ my $declarations = q{SELECT md5(string_agg(concat_ws(' ', schema_name, shard_id,
 is($node->safe_psql('copy', $declarations, @developer), $node->safe_psql('single', $declarations, @developer), '... with the same shards');
 is($node->safe_psql('copy', "SELECT instaid.extract_shard_id(insta$last.next_id())", @developer), $last, '... which make IDs');
 
+# To drop the extension takes a lock for each function and each table with a default.
+my ($ret, $stdout, $stderr) = $node->psql('many', 'SET client_min_messages = error; DROP EXTENSION instaid CASCADE', @developer);
+like($stderr, $shards > 4000 ? qr/ERROR:  out of shared memory\nHINT:  You might need to increase/ : qr/^$/,
+	'DROP EXTENSION needs more locks than by default');
+$node->append_conf('postgresql.conf', "max_locks_per_transaction = 512\n");
+$node->restart;
+timed('DROP EXTENSION', 'many', 'DROP EXTENSION IF EXISTS instaid CASCADE');
+is($node->safe_psql('many', q{SELECT count(*) FROM pg_proc WHERE proname ~ '^next_ids?$'}), '0', '... of which 512 for each transaction are enough');
+
 $node->stop;
 done_testing();
