@@ -586,6 +586,19 @@ read_stripe(Lease *lease, PGresult *result)
 	return NULL;
 }
 
+/*
+ * What was drawn cannot be used.  The sequence may be altered just now: ask once
+ * more, and leave out what was drawn, before that counts as a failure.
+ */
+static const char *
+leave_out_drawn(Lease *lease, const char *problem)
+{
+	if (lease->asked_again)
+		return problem;
+	lease->ask_again = lease->asked_again = true;
+	return NULL;
+}
+
 /* The row of what was drawn: first, last, count, increment and start. */
 static const char *
 read_drawn(Lease *lease, PGresult *result)
@@ -597,8 +610,9 @@ read_drawn(Lease *lease, PGresult *result)
 	int64		last;
 	const char *problem = NULL;
 
+	/* also if the first value is past the MAXVALUE that the query has seen */
 	if (PQntuples(result) == 0)
-		return unsuitable(lease);
+		return leave_out_drawn(lease, unsuitable(lease));
 	block->first = read_number(result, 0);
 	block->last = read_number(result, 1);
 	lease->count = read_number(result, 2);
@@ -623,14 +637,8 @@ read_drawn(Lease *lease, PGresult *result)
 	else if (((uint64) block->first - (uint64) start) % (uint64) block->increment != 0)
 		problem = psprintf("%s.%s stands at a value of another server",
 						   TICKET_SCHEMA, lease->request.name);
-	if (problem != NULL && !lease->asked_again)
-	{
-		/* it may be altered just now: what was drawn is left out */
-		lease->ask_again = lease->asked_again = true;
-		return NULL;
-	}
 	if (problem != NULL)
-		return problem;
+		return leave_out_drawn(lease, problem);
 	if (block->first > lease->last_of_type)
 		return psprintf("%s.%s is past the end of the ticket's type, at %lld",
 						TICKET_SCHEMA, lease->request.name, (long long) block->first);
