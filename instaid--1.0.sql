@@ -681,28 +681,39 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence give only IDs above that one of that epoch from now on, whatever its shard; needs UPDATE on the sequence';
 
+-- Functions are found by the whole key of an index: thousands of schemas have a next_id().
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
+    WITH declaration (oid) AS MATERIALIZED (
+        SELECT p.oid FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+        WHERE p.proname = 'next_ids' AND p.proargtypes = ARRAY['integer'::regtype, 'regclass'::regtype]::oidvector
+          AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = shard_sequences.schema_name))
+    SELECT c.oid::regclass
+    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+    WHERE d.classid = 'pg_proc'::regclass AND d.objid = (SELECT f.oid FROM declaration AS f)
+      AND d.refclassid = 'pg_class'::regclass
+    UNION
+    -- one that was renamed
     SELECT s.sequence FROM instaid.list_shards() AS s
-    WHERE s.schema_name = shard_sequences.schema_name
+    WHERE NOT EXISTS (SELECT FROM declaration) AND s.schema_name = shard_sequences.schema_name
     UNION
     -- Those that column defaults pass to next_id(regclass).  Anybody may write
     -- such a default, so table and sequence must be the shard owner's.
     SELECT c.oid::regclass
-    FROM pg_namespace AS n
-         JOIN pg_proc AS p ON p.pronamespace = n.oid AND p.proname = 'next_id'
-                          AND p.proargtypes = ARRAY['regclass'::regtype]::oidvector
-         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
-                            AND f.classid = 'pg_attrdef'::regclass
+    FROM pg_depend AS f
+         JOIN pg_proc AS p ON p.oid = f.refobjid
          JOIN pg_attrdef AS a ON a.oid = f.objid
          JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = p.proowner
          JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
                             AND d.refclassid = 'pg_class'::regclass
          JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = p.proowner
                            AND c.relkind = 'S' AND c.relpersistence <> 't'
-    WHERE n.nspname = shard_sequences.schema_name
+    WHERE f.refclassid = 'pg_proc'::regclass AND f.classid = 'pg_attrdef'::regclass
+      AND f.refobjid = (SELECT o.oid FROM pg_proc AS o JOIN pg_language AS l ON l.oid = o.prolang AND l.lanname = 'instaid'
+                        WHERE o.proname = 'next_id' AND o.proargtypes = ARRAY['regclass'::regtype]::oidvector
+                          AND o.pronamespace = (SELECT n.oid FROM pg_namespace AS n
+                                                WHERE n.nspname = shard_sequences.schema_name))
     ORDER BY 1;
 END;
 COMMENT ON FUNCTION instaid.shard_sequences(text) IS
@@ -714,8 +725,9 @@ CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RET
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                        WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
+    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p
+                        WHERE p.proname = 'next_id' AND p.proargtypes = ''
+                          AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
     owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
 BEGIN
     IF shard_owner IS NULL OR owner IS NULL THEN
@@ -838,8 +850,9 @@ AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     -- to look a function up by its name takes long where many shards have one
-    adopted CONSTANT regprocedure := (SELECT p.oid FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                                      WHERE n.nspname = schema_name AND p.proname = 'next_id' AND p.proargtypes = '');
+    adopted CONSTANT regprocedure := (SELECT p.oid FROM pg_proc AS p
+                                      WHERE p.proname = 'next_id' AND p.proargtypes = ''
+                                        AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
     sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
     sequence_owner regrole;
