@@ -4,8 +4,9 @@
  *	  The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
  * The value of a shard's sequence is a tick, ms << 10 | sequence, with the
- * milliseconds since 1970.  Nothing here knows an epoch.  The next tick is what nextval() would give, moved up to the clock's millisecond when
- * the sequence is behind it; its low ten bits run on.  Time and sequence are
+ * milliseconds since 1970.  Nothing here knows an epoch.  The next tick is
+ * what nextval() would give, moved up to the clock's millisecond when the
+ * sequence is behind it; its low ten bits run on.  Time and sequence are
  * advanced together, under the exclusive lock of the sequence's only page, so
  * no two calls can pair the same sequence number with the same millisecond.
  *
@@ -16,11 +17,11 @@
  * The invariant: a tick is handed out only when the clock, or WAL that is
  * flushed, guarantees already that it will not be handed out again.
  *
- * What few calls need is in functions of its own, marked pg_noinline: the way
- * of the others saves no registers and checks no stack for it.  The page stays
- * pinned until the transaction ends, as long as the lock is held: to look for it,
- * pin it and release it at each call was half of the cost ("make
- * bench-instructions").
+ * What few calls need is in functions of its own, marked pg_noinline, so that
+ * the other calls save no registers and check no stack for it.  The page stays
+ * pinned until the transaction ends, as long as the lock on the sequence is
+ * held.  Looking the page up, pinning it and releasing it at each call was half
+ * of the cost ("make bench-instructions").
  *
  *-------------------------------------------------------------------------
  */
@@ -99,7 +100,7 @@ typedef struct ClockedSequence
 
 	Buffer		buffer;			/* where its page was last seen, just a hint
 								 * unless it is pinned */
-	bool		may_pin;		/* past a call: see lock_page() */
+	bool		may_pin;		/* past a call: see pin_page() */
 
 	/*
 	 * Ticks from next up to but not including end are reserved for this

@@ -64,7 +64,7 @@ _PG_init(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("instaid.ticket_servers",
 							"Sets how many servers share tickets that are created on first use.",
-							"Each gives every so manieth value.",
+							"Each server issues every Nth value.",
 							&instaid_ticket_servers,
 							1, 1, INT_MAX,
 							PGC_SUSET, 0,
