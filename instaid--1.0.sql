@@ -681,13 +681,14 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence give only IDs above that one of that epoch from now on, whatever its shard; needs UPDATE on the sequence';
 
--- Functions are found by the whole key of an index: thousands of schemas have a next_id().
+-- Functions are found by the whole key of an index: thousands of schemas have a next_id().  The argument types are integer (23)
+-- and regclass (2205) as a constant, since PostgreSQL shows a cast from an array without the cast, and pg_upgrade then fails.
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     WITH declaration (oid) AS MATERIALIZED (
         SELECT p.oid FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.proname = 'next_ids' AND p.proargtypes = ARRAY['integer'::regtype, 'regclass'::regtype]::oidvector
+        WHERE p.proname = 'next_ids' AND p.proargtypes = '23 2205'::oidvector
           AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = shard_sequences.schema_name))
     SELECT c.oid::regclass
     FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
@@ -711,7 +712,7 @@ BEGIN ATOMIC
                            AND c.relkind = 'S' AND c.relpersistence <> 't'
     WHERE f.refclassid = 'pg_proc'::regclass AND f.classid = 'pg_attrdef'::regclass
       AND f.refobjid = (SELECT o.oid FROM pg_proc AS o JOIN pg_language AS l ON l.oid = o.prolang AND l.lanname = 'instaid'
-                        WHERE o.proname = 'next_id' AND o.proargtypes = ARRAY['regclass'::regtype]::oidvector
+                        WHERE o.proname = 'next_id' AND o.proargtypes = '2205'::oidvector
                           AND o.pronamespace = (SELECT n.oid FROM pg_namespace AS n
                                                 WHERE n.nspname = shard_sequences.schema_name))
     ORDER BY 1;

@@ -131,14 +131,11 @@ goes_on('logical replication', $subscriber, 'postgres', %last);
 $subscriber->stop;
 $main->stop;
 
-# pg_upgrade, from the older PostgreSQL installed in INSTAID_OLD
-SKIP:
+# pg_upgrade, from the older PostgreSQL installed in INSTAID_OLD, or from this one to itself
 {
-	skip 'no older PostgreSQL to upgrade from', 5 unless $ENV{INSTAID_OLD};
-
 	# checksums are the default on one side of PostgreSQL 18 only
 	my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
-	my $old = PostgreSQL::Test::Cluster->new('old', install_path => $ENV{INSTAID_OLD});
+	my $old = PostgreSQL::Test::Cluster->new('old', $ENV{INSTAID_OLD} ? (install_path => $ENV{INSTAID_OLD}) : ());
 	$old->init(@initdb);
 	$old->start;
 	$old->safe_psql('postgres', $shards);
@@ -154,7 +151,8 @@ SKIP:
 	command_ok([ 'pg_upgrade', '--no-sync',
 			'-b', $old->config_data('--bindir'), '-d', $old->data_dir, '-p', $old->port,
 			'-B', $new->config_data('--bindir'), '-D', $new->data_dir, '-P', $new->port, '-s', $new->host ],
-		'pg_upgrade');
+		'pg_upgrade')
+		or diag(map { slurp_file($_) } glob($new->data_dir . '/pg_upgrade_output.d/*/log/*'));
 	$new->start;
 	goes_on('pg_upgrade', $new, 'postgres', %last);
 	is($new->safe_psql('postgres', q{
