@@ -13,7 +13,33 @@ PG_CONFIG ?= pg_config
 
 EXTENSION = instaid
 MODULE_big = instaid
-OBJS = src/instaid.o src/functions.o src/epoch.o src/generator.o src/sequence.o src/shards.o src/sql_support.o src/text_forms.o src/tickets.o src/autocreate.o src/segments.o src/refill.o src/source.o
+OBJS = \
+	src/instaid.o \
+	src/sequence.o \
+	src/ids/epoch.o \
+	src/ids/generator.o \
+	src/ids/ids.o \
+	src/ids/shards.o \
+	src/ids/sql_support.o \
+	src/ids/text_forms.o \
+	src/tickets/autocreate.o \
+	src/tickets/segments.o \
+	src/tickets/source.o \
+	src/tickets/tickets.o \
+	src/tickets/worker.o
+HEADERS = \
+	src/compat.h \
+	src/sequence.h \
+	src/ids/epoch.h \
+	src/ids/generator.h \
+	src/ids/ids.h \
+	src/ids/layout.h \
+	src/ids/shards.h \
+	src/ids/text_forms.h \
+	src/tickets/segments.h \
+	src/tickets/source.h \
+	src/tickets/stripe.h \
+	src/tickets/tickets.h
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -21,6 +47,7 @@ PGFILEDESC = "instaid - Instagram-style IDs"
 srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
 PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
+PG_CPPFLAGS += -I$(srcdir_of_makefile)src
 # for segments that are leased from other servers
 PG_CPPFLAGS += -I$(libpq_srcdir)
 SHLIB_LINK_INTERNAL = $(libpq)
@@ -46,24 +73,14 @@ all install installcheck:
 	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-src/instaid.o: src/compat.h src/generator.h src/segments.h src/sequence.h src/shards.h src/source.h src/stripe.h src/tickets.h
-src/functions.o: src/epoch.h src/generator.h src/ids.h src/layout.h
-src/epoch.o: src/epoch.h src/layout.h
-src/generator.o: src/compat.h src/generator.h src/layout.h src/sequence.h
-src/sequence.o: src/compat.h src/sequence.h
-src/shards.o: src/compat.h src/epoch.h src/generator.h src/ids.h src/layout.h src/shards.h
-src/sql_support.o: src/compat.h
-src/text_forms.o: src/compat.h src/text_forms.h
-src/tickets.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
-src/autocreate.o: src/compat.h src/tickets.h
-src/segments.o: src/compat.h src/segments.h src/sequence.h src/stripe.h src/tickets.h
-src/refill.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
-src/source.o: src/compat.h src/segments.h src/sequence.h src/source.h src/stripe.h src/tickets.h
-src/instaid.o: instaid.control
+# the headers are few enough to rebuild all for each of them
+$(OBJS) $(OBJS:.o=.bc): $(HEADERS)
+# the version
+src/instaid.o src/instaid.bc: instaid.control
 
 # a build outside the source tree starts with an empty directory
-$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src
-$(CURDIR)/src:
+$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src/ids $(CURDIR)/src/tickets
+$(CURDIR)/src/ids $(CURDIR)/src/tickets:
 	mkdir -p $@
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.

@@ -372,7 +372,7 @@ CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT froze
 COMMENT ON FUNCTION instaid._last_tick(regclass) IS
 'where a sequence stands, null if it gave nothing yet, whether freeze_shard() stopped it, and the time in its tick; all null without USAGE or SELECT on the sequence, or while it is being altered: no lock is waited for';
 
--- A shard is declared by functions in this language: see src/shards.c.
+-- A shard is declared by functions in this language: see src/ids/shards.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_call_handler';

@@ -13,11 +13,11 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "generator.h"
-#include "segments.h"
-#include "shards.h"
-#include "source.h"
-#include "tickets.h"
+#include "ids/generator.h"
+#include "tickets/segments.h"
+#include "ids/shards.h"
+#include "tickets/source.h"
+#include "tickets/tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "instaid", .version = INSTAID_VERSION);

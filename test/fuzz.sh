@@ -83,33 +83,33 @@ seeds_text_forms()
 	done
 }
 
-check "layout.h: $runs inputs" fuzz layout
-check '... and the fuzzer finds a mask one bit short' finds layout layout.h \
+check "ids/layout.h: $runs inputs" fuzz layout
+check '... and the fuzzer finds a mask one bit short' finds layout ids/layout.h \
 	's/& MAX_SHARD_ID/\& (MAX_SHARD_ID >> 1)/'
-check '... a mask that is missing' finds layout layout.h \
+check '... a mask that is missing' finds layout ids/layout.h \
 	'/tick & MAX_SEQUENCE/s/ & MAX_SEQUENCE//'
-check '... a signed shift of an ID' finds layout layout.h \
+check '... a signed shift of an ID' finds layout ids/layout.h \
 	's/(uint64) id >> MS_SHIFT/id >> MS_SHIFT/'
-check '... a tick rounded toward zero' finds layout layout.h \
+check '... a tick rounded toward zero' finds layout ids/layout.h \
 	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
-check '... a tick before the epoch that has an ID' finds layout layout.h \
+check '... a tick before the epoch that has an ID' finds layout ids/layout.h \
 	's/(uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS/tick_ms(tick) - epoch_ms <= LAST_MS/'
-check '... a time rounded toward zero' finds layout layout.h \
+check '... a time rounded toward zero' finds layout ids/layout.h \
 	's/ - (time % 1000 < 0)//'
-check '... an epoch of microseconds' finds layout layout.h \
+check '... an epoch of microseconds' finds layout ids/layout.h \
 	's/since_first % 1000 == 0/since_first % 1000 < 999/'
-check '... undefined behaviour with the right result' finds layout layout.h \
+check '... undefined behaviour with the right result' finds layout ids/layout.h \
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
 
-check "text_forms.h: $runs inputs" fuzz text_forms
-check '... and the fuzzer finds an overflow that is let through' finds text_forms text_forms.h \
+check "ids/text_forms.h: $runs inputs" fuzz text_forms
+check '... and the fuzzer finds an overflow that is let through' finds text_forms ids/text_forms.h \
 	's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
-check '... digits of another base64' finds text_forms text_forms.h \
+check '... digits of another base64' finds text_forms ids/text_forms.h \
 	'/^\t"ABC/s/-_"/+\/"/'
-check '... a letter that is not forgiven' finds text_forms text_forms.h \
+check '... a letter that is not forgiven' finds text_forms ids/text_forms.h \
 	"s/c == 'I' || //"
-check '... a length that is not' finds text_forms text_forms.h \
+check '... a length that is not' finds text_forms ids/text_forms.h \
 	's/digits < BASE32_LEN/digits == 0/'
-check '... two texts of one ID' finds text_forms text_forms.h \
+check '... two texts of one ID' finds text_forms ids/text_forms.h \
 	's/digit == 0 \&\& \*position == 0 \&\& len > 1/false/'
 echo "1..$n"

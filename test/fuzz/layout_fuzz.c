@@ -16,7 +16,7 @@
  */
 #include "c.h"
 
-#include "layout.h"
+#include "ids/layout.h"
 
 typedef __int128 wide;
 

@@ -4,7 +4,7 @@
  *	  Segments of tickets in shared memory, for all sessions.
  *
  * A ticket whose sequence has CACHE > 1 is given out by segments of so many
- * values, which a background worker (refill.c) takes from the sequence ahead of
+ * values, which a background worker (worker.c) takes from the sequence ahead of
  * demand.  There are two in the ticket's buffer: when a tenth of the one is
  * used, the worker is asked for the other, so that nobody waits at its end.
  *
@@ -53,7 +53,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "segments.h"
+#include "tickets/segments.h"
 
 /* the longest segment, if the step is not longer */
 #define MAX_SEGMENT		1000000

@@ -12,7 +12,7 @@
 #include "utils/builtins.h"
 
 #include "compat.h"
-#include "text_forms.h"
+#include "ids/text_forms.h"
 
 PG_FUNCTION_INFO_V1(instaid_to_shortcode);
 PG_FUNCTION_INFO_V1(instaid_from_shortcode);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ids.h
- *	  What functions.c makes of IDs for declared shards.
+ *	  What ids.c makes of IDs for declared shards.
  *
  *-------------------------------------------------------------------------
  */

@@ -65,11 +65,11 @@
 #include "utils/tuplestore.h"
 
 #include "compat.h"
-#include "epoch.h"
-#include "generator.h"
-#include "ids.h"
-#include "layout.h"
-#include "shards.h"
+#include "ids/epoch.h"
+#include "ids/generator.h"
+#include "ids/ids.h"
+#include "ids/layout.h"
+#include "ids/shards.h"
 
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"

@@ -48,10 +48,10 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
-#include "segments.h"
+#include "tickets/segments.h"
 #include "sequence.h"
-#include "source.h"
-#include "tickets.h"
+#include "tickets/source.h"
+#include "tickets/tickets.h"
 
 /* How many values WAL is written ahead of what is given, as in core. */
 #define LOG_AHEAD	32

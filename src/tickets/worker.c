@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * refill.c
+ * worker.c
  *	  The background worker that fills the buffers of tickets.
  *
  * There is one for each database, while it is needed: sessions start it, and it
@@ -33,7 +33,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "source.h"
+#include "tickets/source.h"
 
 /* how long the worker stays when there is nothing to do, in ms */
 #define IDLE_TIME		1000

@@ -52,8 +52,8 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "generator.h"
-#include "layout.h"
+#include "ids/generator.h"
+#include "ids/layout.h"
 #include "sequence.h"
 
 /*

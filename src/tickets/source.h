@@ -10,7 +10,7 @@
 
 #include "libpq-fe.h"
 
-#include "segments.h"
+#include "tickets/segments.h"
 
 /* how much is shown of text that comes from elsewhere, in bytes */
 #define MAX_FOREIGN_TEXT	400

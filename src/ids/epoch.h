@@ -8,7 +8,7 @@
 #ifndef INSTAID_EPOCH_H
 #define INSTAID_EPOCH_H
 
-#include "layout.h"
+#include "ids/layout.h"
 
 extern void instaid_epoch_error(TimestampTz epoch);
 extern void instaid_no_id_error(int64 tick, int64 epoch_ms);

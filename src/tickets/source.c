@@ -40,7 +40,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#include "source.h"
+#include "tickets/source.h"
 
 #define LABEL_PROVIDER	"instaid"
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * segments.h
- *	  Segments of tickets in shared memory: see segments.c and refill.c.
+ *	  Segments of tickets in shared memory: see segments.c and worker.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,8 +11,8 @@
 #include "nodes/pg_list.h"
 
 #include "sequence.h"
-#include "stripe.h"
-#include "tickets.h"
+#include "tickets/stripe.h"
+#include "tickets/tickets.h"
 
 /* What the worker is to get for a ticket */
 typedef struct SegmentRequest

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * functions.c
+ * ids.c
  *	  The SQL-callable functions that make and read IDs.
  *
  *-------------------------------------------------------------------------
@@ -14,10 +14,10 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
-#include "epoch.h"
-#include "generator.h"
-#include "ids.h"
-#include "layout.h"
+#include "ids/epoch.h"
+#include "ids/generator.h"
+#include "ids/ids.h"
+#include "ids/layout.h"
 
 /* IDs that one call of next_ids() gives at most */
 #define MAX_COUNT	1000000

@@ -9,7 +9,7 @@
 
 #include "utils/timestamp.h"
 
-#include "epoch.h"
+#include "ids/epoch.h"
 
 static const char *
 time_str(TimestampTz time)

@@ -46,7 +46,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "tickets.h"
+#include "tickets/tickets.h"
 
 /*
  * How long a call waits for its turn and a free worker slot, and a worker for a
