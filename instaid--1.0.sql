@@ -1350,7 +1350,7 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 'the sequence that a ticket is, to be used in GRANT and ALTER SEQUENCE; with missing_ok null if there is none';
 
 CREATE FUNCTION instaid.ticket_state(sequence regclass,
-                                     OUT last_value bigint, OUT values_left bigint, OUT phase_slipped boolean)
+                                     OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
@@ -1362,7 +1362,7 @@ CREATE VIEW instaid.tickets AS
            (CASE WHEN l.label IS NULL AND q.seqmax > 0
                  THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1 END)::bigint AS server,
            CASE WHEN l.label IS NULL AND q.seqmax > 0 THEN q.seqincrement END AS servers, q.seqcache AS step,
-           s.last_value, s.values_left, s.phase_slipped, l.label AS source, c.oid::regclass AS sequence
+           s.last_value, s.values_left, s.off_stripe, l.label AS source, c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
@@ -1372,22 +1372,22 @@ CREATE VIEW instaid.tickets AS
     WHERE n.nspname = 'instaid_tickets';
 GRANT SELECT ON instaid.tickets TO PUBLIC;
 COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and phase_slipped need USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
+'the tickets of this database, one row each; last_value, values_left and off_stripe need USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS 'which of the servers this is: the residue of its values modulo servers, or servers for 0';
 COMMENT ON COLUMN instaid.tickets.servers IS 'how many servers share the ticket: the difference from one value to the next';
 COMMENT ON COLUMN instaid.tickets.step IS 'shortest length of a segment: the CACHE of the sequence';
 COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was given, or is in a segment, null if there is none; on a standby and after a crash up to 32 values more';
 COMMENT ON COLUMN instaid.tickets.values_left IS 'how many there are until the guard, or else the end of the type';
-COMMENT ON COLUMN instaid.tickets.phase_slipped IS 'whether setval() or ALTER SEQUENCE left it at a value of another server; next_ticket() goes on at the next of its own, nextval() does not';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether setval() or ALTER SEQUENCE left it at a value of another server; next_ticket() goes on at the next of its own, nextval() does not';
 COMMENT ON COLUMN instaid.tickets.source IS 'connection string of the servers that the values come from; server, servers and what follows step are theirs then, and null here';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that the ticket is';
 
-CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT length bigint,
+CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT segment_size bigint,
                                       OUT next_value bigint, OUT last_value bigint, OUT values_left bigint,
                                       OUT spare_first bigint, OUT spare_last bigint, OUT spare_left bigint,
                                       OUT refills bigint, OUT refilled_at timestamptz, OUT refill_us bigint,
-                                      OUT waits bigint, OUT bypassed bigint,
+                                      OUT waits bigint, OUT bypasses bigint,
                                       OUT failures bigint, OUT failed_at timestamptz, OUT failure text,
                                       OUT sources_overlap boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
@@ -1396,17 +1396,17 @@ COMMENT ON FUNCTION instaid.segment_state() IS
 'segments in shared memory; see the view instaid.segments';
 
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.length,
+    SELECT c.relname AS name, s.segment_size,
            s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
            s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.bypassed, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
+           s.waits, s.bypasses, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
     FROM instaid.segment_state() AS s
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
 GRANT SELECT ON instaid.segments TO PUBLIC;
 COMMENT ON VIEW instaid.segments IS
 'the tickets of this database that have segments in shared memory, from their first use on, if one has USAGE or SELECT on the sequence, one row each';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.segments.length IS 'how many values are asked for at once: the step, or a multiple that follows demand';
+COMMENT ON COLUMN instaid.segments.segment_size IS 'how many values are asked for at once: the step, or a multiple that follows demand';
 COMMENT ON COLUMN instaid.segments.next_value IS 'value that comes next, null if there is none';
 COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment that is given out';
 COMMENT ON COLUMN instaid.segments.values_left IS 'how many values it has left';
@@ -1417,7 +1417,7 @@ COMMENT ON COLUMN instaid.segments.refills IS 'how many segments have come';
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'when the last one came';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'how long that took';
 COMMENT ON COLUMN instaid.segments.waits IS 'how many calls found both segments empty, and waited';
-COMMENT ON COLUMN instaid.segments.bypassed IS 'how many calls found both segments empty, and took their value from the sequence itself';
+COMMENT ON COLUMN instaid.segments.bypasses IS 'how many calls found both segments empty, and took their value from the sequence itself';
 COMMENT ON COLUMN instaid.segments.failures IS 'how many attempts to get a segment failed, or had to go on to another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'when the last one failed';
 COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed; only the owner of the ticket and members of pg_read_all_stats see it';
@@ -1595,7 +1595,7 @@ $$;
 COMMENT ON FUNCTION instaid._lock_ticket(text) IS
 'what guard_ticket() and restripe_ticket() begin with: keep others from taking values of a ticket until the transaction ends; needs to own its sequence';
 
-CREATE FUNCTION instaid.guard_ticket(name text, floor bigint) RETURNS void
+CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1609,30 +1609,30 @@ BEGIN
     SELECT GREATEST(stands_at, start_value), maximum_value,
            CASE data_type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
     INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
-    IF floor < stands_at THEN
+    IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has gone past floor %s', quote_ident(name), floor),
+            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
             DETAIL = format('It stands at %s.', stands_at),
-            HINT = 'Choose a floor that is above the last value of every server, and guard the ticket at that on all of them.';
+            HINT = 'Choose a boundary that is above the last value of every server, and guard the ticket at that on all of them.';
     END IF;
-    IF floor < 2 OR floor >= last_of_type THEN
+    IF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
-            MESSAGE = format('floor %s is out of range', floor),
+            MESSAGE = format('boundary %s is out of range', boundary),
             DETAIL = format('It must be at least 2 and less than %s, the end of the type.', last_of_type);
     END IF;
-    IF floor > guard THEN
+    IF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
-            DETAIL = 'A server that was restriped at that floor gives values above it.',
+            DETAIL = 'A server that was restriped at that boundary gives values above it.',
             HINT = format('If none was, lift the guard on every server, and guard the ticket anew: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, floor);
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
 END
 $$;
 COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
-'let a ticket give no value above floor, or refuse if it has: the first step of a change of the number of servers, on all of them; needs to own its sequence';
+'let a ticket give no value above boundary, or refuse if it has: the first step of a change of the number of servers, on all of them; needs to own its sequence';
 
-CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer, floor bigint) RETURNS void
+CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1642,27 +1642,27 @@ DECLARE
 BEGIN
     PERFORM instaid.check_ticket_server(server, servers);
     PERFORM instaid.check_is_authority(sequence);
-    IF mod(floor, servers) <> 0 THEN
+    IF mod(boundary, servers) <> 0 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('floor %s is not a multiple of %s', floor, servers),
-            DETAIL = 'The values of each server are to begin right above the floor.',
+            MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
+            DETAIL = 'The values of each server are to begin right above the boundary.',
             HINT = format('The next multiple is %s; guard the ticket at that on every server.',
-                          floor + servers::numeric - mod(floor, servers));
+                          boundary + servers::numeric - mod(boundary, servers));
     END IF;
     sequence := instaid._lock_ticket(name);
     SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
-    IF guard <> floor THEN
+    IF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), floor),
-            DETAIL = format('Its MAXVALUE is %s. Without the guard on all servers, one could give values above the floor that are another''s now.', guard),
-            HINT = format('First, on every server that has the ticket: SELECT instaid.guard_ticket(%L, %s);', name, floor);
+            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            DETAIL = format('Its MAXVALUE is %s. Without the guard on all servers, one could give values above the boundary that are another''s now.', guard),
+            HINT = format('First, on every server that has the ticket: SELECT instaid.guard_ticket(%L, %s);', name, boundary);
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s RESTART',
-                   name, servers, floor + server);
+                   name, servers, boundary + server);
 END
 $$;
 COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
-'let a ticket that is guarded at floor go on above it, as one of so many servers; needs to own its sequence';
+'let a ticket that is guarded at boundary go on above it, as one of so many servers; needs to own its sequence';
 
 --
 -- Partitions
@@ -2373,7 +2373,7 @@ CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT p
 BEGIN ATOMIC
     WITH ticket AS MATERIALIZED (
         SELECT c.oid, c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*, l.label AS source,
-               s.phase_slipped
+               s.off_stripe
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              LEFT JOIN pg_seclabel AS l ON l.provider = 'instaid' AND l.objoid = c.oid
@@ -2383,7 +2383,7 @@ BEGIN ATOMIC
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT 'warning', t.name, 'stands at a value of another server',
            format('SELECT instaid.next_ticket(%L);', t.relname)
-    FROM ticket AS t WHERE t.phase_slipped
+    FROM ticket AS t WHERE t.off_stripe
     UNION ALL
     -- create_ticket() left it at its end
     SELECT 'error', t.name,

@@ -28,7 +28,7 @@ SELECT take('seeded', 2);
 
 -- a name is its own: 10,000 of one leave the others where they were
 SELECT (take('photos', 10000))[10000];
-SELECT name, server, servers, step, last_value, values_left, phase_slipped, sequence FROM instaid.tickets
+SELECT name, server, servers, step, last_value, values_left, off_stripe, sequence FROM instaid.tickets
 WHERE name IN ('photos', 'odd', 'even', 'seeded') ORDER BY name;
 -- rollback gives nothing back, nor does a savepoint's
 BEGIN;
@@ -75,21 +75,21 @@ SELECT setval('instaid_tickets.leased', 30000003, false);
 SELECT take('leased', 2);
 SELECT nextval('instaid_tickets.leased');
 
--- a setval that slips the phase shows, and the next value is of the phase again
+-- a setval that leaves the stripe shows, and the next value is in the stripe again
 SELECT setval('instaid_tickets.odd', 100);
-SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'odd';
 SELECT * FROM instaid.audit() WHERE object ~ 'odd';
 SELECT take('odd', 2);
-SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'odd';
 SELECT setval('instaid_tickets.odd', 200, false);
-SELECT last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'odd';
 SELECT take('odd', 2);
 SELECT setval('instaid_tickets.seeded', 3, false);
-SELECT phase_slipped FROM instaid.tickets WHERE name = 'seeded';
+SELECT off_stripe FROM instaid.tickets WHERE name = 'seeded';
 SELECT take('seeded', 2);
 -- so does an INCREMENT that is changed without the rest
 ALTER SEQUENCE instaid_tickets.odd INCREMENT 3;
-SELECT servers, last_value, phase_slipped FROM instaid.tickets WHERE name = 'odd';
+SELECT servers, last_value, off_stripe FROM instaid.tickets WHERE name = 'odd';
 SELECT take('odd', 2);
 
 -- Tickets32: an end that is an error, for ever
@@ -120,7 +120,7 @@ SELECT try($$SELECT instaid.next_ticket('even')$$);
 ALTER SEQUENCE instaid_tickets.even NO MAXVALUE;
 SELECT take('even');
 
--- from two servers to three: floor, guard, restart
+-- from two servers to three: boundary, guard, restart
 SELECT instaid.drop_ticket('odd'), instaid.drop_ticket('even');
 SELECT instaid.create_ticket('odd', 1, 2), instaid.create_ticket('even', 2, 2);
 SELECT take('odd', 50), (take('even', 60))[60] AS even;
@@ -141,7 +141,7 @@ SELECT instaid.create_ticket('third', 3, 3, 301);
 SELECT take('odd', 3), take('even', 3), take('third', 3);
 SELECT instaid.restripe_ticket('even', 2, 3, 300);
 SELECT take('odd', 2), take('even', 3), take('third', 2);
-SELECT name, server, servers, last_value, phase_slipped FROM instaid.tickets WHERE name IN ('odd', 'even', 'third') ORDER BY server;
+SELECT name, server, servers, last_value, off_stripe FROM instaid.tickets WHERE name IN ('odd', 'even', 'third') ORDER BY server;
 -- once only
 SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 300)$$);
 -- a ticket that has given nothing; the ends
@@ -197,7 +197,7 @@ SELECT try(format('SELECT instaid.%s', call)) FROM unnest(ARRAY['guard_ticket(''
 SELECT left(line, 5) FROM unnest(ARRAY['guard_ticket(''no_ticket'', 10)', 'restripe_ticket(''no_ticket'', 1, 2, 10)']) AS call,
     try(format('SELECT instaid.%s', call)) AS line WHERE line ~ '^[0-9A-Z]{5}: ';
 SELECT take('strange', 3);
-SELECT name, server, servers, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name IN ('fresh', 'downwards', 'strange') ORDER BY name;
+SELECT name, server, servers, last_value, values_left, off_stripe FROM instaid.tickets WHERE name IN ('fresh', 'downwards', 'strange') ORDER BY name;
 DROP TABLE instaid_tickets.no_ticket;
 DROP SEQUENCE instaid_tickets.downwards, instaid_tickets.strange;
 
@@ -222,7 +222,7 @@ SELECT take('theirs');
 SET ROLE regress_ticket_app;
 SELECT try($$SELECT instaid.next_ticket('theirs')$$);
 SELECT try($$SELECT * FROM instaid.lease_ticket('theirs', 1)$$);
-SELECT name, server, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'theirs';
+SELECT name, server, last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'theirs';
 SET ROLE regress_ticket_owner;
 GRANT USAGE ON SEQUENCE instaid_tickets.theirs TO regress_ticket_app;
 SET ROLE regress_ticket_app;
@@ -301,7 +301,7 @@ SELECT count(*) FROM instaid.segments;
 
 -- values from another server: who may have them, and what is no source
 SELECT instaid.create_ticket('from elsewhere', step => 10, source => 'host=a,b dbname=tickets');
-SELECT name, server, servers, step, last_value, values_left, phase_slipped, source FROM instaid.tickets WHERE name = 'from elsewhere';
+SELECT name, server, servers, step, last_value, values_left, off_stripe, source FROM instaid.tickets WHERE name = 'from elsewhere';
 SELECT * FROM try($$SELECT instaid.next_ticket('from elsewhere')$$);
 SELECT * FROM try($$SELECT instaid.lease_ticket('from elsewhere', 5)$$);
 SELECT * FROM try($$SELECT nextval('instaid_tickets."from elsewhere"')$$);

@@ -42,7 +42,7 @@ stripe_residue(int64 value, int64 modulus)
 /*
  * Do two servers give the same values?  Their ranges must overlap, and their
  * residues must be equal modulo what divides both increments.  While servers
- * are added, a range ends at the floor on those that count in the old way, and
+ * are added, a range ends at the boundary on those that count in the old way, and
  * begins above it on the others.
  *
  * A primary and its standby are one server: they have one system identifier.

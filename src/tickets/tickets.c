@@ -592,7 +592,7 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
 
 /*
  * ticket_state(sequence regclass)
- *	-> (last_value bigint, values_left bigint, phase_slipped boolean)
+ *	-> (last_value bigint, values_left bigint, off_stripe boolean)
  *
  * Where a ticket stands.  All are null if the sequence is no ticket, has a source,
  * is being altered or dropped by another transaction, is not readable here, or

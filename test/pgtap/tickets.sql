@@ -7,10 +7,10 @@ SELECT plan(44);
 -- what there is
 SELECT has_schema('instaid_tickets');
 SELECT has_view('instaid', 'tickets', 'the view instaid.tickets');
-SELECT columns_are('instaid', 'tickets', ARRAY['name', 'server', 'servers', 'step', 'last_value', 'values_left', 'phase_slipped', 'source', 'sequence']);
+SELECT columns_are('instaid', 'tickets', ARRAY['name', 'server', 'servers', 'step', 'last_value', 'values_left', 'off_stripe', 'source', 'sequence']);
 SELECT has_view('instaid', 'segments', 'the view instaid.segments');
-SELECT columns_are('instaid', 'segments', ARRAY['name', 'length', 'next_value', 'last_value', 'values_left', 'spare_first', 'spare_last', 'spare_left',
-    'refills', 'refilled_at', 'refill_duration', 'waits', 'bypassed', 'failures', 'failed_at', 'failure', 'sources_overlap', 'sequence']);
+SELECT columns_are('instaid', 'segments', ARRAY['name', 'segment_size', 'next_value', 'last_value', 'values_left', 'spare_first', 'spare_last', 'spare_left',
+    'refills', 'refilled_at', 'refill_duration', 'waits', 'bypasses', 'failures', 'failed_at', 'failure', 'sources_overlap', 'sequence']);
 SELECT function_returns('instaid', 'next_ticket', ARRAY['text'], 'bigint');
 SELECT function_returns('instaid', 'create_ticket', ARRAY['text', 'integer', 'integer', 'bigint', 'integer', 'regtype', 'text'], 'regclass');
 SELECT volatility_is('instaid', f, 'volatile', f || ' is volatile') FROM unnest(ARRAY['next_ticket', 'lease_ticket', 'create_ticket']) AS f;
@@ -25,7 +25,7 @@ SELECT results_eq('SELECT instaid.next_ticket(''photos'') FROM generate_series(1
 SELECT is(instaid.create_ticket('Tickets32', 2, 3, 100, 50, 'integer')::text, 'instaid_tickets."Tickets32"', 'one with everything');
 SELECT row_eq($$SELECT data_type, start_value, increment_by, cache_size, cycle FROM pg_sequences WHERE sequencename = 'Tickets32'$$,
     ROW('integer'::regtype, 101::bigint, 3::bigint, 50::bigint, false), 'width, residue, servers and step are the sequence''s');
-SELECT row_eq($$SELECT server, servers, step, last_value, values_left, phase_slipped FROM instaid.tickets WHERE name = 'Tickets32'$$,
+SELECT row_eq($$SELECT server, servers, step, last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'Tickets32'$$,
     ROW(2::bigint, 3::bigint, 50::bigint, NULL::bigint, 715827849::bigint, false), '... and the view reads them from there');
 SELECT is(count(*), 0::bigint, 'the values of each of five servers are its residue''s, from the first at or above start on')
 FROM generate_series(1, 5) AS server, unnest(ARRAY[1, 2, 5, 6, 1000, 1001]) AS start,
@@ -46,10 +46,10 @@ SELECT is(instaid.next_ticket('photos'), 101::bigint, 'a value');
 ROLLBACK TO s;
 SELECT is(instaid.next_ticket('photos'), 102::bigint, '... is not given again after a rollback');
 
--- the phase
+-- the stripe
 SELECT setval('instaid_tickets."Tickets32"', 201);
-SELECT is(phase_slipped, true, 'a setval that slips the phase is found') FROM instaid.tickets WHERE name = 'Tickets32';
-SELECT is(instaid.next_ticket('Tickets32'), 203::bigint, '... and the next value is of the phase again');
+SELECT is(off_stripe, true, 'a setval that leaves the stripe is found') FROM instaid.tickets WHERE name = 'Tickets32';
+SELECT is(instaid.next_ticket('Tickets32'), 203::bigint, '... and the next value is in the stripe again');
 
 -- the end
 SELECT setval('instaid_tickets."Tickets32"', 2147483642);
@@ -62,17 +62,17 @@ SELECT throws_ok($$SELECT instaid.create_ticket('photos')$$, '42P07', 'ticket ph
 SELECT throws_ok(format('SELECT instaid.create_ticket(%L)', repeat('n', 64)), '42622', NULL, 'a name of 64 bytes');
 SELECT throws_ok($$SELECT instaid.create_ticket('bad', 3, 2)$$, '22003', 'server 3 is out of range', 'the third of two servers');
 SELECT throws_ok($$SELECT instaid.restripe_ticket('photos', 1, 3, 300)$$, '55000', 'ticket photos is not guarded at 300', 'restriping without a guard');
-SELECT throws_ok($$SELECT instaid.guard_ticket('photos', 101)$$, '55000', 'ticket photos has gone past floor 101', 'a guard below the last value');
+SELECT throws_ok($$SELECT instaid.guard_ticket('photos', 101)$$, '55000', 'ticket photos has gone past boundary 101', 'a guard below the last value');
 
 -- a server more
 SELECT instaid.guard_ticket('photos', 300);
 SELECT throws_ok($$SELECT instaid.lease_ticket('photos', 199)$$, '2200H', 'ticket "photos" has reached its guard', 'the guard holds');
 SELECT instaid.restripe_ticket('photos', 2, 3, 300);
-SELECT is((SELECT ARRAY[first, last, increment] FROM instaid.lease_ticket('photos', 3)), ARRAY[302, 308, 3]::bigint[], 'restriped, it goes on above the floor');
+SELECT is((SELECT ARRAY[first, last, increment] FROM instaid.lease_ticket('photos', 3)), ARRAY[302, 308, 3]::bigint[], 'restriped, it goes on above the boundary');
 
 SELECT instaid.create_ticket('audited', 1, 2);
 SELECT setval('instaid_tickets.audited', 100);
-SELECT results_eq('SELECT severity, object FROM instaid.audit()', $$VALUES ('warning', 'instaid_tickets.audited')$$, 'audit() finds a slipped phase');
+SELECT results_eq('SELECT severity, object FROM instaid.audit()', $$VALUES ('warning', 'instaid_tickets.audited')$$, 'audit() finds a ticket off its stripe');
 SELECT instaid.next_ticket('audited');
 SELECT is_empty('SELECT * FROM instaid.audit()', 'next_ticket() mends it');
 

@@ -278,17 +278,17 @@ is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... none of t
 
 # The third joins, as docs/tickets.md has it, while the clients go on.
 my $third = Clients::server('third');
-my $floor = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid.tickets}));
-($ret, $stdout, $stderr) = $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $floor)});
+my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid.tickets}));
+($ret, $stdout, $stderr) = $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
 like($stderr, qr/is not guarded/, 'a third server: not without the guard');
-$_->safe_psql('postgres', qq{SELECT instaid.guard_ticket('photos', $floor)}) for $odd, $even;
+$_->safe_psql('postgres', qq{SELECT instaid.guard_ticket('photos', $boundary)}) for $odd, $even;
 wait_for(20, $odd, $even);
-$odd->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $floor)});
+$odd->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
 wait_for(20, $odd, $even);
-$third->safe_psql('postgres', qq{SELECT instaid.create_ticket('photos', 3, 3, $floor + 1)});
+$third->safe_psql('postgres', qq{SELECT instaid.create_ticket('photos', 3, 3, $boundary + 1)});
 serve($odd, $even, $third);
 wait_for(20, $odd, $even, $third);
-$even->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 2, 3, $floor)});
+$even->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 2, 3, $boundary)});
 wait_for(50, $odd, $even, $third);
 append_to_file("$dir/stop", '');
 waitpid $_, 0 for @clients;
@@ -299,8 +299,8 @@ my ($server, %slips) = (0);
 for my $n ($odd, $even, $third)
 {
 	$server++;
-	$slips{$server} = grep { $_ > $floor && $_ % 3 != $server % 3 } @{ $received->{ $n->port } };
-	cmp_ok(scalar(grep { $_ > $floor } @{ $received->{ $n->port } }), '>=', 50, "... server $server gives values above the floor");
+	$slips{$server} = grep { $_ > $boundary && $_ % 3 != $server % 3 } @{ $received->{ $n->port } };
+	cmp_ok(scalar(grep { $_ > $boundary } @{ $received->{ $n->port } }), '>=', 50, "... server $server gives values above the boundary");
 }
 is(join(' ', map { $slips{$_} } 1 .. 3), '0 0 0', '... each of its own residue');
 %seen = ();

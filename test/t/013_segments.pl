@@ -56,10 +56,10 @@ my @values = take($node, 'ahead', 9);
 is(segment($node, 'ahead', 'next_value, last_value, values_left, spare_left, refills, waits'), '29|299|91|0|1|1', 'nine values of a hundred: no segment but the first');
 push @values, take($node, 'ahead', 1);
 wait_segment($node, 'ahead', 'spare_left > 0');
-is(segment($node, 'ahead', 'next_value, last_value, spare_first, spare_last, spare_left, length'), '32|299|302|599|100|100', 'the tenth asks for the second');
+is(segment($node, 'ahead', 'next_value, last_value, spare_first, spare_last, spare_left, segment_size'), '32|299|302|599|100|100', 'the tenth asks for the second');
 push @values, take($node, 'ahead', 95);
 is("@values", series(2, 314, 3), 'all of them in order, over the edge');
-is(segment($node, 'ahead', 'waits, bypassed, failures'), '1|0|0', '... for which nobody waited');
+is(segment($node, 'ahead', 'waits, bypasses, failures'), '1|0|0', '... for which nobody waited');
 is($node->safe_psql('postgres', q{SELECT refilled_at <= now() AND refill_duration > '0' FROM instaid.segments WHERE name = 'ahead'}), 't', '... and the view says when it came');
 
 ### Without the library preloaded, the same answers
@@ -101,7 +101,7 @@ is($node->safe_psql('postgres', 'SELECT last_value FROM cached'), 200 * 1000, '.
 
 pgbench(q{INSERT INTO got SELECT 'hot', instaid.next_ticket('hot') FROM generate_series(1, 100);}, '-c', 64, '-j', 2, '-t', 100);
 is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT value) FROM got WHERE name = 'hot'}), '640000|640000', '64 clients have 10,000 values each at a step of 10, none of them twice');
-note('of 640,000 calls ' . segment($node, 'hot', q{format('%s waited, %s went to the sequence; %s refills, the last one of %s', waits, bypassed, refills, length)}));
+note('of 640,000 calls ' . segment($node, 'hot', q{format('%s waited, %s went to the sequence; %s refills, the last one of %s', waits, bypasses, refills, segment_size)}));
 
 ### The worker is held up for half a second and more
 
@@ -122,14 +122,14 @@ my $stopped = stop_worker($node);
 my $slowest = $node->safe_psql('postgres', q{SELECT slowest('held', 50000)});
 sleep(0.5);
 $slowest .= ', ' . $node->safe_psql('postgres', q{SELECT slowest('held', 45000)});
-is(segment($node, 'held', 'spare_left, values_left, waits, bypassed'), '0|4999|1|0', 'the refill is held up: nobody waits while the demand fits the buffer');
+is(segment($node, 'held', 'spare_left, values_left, waits, bypasses'), '0|4999|1|0', 'the refill is held up: nobody waits while the demand fits the buffer');
 note("the slowest call of 50000, and of 45000 half a second later: $slowest ms");
 
 # When it does not, a call waits, but not for ever, and only the first.
 $node->safe_psql('postgres', q{SELECT instaid.create_ticket('empty', step => 10)});
 @values = split /\n/, $node->safe_psql('postgres', q{SET instaid.segment_timeout = '200ms'; SELECT instaid.next_ticket('empty') FROM generate_series(1, 30)});
 is("@values", series(1, 30, 1), 'both segments empty: the values are the sequence\'s');
-is(segment($node, 'empty', 'waits, bypassed, refills'), '1|30|0', '... and only the first call waited');
+is(segment($node, 'empty', 'waits, bypasses, refills'), '1|30|0', '... and only the first call waited');
 kill 'CONT', $stopped;
 wait_segment($node, 'empty', 'refills > 0');
 wait_segment($node, 'held', 'spare_left > 0');
@@ -155,8 +155,8 @@ my $alter = Clients->start($node, q{ALTER SEQUENCE instaid_tickets.locked NO CYC
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'instaid_tickets.locked'::regclass}) or die;
 is(duplicates(split /\n/, $taker->(q{SELECT instaid.next_ticket('locked') FROM generate_series(1, 100)})), 0, 'a ticket whose sequence is locked is served from the sequence');
 is(join(' ', take($node, 'free', 1000)), series(1, 1000, 1), '... while another has its segments');
-cmp_ok(segment($node, 'locked', 'bypassed'), '>', 0, '... which the one has not');
-is(segment($node, 'free', 'bypassed, failures'), '0|0', '... and the other has');
+cmp_ok(segment($node, 'locked', 'bypasses'), '>', 0, '... which the one has not');
+is(segment($node, 'free', 'bypasses, failures'), '0|0', '... and the other has');
 $taker->('COMMIT');
 $alter->stop;
 
@@ -284,7 +284,7 @@ $node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $node->restart;
 ($next) = take($node, 'ahead', 1);
 is(join(' ', take($node, 'ahead', 5)), series($next + 3, $next + 15, 3), 'without a free worker, values are the sequence\'s');
-is(segment($node, 'ahead', 'waits, bypassed, failure'), '0|6|no background worker is free; max_worker_processes can be increased', '... for which nobody waits');
+is(segment($node, 'ahead', 'waits, bypasses, failure'), '0|6|no background worker is free; max_worker_processes can be increased', '... for which nobody waits');
 
 # a buffer for one ticket only; that of one which was dropped is used again
 $node->append_conf('postgresql.conf', "max_worker_processes = 8\ninstaid.max_buffered_tickets = 1\n");

@@ -133,7 +133,7 @@ $full->stop;
 
 take($node, 'late', 1);
 $node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.late CACHE 9223372036854775807});
-is($node->safe_psql('postgres', q{SELECT name, length FROM instaid.segments ORDER BY name}), "first|10\nlate|9223372036854775807", 'the view stands any CACHE');
+is($node->safe_psql('postgres', q{SELECT name, segment_size FROM instaid.segments ORDER BY name}), "first|10\nlate|9223372036854775807", 'the view stands any CACHE');
 $node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.late CACHE 10});
 
 ### A ticket with a source is renamed.
@@ -189,7 +189,7 @@ for (1 .. 600)
 }
 is($value, 1, 'the clock is set back by an hour: the source is asked again all the same');
 is(join(' ', map { $clock->set(-3600 * $_); take($set, 'own', 20) } 2 .. 4), join(' ', 1 .. 60), '... and other segments come');
-is(segment($set, 'own', 'bypassed, failures'), '0|0', '... as ever');
+is(segment($set, 'own', 'bypasses, failures'), '0|0', '... as ever');
 $set->stop;
 
 ### No worker
@@ -222,7 +222,7 @@ $inside->('SELECT 1');
 $node->safe_psql('postgres', 'ALTER DATABASE other ALLOW_CONNECTIONS false');
 my @inside = split /\n/, $inside->(q{SELECT instaid.next_ticket('first') FROM generate_series(1, 100)});
 is(scalar(@inside), 100, 'a database that allows no connections: an open session has its values');
-is($inside->(q{SELECT refills > 2, bypassed > 20 FROM instaid.segments WHERE name = 'first'}), 't|f', '... by segments');
+is($inside->(q{SELECT refills > 2, bypasses > 20 FROM instaid.segments WHERE name = 'first'}), 't|f', '... by segments');
 $node->poll_query_until('postgres', $workers, '0') or die;
 is($inside->(q{SET instaid.auto_create_tickets = on; SELECT instaid.next_ticket('new')}), 1, '... and creates a ticket on first use');
 
