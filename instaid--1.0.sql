@@ -372,6 +372,24 @@ CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT froze
 COMMENT ON FUNCTION instaid._last_tick(regclass) IS
 'where a sequence stands, null if it gave nothing yet, whether freeze_shard() stopped it, and the time in its tick; all null without USAGE or SELECT on the sequence, or while it is being altered: no lock is waited for';
 
+CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
+COMMENT ON FUNCTION instaid._tick_to_id(bigint, integer, timestamptz) IS
+'the ID that a shard makes of a tick; null if the tick has no ID in this epoch';
+
+CREATE FUNCTION instaid._max_tick() RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_max_tick';
+COMMENT ON FUNCTION instaid._max_tick() IS
+'the highest tick that a sequence can reach';
+
+CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_check_shard_id';
+COMMENT ON FUNCTION instaid._check_shard_id(integer) IS
+'refuse a shard ID that is out of range';
+
 -- A shard is declared by functions in this language: see src/ids/shards.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE
@@ -412,9 +430,7 @@ CREATE VIEW instaid.shards AS
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
          CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
-         -- a sequence that next_id() has not used yet may stand before the epoch
-         CROSS JOIN LATERAL (SELECT CASE WHEN t.issued_at >= s.epoch
-                                         THEN instaid.make_id(t.issued_at, s.shard_id, t.tick, s.epoch) END) AS i (last_id);
+         CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch)) AS i (last_id);
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id and what follows from it need USAGE or SELECT on the sequence';
@@ -463,11 +479,7 @@ BEGIN
                             schema_name, shard_id, epoch, sequence);
     END IF;
     PERFORM instaid._check_shard_schema(schema_name);
-    IF shard_id NOT BETWEEN 0 AND 8191 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('shard ID %s is out of range', shard_id),
-            DETAIL = 'A shard ID is between 0 and 8191.';
-    END IF;
+    PERFORM instaid._check_shard_id(shard_id);
     IF NOT isfinite(epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is not a point in time', epoch),
@@ -540,7 +552,7 @@ BEGIN
             DETAIL = 'IDs of the two shards would repeat each other.',
             HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
                            || '; instaid.shards lists those that are taken.'
-                    FROM generate_series(0, 8191) AS n
+                    FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity'))) AS n
                     WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
     END IF;
 
@@ -623,11 +635,7 @@ AS $$
 DECLARE
     shard record;
 BEGIN
-    IF first < 0 OR last > 8191 OR first > last THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
-            DETAIL = 'A shard ID is between 0 and 8191.';
-    END IF;
+    PERFORM instaid._check_shard_id(first), instaid._check_shard_id(last);
     IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
@@ -765,7 +773,7 @@ DECLARE
 BEGIN
     SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
     IF options.seqmin > 1
-       OR max_value_counts AND options.seqmax < 9007199254740991 AND NOT (instaid._last_tick(sequence)).frozen THEN
+       OR max_value_counts AND options.seqmax < instaid._max_tick() AND NOT (instaid._last_tick(sequence)).frozen THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', options.seqmin, options.seqmax),
@@ -2276,10 +2284,10 @@ BEGIN ATOMIC
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.*, t.tick,
                t.frozen, t.issued_at - clock_timestamp() AS drift,
                -- in the last millisecond of positive IDs, or past it
-               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+               t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
                -- CREATE SEQUENCE by itself gives the last value of the type, or -1.
-               q.seqmin > 1 OR q.seqmax < 9007199254740991 AND q.seqmax <> CASE
+               q.seqmin > 1 OR q.seqmax < instaid._max_tick() AND q.seqmax <> CASE
                    WHEN q.seqincrement < 0 THEN -1 WHEN q.seqtypid = 'smallint'::regtype THEN 32767
                    WHEN q.seqtypid = 'integer'::regtype THEN 2147483647
                    ELSE 9223372036854775807 END AS has_own_range

@@ -20,6 +20,9 @@ SELECT drift BETWEEN interval '59 minutes' AND interval '61 minutes' AS an_hour 
 -- a value that is no tick is not shown as one
 SELECT setval('regress_5.table_id_seq', 9223372036854775807) \g /dev/null
 SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;
+-- nor is a tick that is past the IDs of the epoch
+SELECT setval('regress_5.table_id_seq', 9007199254740991) \g /dev/null
+SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;
 
 -- a renamed schema is the same shard
 ALTER SCHEMA "Regress ""6""" RENAME TO regress_6;

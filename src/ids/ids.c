@@ -27,6 +27,9 @@ PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid__last_tick);
+PG_FUNCTION_INFO_V1(instaid_tick_to_id);
+PG_FUNCTION_INFO_V1(instaid_max_tick);
+PG_FUNCTION_INFO_V1(instaid_check_shard_id);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
@@ -325,6 +328,38 @@ instaid__last_tick(PG_FUNCTION_ARGS)
 			state.last_value < 0 || state.last_value > LAST_TICK;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * _tick_to_id(tick bigint, shard_id integer, epoch timestamptz) -> bigint
+ *
+ * The ID that a shard makes of a tick; null if the tick has no ID in this epoch.
+ */
+Datum
+instaid_tick_to_id(PG_FUNCTION_ARGS)
+{
+	int64		tick = PG_GETARG_INT64(0);
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+
+	if (!tick_has_id(tick, epoch_ms))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(tick_to_id(tick, PG_GETARG_INT32(1), epoch_ms));
+}
+
+/* _max_tick() -> bigint */
+Datum
+instaid_max_tick(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64(LAST_TICK);
+}
+
+/* _check_shard_id(shard_id integer) -> void */
+Datum
+instaid_check_shard_id(PG_FUNCTION_ARGS)
+{
+	check_shard_id(PG_GETARG_INT32(0));
+	PG_RETURN_VOID();
 }
 
 /*
