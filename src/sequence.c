@@ -1,54 +1,49 @@
 /*-------------------------------------------------------------------------
  *
  * sequence.c
- *	  What every use of a PostgreSQL sequence checks first.
+ *	  What both wings, IDs and tickets, know of PostgreSQL's sequences.
+ *
+ * Both take values from a sequence's page themselves, by the rules of
+ * nextval_internal() in src/backend/commands/sequence.c.
+ *
+ * PostgreSQL 17 has sequence_open() and sequence_close(), so these names are
+ * not free.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
+#include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
 
 #include "sequence.h"
 
 /* schema.sequence, quoted for use in a statement */
 char *
-instaid_qualified_name(Relation rel)
+sequence_qualified_name(Relation rel)
 {
 	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 									  RelationGetRelationName(rel));
 }
 
-void
-instaid_check_is_sequence(Relation rel)
-{
-	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence",
-						RelationGetRelationName(rel)),
-				 errhint("Pass a sequence; CREATE SEQUENCE makes one that can serve.")));
-	if (RELATION_IS_OTHER_TEMP(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary sequence \"%s\" of another session",
-						RelationGetRelationName(rel)),
-				 errhint("Create the sequence without TEMPORARY.")));
-}
-
 /* The error for a role that lacks the rights that nextval() needs */
 void
-instaid_no_permission_error(const char *schema, const char *sequence)
+sequence_no_permission_error(const char *schema, const char *sequence)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -58,13 +53,173 @@ instaid_no_permission_error(const char *schema, const char *sequence)
 					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
+/*
+ * Lock a sequence as nextval() does.  The lock keeps ALTER SEQUENCE away until
+ * the top transaction ends.
+ */
 void
-instaid_check_permission(Relation rel)
+sequence_lock(Oid sequence)
 {
-	if (pg_class_aclcheck(RelationGetRelid(rel), GetUserId(),
-						  SEQUENCE_RIGHTS) != ACLCHECK_OK)
-		instaid_no_permission_error(get_namespace_name(RelationGetNamespace(rel)),
-									RelationGetRelationName(rel));
+	ResourceOwner saved = CurrentResourceOwner;
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	LockRelationOid(sequence, RowExclusiveLock);
+	CurrentResourceOwner = saved;
+}
+
+/*
+ * Open a sequence that the caller has locked, if the role may take values of
+ * it, and copy its options.
+ */
+Relation
+sequence_open_locked(Oid sequence, FormData_pg_sequence *options)
+{
+	Relation	rel = try_relation_open(sequence, NoLock);
+	HeapTuple	tuple;
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", sequence)));
+	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence", RelationGetRelationName(rel)),
+				 errhint("Pass a sequence; CREATE SEQUENCE makes one that can serve.")));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary sequence \"%s\" of another session",
+						RelationGetRelationName(rel)),
+				 errhint("Create the sequence without TEMPORARY.")));
+	if (pg_class_aclcheck(sequence, GetUserId(), SEQUENCE_RIGHTS) != ACLCHECK_OK)
+		sequence_no_permission_error(get_namespace_name(RelationGetNamespace(rel)),
+									 RelationGetRelationName(rel));
+
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", sequence);
+	*options = *(Form_pg_sequence) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	return rel;
+}
+
+/*
+ * Lock a sequence to look at it, for the caller to unlock it afterwards from
+ * RowExclusiveLock.  Returns false if it is no sequence, or is gone, or the role
+ * may not see it, or another transaction is altering or dropping it.
+ *
+ * A superuser may list all sequences, and any role may have locked one of them.
+ * So no lock is asked for without the right to look, and none is waited for.
+ */
+bool
+sequence_try_lock(Oid sequence)
+{
+	return get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+		pg_class_aclcheck(sequence, GetUserId(), ACL_SELECT | ACL_USAGE) == ACLCHECK_OK &&
+	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+		ConditionalLockRelationOid(sequence, RowExclusiveLock);
+}
+
+/* Pin and lock the page of a sequence to read it. */
+static Form_pg_sequence_data
+lock_page_of_class(Form_pg_class class, Buffer *buffer)
+{
+	/* tablespace, database, file: their names differ between versions */
+	RelFileLocator locator = {
+		OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+		MyDatabaseId, class->relfilenode
+	};
+
+	if (class->relpersistence == RELPERSISTENCE_TEMP)
+	{
+		/* local buffers are found by the relation only */
+		Relation	rel = relation_open(class->oid, NoLock);
+		Form_pg_sequence_data data;
+
+		data = sequence_lock_page(rel, buffer, BUFFER_LOCK_SHARE);
+		relation_close(rel, NoLock);
+		return data;
+	}
+
+	*buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
+										class->relpersistence == RELPERSISTENCE_PERMANENT);
+	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
+	return sequence_read_page(*buffer, class->oid);
+}
+
+/*
+ * Copy the options and the state of a sequence that sequence_try_lock() has
+ * locked.  Returns false if it was dropped before that, or cannot be read: it is
+ * temporary and another session's, or not permanent and this is a standby.
+ *
+ * There may be thousands of sequences, and so the relation is not opened, which
+ * would build it for each.
+ */
+bool
+sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
+					 FormData_pg_sequence_data *data)
+{
+	HeapTuple	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+	HeapTuple	options_tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	bool		readable = false;
+
+	if (HeapTupleIsValid(class_tuple) && HeapTupleIsValid(options_tuple))
+	{
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(class_tuple);
+
+		if (class->relpersistence == RELPERSISTENCE_TEMP)
+			readable = isTempNamespace(class->relnamespace);
+		else
+			readable = class->relpersistence == RELPERSISTENCE_PERMANENT || !RecoveryInProgress();
+		if (readable)
+		{
+			Buffer		buffer;
+
+			*options = *(Form_pg_sequence) GETSTRUCT(options_tuple);
+			*data = *lock_page_of_class(class, &buffer);
+			UnlockReleaseBuffer(buffer);
+		}
+	}
+	if (HeapTupleIsValid(class_tuple))
+		ReleaseSysCache(class_tuple);
+	if (HeapTupleIsValid(options_tuple))
+		ReleaseSysCache(options_tuple);
+	return readable;
+}
+
+/*
+ * Write a WAL record of a sequence whose page the caller has locked exclusively,
+ * and marked dirty.  Replay sets the sequence to last_value.  Until the caller
+ * stores another state, the page stands there, too.  Returns the record's LSN.
+ */
+XLogRecPtr
+sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data,
+				  int64 last_value)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = sequence_item(page);
+	xl_seq_rec	xlrec;
+	XLogRecPtr	lsn;
+
+	START_CRIT_SECTION();
+
+	XLogBeginInsert();
+	XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
+
+	data->last_value = last_value;
+	data->is_called = true;
+	data->log_cnt = 0;
+
+	XLogSequenceLocator(xlrec) = file;
+	XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
+	XLogRegisterData((char *) PageGetItem(page, item), ItemIdGetLength(item));
+
+	lsn = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
+	PageSetLSN(page, lsn);
+
+	END_CRIT_SECTION();
+	return lsn;
 }
 
 /* Has this session read that there are synchronous standbys? */
@@ -82,7 +237,7 @@ named_standbys(void)
  * it waits, is its end.
  */
 void
-instaid_make_durable(XLogRecPtr lsn)
+sequence_make_durable(XLogRecPtr lsn)
 {
 	/* how far standbys have told that they are, as this session knows */
 	static XLogRecPtr confirmed[NUM_SYNC_REP_WAIT_MODE];

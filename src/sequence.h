@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sequence.h
- *	  A PostgreSQL sequence, as those see it who write its page themselves.
+ *	  What both wings, IDs and tickets, know of PostgreSQL's sequences.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,6 +9,7 @@
 #define INSTAID_SEQUENCE_H
 
 #include "access/htup_details.h"
+#include "catalog/pg_sequence.h"
 #include "storage/bufmgr.h"
 
 #include "compat.h"
@@ -16,31 +17,30 @@
 /* the rights that nextval() needs, any of them */
 #define SEQUENCE_RIGHTS	(ACL_USAGE | ACL_UPDATE)
 
-extern char *instaid_qualified_name(Relation rel);
-extern void instaid_check_is_sequence(Relation rel);
-extern void instaid_no_permission_error(const char *schema, const char *sequence);
-extern void instaid_check_permission(Relation rel);
-extern void instaid_make_durable(XLogRecPtr lsn);
+extern char *sequence_qualified_name(Relation rel);
+extern void sequence_no_permission_error(const char *schema, const char *sequence);
+extern void sequence_lock(Oid sequence);
+extern Relation sequence_open_locked(Oid sequence, FormData_pg_sequence *options);
+extern bool sequence_try_lock(Oid sequence);
+extern bool sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
+								 FormData_pg_sequence_data *data);
+extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
+									Form_pg_sequence_data data, int64 last_value);
+extern void sequence_make_durable(XLogRecPtr lsn);
 
 /* The one tuple of a sequence's page, which the caller has locked. */
-static inline HeapTupleHeader
-page_tuple(Page page)
+static inline ItemId
+sequence_item(Page page)
 {
-	ItemId		lp = PageGetItemId(page, FirstOffsetNumber);
+	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
 
-	Assert(ItemIdIsNormal(lp));
-	return (HeapTupleHeader) PageGetItem(page, lp);
-}
-
-static inline uint32
-page_tuple_length(Page page)
-{
-	return ItemIdGetLength(PageGetItemId(page, FirstOffsetNumber));
+	Assert(ItemIdIsNormal(item));
+	return item;
 }
 
 /* The state of a sequence in its page, which the caller has locked. */
 static inline Form_pg_sequence_data
-read_page(Buffer buffer, Oid relid)
+sequence_read_page(Buffer buffer, Oid relid)
 {
 	Page		page = BufferGetPage(buffer);
 	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
@@ -50,17 +50,17 @@ read_page(Buffer buffer, Oid relid)
 		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
 			 relid, sm->magic);
 
-	tuple = page_tuple(page);
+	tuple = (HeapTupleHeader) PageGetItem(page, sequence_item(page));
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
 }
 
 /* Pin and lock the page of a sequence, and find its state. */
 static inline Form_pg_sequence_data
-lock_sequence_page(Relation rel, Buffer *buffer, int mode)
+sequence_lock_page(Relation rel, Buffer *buffer, int mode)
 {
 	*buffer = ReadBuffer(rel, 0);
 	LockBuffer(*buffer, mode);
-	return read_page(*buffer, RelationGetRelid(rel));
+	return sequence_read_page(*buffer, RelationGetRelid(rel));
 }
 
 #endif							/* INSTAID_SEQUENCE_H */

@@ -31,8 +31,6 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "access/xloginsert.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
@@ -278,7 +276,7 @@ check_options(Relation rel, Form_pg_sequence options)
 		bool		frozen;
 
 		frozen = is_frozen(options,
-						   lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE));
+						   sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE));
 		UnlockReleaseBuffer(buffer);
 		if (frozen)
 			ereport(ERROR,
@@ -316,7 +314,7 @@ check_options(Relation rel, Form_pg_sequence options)
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", complaint),
 				 errhint("Use ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE.",
-						 instaid_qualified_name(rel))));
+						 sequence_qualified_name(rel))));
 }
 
 /*
@@ -328,20 +326,11 @@ load_sequence(ClockedSequence *seq)
 {
 	uint64		generation_before;
 	Relation	rel;
-	HeapTuple	tuple;
-	Form_pg_sequence options;
+	FormData_pg_sequence options;
 
-	/*
-	 * As nextval() does, take the lock once in a transaction and leave it to
-	 * the top transaction.  It keeps ALTER SEQUENCE away.
-	 */
 	if (seq->lxid != MyLocalTransactionId)
 	{
-		ResourceOwner saved = CurrentResourceOwner;
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		LockRelationOid(seq->relid, RowExclusiveLock);
-		CurrentResourceOwner = saved;
+		sequence_lock(seq->relid);
 		seq->lxid = MyLocalTransactionId;
 
 		/*
@@ -358,22 +347,9 @@ load_sequence(ClockedSequence *seq)
 	if (BufferIsValid(pinned))
 		release_pin();			/* it may have another file */
 
-	rel = try_relation_open(seq->relid, NoLock);
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence with OID %u does not exist", seq->relid)));
-
-	instaid_check_is_sequence(rel);
-	instaid_check_permission(rel);
-
-	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(seq->relid));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
-	options = (Form_pg_sequence) GETSTRUCT(tuple);
-	check_options(rel, options);
-	seq->cache = options->seqcache;
-	ReleaseSysCache(tuple);
+	rel = sequence_open_locked(seq->relid, &options);
+	check_options(rel, &options);
+	seq->cache = options.seqcache;
 
 	/*
 	 * In a new file the session's reserve counts for nothing.  Nor does
@@ -483,7 +459,7 @@ lock_page(ClockedSequence *seq)
 	if (unlikely(!BufferIsValid(pinned)))
 		pin_page(seq);
 	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
-	return read_page(seq->buffer, seq->relid);
+	return sequence_read_page(seq->buffer, seq->relid);
 }
 
 static inline void
@@ -567,37 +543,17 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 static pg_noinline void
 log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 {
-	Page		page = BufferGetPage(seq->buffer);
-	xl_seq_rec	xlrec;
-	XLogRecPtr	recptr;
+	XLogRecPtr	lsn;
 
 	/* With an XID, the commit flushes the record and waits for standbys. */
 	GetTopTransactionId();
-
-	START_CRIT_SECTION();
-
-	XLogBeginInsert();
-	XLogRegisterBuffer(0, seq->buffer, REGBUF_WILL_INIT);
-
-	data->last_value = logged;
-	data->is_called = true;
-	data->log_cnt = 0;
-
-	XLogSequenceLocator(xlrec) = seq->locator;
-	XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
-	XLogRegisterData((char *) page_tuple(page),
-					 page_tuple_length(page));
-
-	recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
-	PageSetLSN(page, recptr);
-
-	END_CRIT_SECTION();
+	lsn = sequence_log_page(seq->buffer, seq->locator, data, logged);
 
 	/*
 	 * A transaction that goes on, or is rolled back, does not flush the record;
 	 * let the WAL writer do so, as for an asynchronous commit.
 	 */
-	XLogSetAsyncXactLSN(PageGetLSN(page));
+	XLogSetAsyncXactLSN(lsn);
 }
 
 /*
@@ -699,7 +655,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 static pg_noinline void
 make_durable(XLogRecPtr lsn)
 {
-	instaid_make_durable(lsn);
+	sequence_make_durable(lsn);
 	durable = lsn;
 	durable_for = synchronous_commit;
 }
@@ -831,93 +787,29 @@ instaid_take_ticks(Oid sequence, int wanted, int64 *first)
 	return count;
 }
 
-/* Pin and lock the page of a sequence that is locked, without its relation. */
-static Form_pg_sequence_data
-lock_page_of_class(Form_pg_class class, Buffer *buffer)
-{
-	/* tablespace, database, file: their names differ between versions */
-	RelFileLocator locator = {
-		OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
-		MyDatabaseId, class->relfilenode
-	};
-
-	if (class->relpersistence == RELPERSISTENCE_TEMP)
-	{
-		/* local buffers are found by the relation only */
-		Relation	rel = relation_open(class->oid, NoLock);
-		Form_pg_sequence_data data;
-
-		data = lock_sequence_page(rel, buffer, BUFFER_LOCK_SHARE);
-		relation_close(rel, NoLock);
-		return data;
-	}
-
-	*buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
-										class->relpersistence == RELPERSISTENCE_PERMANENT);
-	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
-	return read_page(*buffer, class->oid);
-}
-
-/* What instaid_last_tick() reads of a sequence that is locked. */
-static bool
-read_state(HeapTuple class_tuple, HeapTuple sequence_tuple, SequenceState *state)
-{
-	Form_pg_class class = (Form_pg_class) GETSTRUCT(class_tuple);
-	Form_pg_sequence_data data;
-	Buffer		buffer;
-
-	if (class->relpersistence == RELPERSISTENCE_TEMP &&
-		!isTempNamespace(class->relnamespace))
-		return false;
-	if (class->relpersistence != RELPERSISTENCE_PERMANENT && RecoveryInProgress())
-		return false;
-
-	data = lock_page_of_class(class, &buffer);
-	state->last_value = data->last_value;
-	state->is_called = data->is_called;
-	state->is_frozen = is_frozen((Form_pg_sequence) GETSTRUCT(sequence_tuple), data);
-	UnlockReleaseBuffer(buffer);
-	return true;
-}
-
 /*
  * Where a sequence stands: the last tick that it gave, or reserved for a
- * session; or whatever setval() left there.  False if that cannot be told: it
- * is no sequence, or gone, or the role may not see it, or a transaction that
- * creates, alters or freezes it is open, or it is temporary and another
- * session's, or is not readable on a standby.
- *
- * A superuser may list all shards, and any role may have locked one of them.
- * So no lock is asked for without the right to look, and none is waited for.
- * There may be thousands of shards: the lock is not kept, and the relation is
- * not opened, which would build it for each.
+ * session; or whatever setval() left there.  Returns false if sequence_try_lock()
+ * or sequence_read_locked() cannot tell.
  */
 bool
 instaid_last_tick(Oid sequence, SequenceState *state)
 {
-	HeapTuple	class_tuple;
-	HeapTuple	sequence_tuple;
-	bool		found = false;
+	FormData_pg_sequence options;
+	FormData_pg_sequence_data data;
+	bool		readable;
 
-	if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
-		pg_class_aclcheck(sequence, GetUserId(),
-						  ACL_SELECT | ACL_USAGE) != ACLCHECK_OK ||
-	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
-		!ConditionalLockRelationOid(sequence, RowExclusiveLock))
+	if (!sequence_try_lock(sequence))
+		return false;
+	readable = sequence_read_locked(sequence, &options, &data);
+	UnlockRelationOid(sequence, RowExclusiveLock);
+	if (!readable)
 		return false;
 
-	/* with the lock came what was altered, or dropped, before we had it */
-	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
-	sequence_tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	if (HeapTupleIsValid(class_tuple) && HeapTupleIsValid(sequence_tuple))
-		found = read_state(class_tuple, sequence_tuple, state);
-	if (HeapTupleIsValid(class_tuple))
-		ReleaseSysCache(class_tuple);
-	if (HeapTupleIsValid(sequence_tuple))
-		ReleaseSysCache(sequence_tuple);
-
-	UnlockRelationOid(sequence, RowExclusiveLock);
-	return found;
+	state->last_value = data.last_value;
+	state->is_called = data.is_called;
+	state->is_frozen = is_frozen(&options, &data);
+	return true;
 }
 
 /*

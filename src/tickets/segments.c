@@ -676,7 +676,7 @@ note_no_worker(Relation rel)
 /*
  * Take the next value of an open ticket from its buffer.  Waits for a segment if
  * there is none, up to instaid.segment_timeout after the buffer became empty.
- * When it returns a value, that is as durable as instaid_make_durable() has it.
+ * When it returns a value, that is as durable as sequence_make_durable() has it.
  *
  * Returns false if there is no value: the caller then takes it from the
  * sequence.  If the ticket has a source and a buffer, that is an error (55000).
@@ -703,7 +703,7 @@ instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
 		int64		timeout = instaid_segment_timeout;
 
 		if (!has_source)
-			data = lock_sequence_page(rel, &page, BUFFER_LOCK_SHARE);
+			data = sequence_lock_page(rel, &page, BUFFER_LOCK_SHARE);
 		buffer = lock_buffer(ticket);
 		there = buffer != NULL;
 		if (there)
@@ -758,7 +758,7 @@ instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
 			if (!taken && has_source)
 				empty_error(rel, no_worker);
 			if (taken)
-				instaid_make_durable(block->lsn);
+				sequence_make_durable(block->lsn);
 			return taken;
 		}
 		if (!waiting && (buffer = lock_buffer(ticket)) != NULL)

@@ -169,7 +169,7 @@ is_unused(Oid ticket)
 
 	LockRelationOid(ticket, ShareRowExclusiveLock);
 	rel = relation_open(ticket, NoLock);
-	unused = !lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE)->is_called;
+	unused = !sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE)->is_called;
 	UnlockReleaseBuffer(buffer);
 	relation_close(rel, NoLock);
 	return unused;

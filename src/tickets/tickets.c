@@ -26,7 +26,6 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "access/xloginsert.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_sequence.h"
@@ -44,7 +43,6 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -148,14 +146,14 @@ instaid_has_source(Oid ticket, Form_pg_sequence options)
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
 static const char *
-find_fault(Relation rel, Form_pg_sequence options)
+find_fault(char persistence, Form_pg_sequence options)
 {
 	if (options->seqincrement <= 0)
 		return psprintf("Its INCREMENT is %lld; it must count up.",
 						(long long) options->seqincrement);
 	if (options->seqcycle)
 		return "It is defined with CYCLE; it must not come round.";
-	if (!RelationIsPermanent(rel))
+	if (persistence != RELPERSISTENCE_PERMANENT)
 		return "It is UNLOGGED; a crash would set it back.";
 	return NULL;
 }
@@ -217,10 +215,10 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 					   (long long) left),
 			 guarded ?
 			 errhint("If the number of servers is being changed, go on with restripe_ticket(); else its owner can lift the guard: ALTER SEQUENCE %s NO MAXVALUE;",
-					 instaid_qualified_name(rel)) :
+					 sequence_qualified_name(rel)) :
 			 options->seqtypid != INT8OID ?
 			 errhint("If whatever holds its values is a bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
-					 instaid_qualified_name(rel)) :
+					 sequence_qualified_name(rel)) :
 			 left > 0 ?
 			 errhint("Lease at most as many as are left.") :
 			 errhint("If it was set too far by mistake, set it back with setval().")));
@@ -263,37 +261,18 @@ store_block(Relation rel, KnownTicket *known, Buffer buffer, Form_pg_sequence_da
 		PageGetLSN(page) <= GetRedoRecPtr();
 	ahead = log_it ? Min(LOG_AHEAD, left - count) : data->log_cnt - count;
 
-	START_CRIT_SECTION();
-
 	if (log_it && needs_wal)
-	{
-		xl_seq_rec	xlrec;
-		XLogRecPtr	recptr;
-
-		XLogBeginInsert();
-		XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
-
-		data->last_value = block->last + ahead * block->increment;
-		data->is_called = true;
-		data->log_cnt = 0;
-
-		XLogSequenceLocator(xlrec) = rel->rd_locator;
-		XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
-		XLogRegisterData((char *) page_tuple(page), page_tuple_length(page));
-
-		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
-		PageSetLSN(page, recptr);
-	}
+		sequence_log_page(buffer, rel->rd_locator, data,
+						  block->last + ahead * block->increment);
 
 	/*
-	 * Where no WAL is written until the commit (wal_level = minimal), no record
-	 * covers anything: -1 makes core log, too.
+	 * Plain stores cannot fail, so they need no critical section.  Where no
+	 * WAL is written until the commit (wal_level = minimal), no record covers
+	 * anything: -1 makes core log, too.
 	 */
 	data->last_value = block->last;
 	data->is_called = true;
 	data->log_cnt = needs_wal ? ahead : -1;
-
-	END_CRIT_SECTION();
 
 	if (!needs_wal)
 		return InvalidXLogRecPtr;
@@ -302,39 +281,21 @@ store_block(Relation rel, KnownTicket *known, Buffer buffer, Form_pg_sequence_da
 }
 
 /*
- * Open the sequence of a ticket, if the role may take values of it.  Its options
- * are for the caller to release.
+ * Lock and open the sequence of a ticket, if the role may take values of it, and
+ * copy its options.
  *
  * Errors are those of nextval(), and besides: a sequence that cannot serve
  * (55000).
  */
 static Relation
-open_sequence(Oid ticket, HeapTuple *tuple)
+open_sequence(Oid ticket, FormData_pg_sequence *options)
 {
-	ResourceOwner saved = CurrentResourceOwner;
 	Relation	rel;
 	const char *fault;
 
-	/*
-	 * As with nextval(), the lock is the top transaction's.  It keeps ALTER
-	 * SEQUENCE away.
-	 */
-	CurrentResourceOwner = TopTransactionResourceOwner;
-	LockRelationOid(ticket, RowExclusiveLock);
-	CurrentResourceOwner = saved;
-
-	rel = try_relation_open(ticket, NoLock);
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence with OID %u does not exist", ticket)));
-	instaid_check_is_sequence(rel);
-	instaid_check_permission(rel);
-
-	*tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(ticket));
-	if (!HeapTupleIsValid(*tuple))
-		elog(ERROR, "cache lookup failed for sequence %u", ticket);
-	fault = find_fault(rel, (Form_pg_sequence) GETSTRUCT(*tuple));
+	sequence_lock(ticket);
+	rel = sequence_open_locked(ticket, options);
+	fault = find_fault(rel->rd_rel->relpersistence, options);
 	if (fault)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -342,15 +303,8 @@ open_sequence(Oid ticket, HeapTuple *tuple)
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", fault),
 				 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
-						 instaid_qualified_name(rel))));
+						 sequence_qualified_name(rel))));
 	return rel;
-}
-
-static void
-close_sequence(Relation rel, HeapTuple tuple)
-{
-	ReleaseSysCache(tuple);
-	relation_close(rel, NoLock);
 }
 
 /* instaid_take_values() for a sequence that is open, and has no source */
@@ -365,7 +319,7 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 	TicketState state;
 	int64		count;
 
-	data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
+	data = sequence_lock_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
 	state = read_state(options, data);
 	if (state.left < least)
 	{
@@ -383,7 +337,7 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		block->generation = instaid_after_taking(rel, buffer, data);
 	UnlockReleaseBuffer(buffer);
 
-	instaid_make_durable(block->lsn);
+	sequence_make_durable(block->lsn);
 	return count;
 }
 
@@ -399,19 +353,18 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 int64
 instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 {
-	HeapTuple	tuple;
-	Relation	rel = open_sequence(ticket, &tuple);
-	Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
+	FormData_pg_sequence options;
+	Relation	rel = open_sequence(ticket, &options);
 	int64		count;
 
-	if (instaid_has_source(ticket, options))
+	if (instaid_has_source(ticket, &options))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
 				 errdetail("Its own sequence has none to lease."),
 				 errhint("Use next_ticket(), or lease at the source.")));
-	count = take_block(rel, options, least, most, block);
-	close_sequence(rel, tuple);
+	count = take_block(rel, &options, least, most, block);
+	relation_close(rel, NoLock);
 	return count;
 }
 
@@ -438,7 +391,7 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
 				 errhint("Use another name, or rename that relation.")));
 	if (pg_class_aclcheck_ext(relid, GetUserId(), SEQUENCE_RIGHTS,
 							  &missing) != ACLCHECK_OK && !missing)
-		instaid_no_permission_error(relation->schemaname, relation->relname);
+		sequence_no_permission_error(relation->schemaname, relation->relname);
 }
 
 /*
@@ -448,9 +401,6 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
 static Oid
 find_sequence(const char *name, LOCKMODE lockmode)
 {
-	ResourceOwner saved = CurrentResourceOwner;
-	Oid			relid;
-
 	if (name[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_NAME),
@@ -464,12 +414,8 @@ find_sequence(const char *name, LOCKMODE lockmode)
 				 errdetail("It has %zu bytes; a name has up to %d.",
 						   strlen(name), NAMEDATALEN - 1)));
 
-	/* a lock is nextval()'s, and so the top transaction's */
-	CurrentResourceOwner = TopTransactionResourceOwner;
-	relid = RangeVarGetRelidExtended(makeRangeVar(pstrdup(TICKET_SCHEMA), pstrdup(name), -1),
-									 lockmode, RVR_MISSING_OK, check_before_lock, NULL);
-	CurrentResourceOwner = saved;
-	return relid;
+	return RangeVarGetRelidExtended(makeRangeVar(pstrdup(TICKET_SCHEMA), pstrdup(name), -1),
+									lockmode, RVR_MISSING_OK, check_before_lock, NULL);
 }
 
 static void
@@ -520,20 +466,19 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 {
 	Oid			ticket = open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 									 "instaid.next_ticket()");
-	HeapTuple	tuple;
-	Relation	rel = open_sequence(ticket, &tuple);
-	Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
-	bool		has_source = instaid_has_source(ticket, options);
+	FormData_pg_sequence options;
+	Relation	rel = open_sequence(ticket, &options);
+	bool		has_source = instaid_has_source(ticket, &options);
 	TicketBlock block;
 
-	if (!(options->seqcache > 1 || has_source) ||
+	if (!(options.seqcache > 1 || has_source) ||
 		!instaid_take_buffered(rel, has_source, &block))
 	{
 		if (has_source)
 			instaid_no_buffer_error(rel);
-		take_block(rel, options, 1, 1, &block);
+		take_block(rel, &options, 1, 1, &block);
 	}
-	close_sequence(rel, tuple);
+	relation_close(rel, NoLock);
 	PG_RETURN_INT64(block.first);
 }
 
@@ -597,10 +542,6 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
  * Where a ticket stands.  All are null if the sequence is no ticket, has a source,
  * is being altered or dropped by another transaction, is not readable here, or
  * may not be seen by the role.  The last value is null until there is one.
- *
- * A view calls this for all tickets, and any role may have locked one of them.
- * So, as in instaid_last_tick(), no lock is asked for without the right to look,
- * and none is waited for.
  */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
@@ -609,44 +550,28 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[3] = {0};
 	bool		nulls[3] = {true, true, true};
-	Relation	rel = NULL;
-	HeapTuple	tuple = NULL;
+	FormData_pg_sequence options;
+	FormData_pg_sequence_data data;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	if (get_rel_relkind(relid) == RELKIND_SEQUENCE &&
-		pg_class_aclcheck(relid, GetUserId(), ACL_SELECT | ACL_USAGE) == ACLCHECK_OK &&
-	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
-		ConditionalLockRelationOid(relid, RowExclusiveLock))
+	if (sequence_try_lock(relid))
 	{
-		rel = try_relation_open(relid, NoLock);
-		if (rel == NULL)
-			UnlockRelationOid(relid, RowExclusiveLock);
-		else
-			tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
-	}
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_sequence options = (Form_pg_sequence) GETSTRUCT(tuple);
-
-		if (find_fault(rel, options) == NULL && !instaid_has_source(relid, options))
+		if (sequence_read_locked(relid, &options, &data) &&
+			find_fault(get_rel_persistence(relid), &options) == NULL &&
+			!instaid_has_source(relid, &options))
 		{
-			Buffer		buffer;
-			Form_pg_sequence_data data = lock_sequence_page(rel, &buffer, BUFFER_LOCK_SHARE);
-			TicketState state = read_state(options, data);
+			TicketState state = read_state(&options, &data);
 
-			values[0] = Int64GetDatum(data->last_value);
-			nulls[0] = !data->is_called;
+			values[0] = Int64GetDatum(data.last_value);
+			nulls[0] = !data.is_called;
 			values[1] = Int64GetDatum(state.left);
 			values[2] = BoolGetDatum(state.slipped);
 			nulls[1] = nulls[2] = false;
-			UnlockReleaseBuffer(buffer);
 		}
-		ReleaseSysCache(tuple);
+		UnlockRelationOid(relid, RowExclusiveLock);
 	}
-	if (rel != NULL)
-		relation_close(rel, RowExclusiveLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }
