@@ -120,16 +120,16 @@ my %shard_works = (
 	create_shards => 'create_shards()',
 	view_first => 'instaid.shards, first time in a session',
 	view => 'instaid.shards, again',
-	view_one => 'one shard of it',
+	view_one => 'instaid.shards, one shard',
 	audit => 'audit()',
 	freeze_shard => 'freeze_shard()',
 	first_id => 'first INSERT of a session');
 my @memory_works = (
 	[ memory_idle => 'a session that has done nothing' ],
-	[ memory_one => 'that has inserted into one shard' ],
-	[ memory_all => 'that has inserted into all shards' ],
-	[ memory_next_id => 'that has called instaid.next_id() for all sequences' ],
-	[ memory_nextval => 'that has called nextval() for all sequences' ]);
+	[ memory_one => 'a session that has inserted into one shard' ],
+	[ memory_all => 'a session that has inserted into all shards' ],
+	[ memory_next_id => 'a session that has called instaid.next_id() for all sequences' ],
+	[ memory_nextval => 'a session that has called nextval() for all sequences' ]);
 
 my @clients = do { my %c = map { $_->{clients} => 1 } turns(work => 'single'); sort { $a <=> $b } keys %c };
 
@@ -178,9 +178,9 @@ my @targets = (
 	[ 'INSERT ... SELECT', '<=', 0.35, 'time', { work => 'insert' }, 'published function' ],
 	[ 'INSERT ... SELECT', '<=', 0.5, 'time', { work => 'insert' }, 'gen_random_uuid', 'uuidv7' ],
 	[ 'COPY', '<=', 0.85, 'time', { work => 'copy' }, 'bigserial' ],
-	[ 'COPY, where bigserial must go row by row, too', '', '', 'time', { work => 'copy_by_row' }, 'bigserial' ],
-	(map { [ "single-row inserts a second, $_ clients", '>=', 1, 'rate', { work => 'single', clients => $_ }, 'bigserial' ] } @clients),
-	(map { [ "the same, no commit waiting for the disk, $_ clients", '', '', 'rate', { work => 'single_nowait', clients => $_ }, 'bigserial' ] } @clients),
+	[ 'COPY, row by row for both', '', '', 'time', { work => 'copy_by_row' }, 'bigserial' ],
+	(map { [ "single-row inserts a second, $_ client" . ($_ > 1 ? 's' : ''), '>=', 1, 'rate', { work => 'single', clients => $_ }, 'bigserial' ] } @clients),
+	(map { [ "single-row inserts, `synchronous_commit = off`, $_ client" . ($_ > 1 ? 's' : ''), '', '', 'rate', { work => 'single_nowait', clients => $_ }, 'bigserial' ] } @clients),
 	[ 'WAL of IDs alone', '<=', 0.01, 'wal', { work => 'ids' }, 'bigserial' ],
 	[ 'index size, filled by 16 clients', '<=', 1.02, 'index', { work => 'load' }, 'bigserial' ]);
 # COPY stores rows one by one when a default is volatile, unless that is
@@ -218,12 +218,12 @@ for my $column ('duplicates', 'inversions')
 	my $sum = sum($column, turns(generator => 'instaid'));
 	push @lines, [ "$column in " . commas(sum('ids', turns(generator => 'instaid'))) . ' IDs', '', 0, $sum, met($sum, '<=', 0), '' ];
 }
-print "### Targets\n\ninstaid with `CACHE 1`, as a ratio to the yardstick. The floor is the same ratio of rows that bring their IDs:\nno generator can be below it.\n\n";
-table([ 'work', 'yardstick', 'target', 'measured', 'met', 'floor' ], @lines);
+print "### Targets\n\nThe measured value is a ratio: instaid with `CACHE 1`, divided by the other generator. The floor is the ratio of rows that contain\ntheir IDs already: no generator can be below it.\n\n";
+table([ 'work', 'compared with', 'target', 'measured', 'met', 'floor' ], @lines);
 
 print "### One session\n\n";
 my $rows = (turns(work => 'insert'))[0]{ids};
-table([ 'generator', 'ns an ID, IDs alone', 'WAL kB a million IDs', 'INSERT of ' . commas($rows) . ', s', 'COPY of them, s' ],
+table([ 'generator', 'ns for an ID, IDs alone', 'kB of WAL for a million IDs', 'INSERT of ' . commas($rows) . ' rows, s', 'COPY of these rows, s' ],
 	map {
 		my $l = $_;
 		[ $l, spread('%.0f', values_of('id', work => 'ids', label => $l)),
@@ -232,7 +232,7 @@ table([ 'generator', 'ns an ID, IDs alone', 'WAL kB a million IDs', 'INSERT of '
 			spread('%.2f', values_of('time', work => 'copy', label => $l)) ]
 	} labels(work => 'insert'));
 
-print "### Many sessions\n\nRows a second; and the index of rows that 16 clients inserted, 100 a statement.\n\n";
+print "### Many sessions\n\nThe table shows rows a second. The last column is the size of the index when 16 clients have inserted 100 rows in each statement.\n\n";
 table([ 'generator', map({ "$_ client" . ($_ > 1 ? 's' : '') } @clients), '16 clients, 100 rows a statement', 'index, MB' ],
 	map {
 		my $l = $_;
@@ -241,7 +241,7 @@ table([ 'generator', map({ "$_ client" . ($_ > 1 ? 's' : '') } @clients), '16 cl
 			sprintf '%.1f', median(values_of('index', work => 'load', label => $l)) / 1048576 ]
 	} labels(work => 'load'));
 
-print "### What was made\n\nIn all turns above. Inversions are IDs below the one before them in their session.\n\n";
+print "### What was made\n\nThe numbers cover all turns above. An inversion is an ID below the previous ID of its session.\n\n";
 table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
 	map {
 		my @t = grep { $_->{work} =~ /^(ids|insert|copy|copy_by_row|load|single|single_nowait)$/ } turns(label => $_);
@@ -249,7 +249,7 @@ table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'large
 			most('most_in_ms', @t), most('drift_ms', @t) ]
 	} labels(work => 'load'));
 
-print "### Contention\n\nIDs alone, 1,000 a statement, as many as the sessions can take.\n\n";
+print "### Contention\n\nSessions take IDs as fast as they can, 1,000 in a statement, and store them as one array.\n\n";
 my %done;
 table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
 	map {
@@ -263,13 +263,13 @@ table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'dupl
 my @numbers = map { $_->{shards} } turns(work => 'create_shard');
 if (@numbers)
 {
-	print "### By number of shards\n\nMilliseconds, and a table in each shard. To create shards one by one is a transaction and a flush of WAL each.\n\n";
+	print "### By number of shards\n\nThe table shows milliseconds. Each shard has one table. `create_shard()` was called in a transaction of its own for each shard, which\nflushes WAL each time.\n\n";
 	table([ '', map { commas($_) . ' shards' } @numbers ],
 		map {
 			my $w = $_;
 			[ $shard_works{$w}, map { my ($t) = turns(work => $w, shards => $_); sprintf $t->{seconds} < 0.1 ? '%.1f' : '%.0f', $t->{seconds} * 1000 } @numbers ]
 		} @shard_works);
-	print "kB of memory that a session keeps.\n\n";
+	print "The table shows the memory of a session, in kB.\n\n";
 	table([ '', map { commas($_) . ' shards' } @numbers ],
 		map {
 			my ($w, $label) = @$_;
