@@ -23,6 +23,7 @@ OBJS = \
 	src/ids/sql_support.o \
 	src/ids/text_forms.o \
 	src/tickets/autocreate.o \
+	src/tickets/lease.o \
 	src/tickets/segments.o \
 	src/tickets/source.o \
 	src/tickets/tickets.o \
@@ -36,6 +37,7 @@ HEADERS = \
 	src/ids/layout.h \
 	src/ids/shards.h \
 	src/ids/text_forms.h \
+	src/tickets/lease.h \
 	src/tickets/segments.h \
 	src/tickets/source.h \
 	src/tickets/stripe.h \

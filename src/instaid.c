@@ -109,7 +109,6 @@ _PG_init(void)
 
 	instaid_generator_init();
 	instaid_shards_init();
-	instaid_tickets_init();
 	instaid_segments_init();
-	instaid_source_init();
+	source_init();
 }

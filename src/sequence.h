@@ -8,7 +8,10 @@
 #ifndef INSTAID_SEQUENCE_H
 #define INSTAID_SEQUENCE_H
 
+#include <time.h>
+
 #include "access/htup_details.h"
+#include "access/xlogdefs.h"
 #include "catalog/pg_sequence.h"
 #include "storage/bufmgr.h"
 
@@ -16,6 +19,32 @@
 
 /* the rights that nextval() needs, any of them */
 #define SEQUENCE_RIGHTS	(ACL_USAGE | ACL_UPDATE)
+
+/* where tickets live, a sequence each */
+#define TICKET_SCHEMA	"instaid_tickets"
+
+/* Values that were taken together: first, first + increment, ... last. */
+typedef struct TicketBlock
+{
+	int64		first;
+	int64		last;
+	int64		increment;
+	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past them */
+	uint64		generation;		/* of the ticket's buffer then: see segments.c */
+} TicketBlock;
+
+/*
+ * Microseconds since some moment before the server started, the same in all
+ * processes.  Intervals are measured by it, as the wall clock can be set.
+ */
+static inline int64
+instaid_monotonic_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 extern char *sequence_qualified_name(Relation rel);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);

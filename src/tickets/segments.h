@@ -12,7 +12,6 @@
 
 #include "sequence.h"
 #include "tickets/stripe.h"
-#include "tickets/tickets.h"
 
 /* What the worker is to get for a ticket */
 typedef struct SegmentRequest

@@ -40,8 +40,6 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -59,17 +57,6 @@ PG_FUNCTION_INFO_V1(instaid_lease_ticket);
 PG_FUNCTION_INFO_V1(instaid_ticket_sequence);
 PG_FUNCTION_INFO_V1(instaid_ticket_state);
 
-/* What this session knows of a ticket */
-typedef struct KnownTicket
-{
-	Oid			relid;			/* hash key */
-	bool		label_known;	/* an invalidation of the relation unsets it */
-	bool		has_label;		/* of a source */
-	RelFileLocator logged;		/* the file for which it has written WAL */
-} KnownTicket;
-
-static HTAB *known_tickets = NULL;
-
 /* What a ticket can give, by its options and its page. */
 typedef struct TicketState
 {
@@ -77,72 +64,6 @@ typedef struct TicketState
 	int64		left;			/* how many there are, up to MAXVALUE */
 	bool		slipped;		/* is what it stands at another server's? */
 } TicketState;
-
-/* A relation, or all of them if it is InvalidOid, has changed. */
-static void
-forget_label(Datum arg, Oid relid)
-{
-	HASH_SEQ_STATUS scan;
-	KnownTicket *known;
-
-	(void) arg;
-	if (OidIsValid(relid))
-	{
-		known = hash_search(known_tickets, &relid, HASH_FIND, NULL);
-		if (known != NULL)
-			known->label_known = false;
-		return;
-	}
-	hash_seq_init(&scan, known_tickets);
-	while ((known = hash_seq_search(&scan)) != NULL)
-		known->label_known = false;
-}
-
-void
-instaid_tickets_init(void)
-{
-	HASHCTL		ctl;
-
-	ctl.keysize = sizeof(Oid);
-	ctl.entrysize = sizeof(KnownTicket);
-	known_tickets = hash_create("instaid tickets", 16, &ctl,
-							   HASH_ELEM | HASH_BLOBS);
-	CacheRegisterRelcacheCallback(forget_label, (Datum) 0);
-}
-
-/*
- * Look up what this session knows; the first time, read the catalogs for it.  The
- * caller has locked the relation, which keeps a label from coming meanwhile.
- */
-static KnownTicket *
-know_ticket(Oid relid)
-{
-	KnownTicket *known = hash_search(known_tickets, &relid, HASH_FIND, NULL);
-
-	if (known == NULL || !known->label_known)
-	{
-		bool		has_label = instaid_source_of(relid) != NULL;
-		bool		found;
-
-		known = hash_search(known_tickets, &relid, HASH_ENTER, &found);
-		known->has_label = has_label;
-		known->label_known = true;
-		if (!found)
-			memset(&known->logged, 0, sizeof(known->logged));
-	}
-	return known;
-}
-
-/*
- * Does a ticket get its values from another server?  Its own sequence is at its
- * end then, below 0; or somebody has altered it, but the label remains.
- */
-bool
-instaid_has_source(Oid ticket, Form_pg_sequence options)
-{
-	return (options->seqmax < 0 && options->seqincrement > 0) ||
-		know_ticket(ticket)->has_label;
-}
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
 static const char *
@@ -229,7 +150,7 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
  * which WAL must be flushed for the sequence to be there after a crash.
  */
 static XLogRecPtr
-store_block(Relation rel, KnownTicket *known, Buffer buffer, Form_pg_sequence_data data,
+store_block(Relation rel, TicketCacheEntry *known, Buffer buffer, Form_pg_sequence_data data,
 			const TicketBlock *block, int64 count, int64 left)
 {
 	Page		page = BufferGetPage(buffer);
@@ -312,7 +233,7 @@ static int64
 take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
 {
-	KnownTicket *known = know_ticket(RelationGetRelid(rel));
+	TicketCacheEntry *known = source_cache_ticket(RelationGetRelid(rel));
 	bool		has_segments = options->seqcache > 1;
 	Buffer		buffer;
 	Form_pg_sequence_data data;
@@ -357,7 +278,7 @@ instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 	Relation	rel = open_sequence(ticket, &options);
 	int64		count;
 
-	if (instaid_has_source(ticket, &options))
+	if (source_exists(ticket, &options))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
@@ -468,7 +389,7 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 									 "instaid.next_ticket()");
 	FormData_pg_sequence options;
 	Relation	rel = open_sequence(ticket, &options);
-	bool		has_source = instaid_has_source(ticket, &options);
+	bool		has_source = source_exists(ticket, &options);
 	TicketBlock block;
 
 	if (!(options.seqcache > 1 || has_source) ||
@@ -560,7 +481,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 	{
 		if (sequence_read_locked(relid, &options, &data) &&
 			find_fault(get_rel_persistence(relid), &options) == NULL &&
-			!instaid_has_source(relid, &options))
+			!source_exists(relid, &options))
 		{
 			TicketState state = read_state(&options, &data);
 

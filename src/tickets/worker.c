@@ -33,7 +33,9 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
+#include "tickets/segments.h"
 #include "tickets/source.h"
+#include "tickets/tickets.h"
 
 /* how long the worker stays when there is nothing to do, in ms */
 #define IDLE_TIME		1000
@@ -42,34 +44,55 @@
 
 PGDLLEXPORT void instaid_refill_worker(Datum main_arg);
 
-/* leases that are under way */
-static List *leases = NIL;
+/* A segment that is being leased */
+typedef struct Refill
+{
+	SegmentRequest request;
+	Lease	   *lease;
+} Refill;
+
+/* those that are under way */
+static List *refills = NIL;
 
 static bool
 is_leasing(Oid ticket)
 {
 	ListCell   *lc;
 
-	foreach(lc, leases)
+	foreach(lc, refills)
 	{
-		if (((Lease *) lfirst(lc))->request.ticket == ticket)
+		if (((Refill *) lfirst(lc))->request.ticket == ticket)
 			return true;
 	}
 	return false;
 }
 
-static void
-begin_lease(const SegmentRequest *request, const char *source, int64 last_of_type)
+/* Begin to lease a segment for a ticket.  Returns false if it has no source. */
+static bool
+begin_lease(const SegmentRequest *request, int64 last_of_type)
 {
-	Lease	   *lease;
-	MemoryContext saved;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "instaid lease",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	LeaseServers servers;
+	Refill	   *refill;
 
-	saved = MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "instaid lease",
-														ALLOCSET_SMALL_SIZES));
-	lease = instaid_start_lease(source, request, last_of_type);
+	if (!source_find_servers(request->ticket, &servers))
+	{
+		MemoryContextSwitchTo(saved);
+		return false;
+	}
+	refill = palloc(sizeof(Refill));
+	refill->request = *request;
+	refill->lease = lease_start(&servers, request->name, request->count, last_of_type,
+								request->turn, &request->stripes);
+
+	/* it outlives the transaction */
+	MemoryContextSetParent(context, TopMemoryContext);
 	MemoryContextSwitchTo(TopMemoryContext);
-	leases = lappend(leases, lease);
+	refills = lappend(refills, refill);
 	MemoryContextSwitchTo(saved);
+	return true;
 }
 
 /*
@@ -110,11 +133,9 @@ refill(Oid ticket)
 
 	PG_TRY();
 	{
-		char	   *source = instaid_source_of(ticket);
-
-		if (source != NULL)
-			begin_lease(&request, source, instaid_last_of_type(options.seqtypid));
-		else if (instaid_has_source(ticket, &options))
+		if (begin_lease(&request, instaid_last_of_type(options.seqtypid)))
+			 /* the lease goes on in wait_for_work() */ ;
+		else if (source_exists(ticket, &options))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("ticket \"%s\" has no source any more", request.name),
@@ -148,23 +169,23 @@ refill(Oid ticket)
 
 /* Go on with a lease whose socket has these events, and end it if it is over. */
 static void
-advance(Lease *lease, uint32 events)
+advance(Refill *refill, uint32 events)
 {
-	switch (instaid_advance_lease(lease, events))
-	{
-		case LEASE_PENDING:
-			return;
-		case LEASE_DONE:
-			instaid_publish(&lease->request, &lease->block, lease->count,
-							lease->problem.len > 0 ? lease->problem.data : NULL);
-			break;
-		case LEASE_FAILED:
-			instaid_refill_failed(&lease->request, lease->problem.data, true);
-			break;
-	}
-	instaid_remember_stripes(&lease->request);
-	leases = list_delete_ptr(leases, lease);
-	instaid_end_lease(lease);
+	Lease	   *lease = refill->lease;
+	LeaseState	state = lease_advance(lease, events);
+
+	if (state == LEASE_PENDING)
+		return;
+	refill->request.turn = lease->turn;
+	refill->request.stripes = lease->stripes;
+	if (state == LEASE_DONE)
+		instaid_publish(&refill->request, &lease->block, lease->count,
+						lease->failure.len > 0 ? lease->failure.data : NULL);
+	else
+		instaid_refill_failed(&refill->request, lease->failure.data, true);
+	instaid_remember_stripes(&refill->request);
+	refills = list_delete_ptr(refills, refill);
+	lease_end(lease);
 }
 
 /*
@@ -181,23 +202,24 @@ wait_for_work(long timeout)
 	ListCell   *lc;
 
 	/* leases that could not even connect have no socket to wait for */
-	foreach(lc, list_copy(leases))
+	foreach(lc, list_copy(refills))
 	{
-		if (PQstatus(((Lease *) lfirst(lc))->conn) == CONNECTION_BAD)
+		if (PQstatus(((Refill *) lfirst(lc))->lease->conn) == CONNECTION_BAD)
 			advance(lfirst(lc), 0);
 	}
 
-	count = list_length(leases) + 2;
+	count = list_length(refills) + 2;
 	set = CreateWaitEventSet(NULL, count);
 	events = palloc(count * sizeof(WaitEvent));
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-	foreach(lc, leases)
+	foreach(lc, refills)
 	{
-		Lease	   *lease = lfirst(lc);
+		Refill	   *refill = lfirst(lc);
+		Lease	   *lease = refill->lease;
 
-		timeout = Min(timeout, instaid_lease_time_left(lease));
-		AddWaitEventToSet(set, lease->events, PQsocket(lease->conn), NULL, lease);
+		timeout = Min(timeout, lease_time_left(lease));
+		AddWaitEventToSet(set, lease->events, PQsocket(lease->conn), NULL, refill);
 	}
 	count = WaitEventSetWait(set, timeout, events, count, PG_WAIT_EXTENSION);
 	FreeWaitEventSet(set);
@@ -210,7 +232,7 @@ wait_for_work(long timeout)
 			advance(events[i].user_data, events[i].events);
 	}
 	/* give up servers whose time is over */
-	foreach(lc, list_copy(leases))
+	foreach(lc, list_copy(refills))
 		advance(lfirst(lc), 0);
 	return latch_set;
 }
