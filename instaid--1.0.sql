@@ -52,21 +52,92 @@ CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
 COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
 'run a command with the rights of a role, in a security-restricted operation; return the first column of its first row; needs to be able to SET ROLE to it';
 
--- What is run as the owner of a table names the table, and the owner of its schema
--- can put another one in its place meanwhile.  That one must not be met by a
--- superuser's rights.
+CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    nulls CONSTANT text := (SELECT string_agg(a.key, ', ') FROM json_each_text(arguments) AS a
+                            WHERE a.value IS NULL);
+BEGIN
+    IF nulls IS NOT NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('arguments of %s() must not be null', routine),
+            DETAIL = format('These are null: %s.', nulls);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_no_nulls(text, json) IS
+'refuse null arguments of a function that is not STRICT';
+
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_read_committed(text) IS
+'refuse an isolation level that does not show what other transactions commit meanwhile';
+
+CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of %s %s', kind, object),
+            DETAIL = format('Its owner is %s.', owner);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_owner(regrole, text, text) IS
+'refuse a caller who does not have the rights of the owner of an object';
+
+-- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
+-- its name alone, as in a cast to regprocedure, reads all of them.
+CREATE FUNCTION instaid._find_function(schema_name text, function_name name, argument_types oidvector)
+    RETURNS oid
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT p.oid FROM pg_proc AS p
+    WHERE p.proname = function_name AND p.proargtypes = argument_types
+      AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
+END;
+COMMENT ON FUNCTION instaid._find_function(text, name, oidvector) IS
+'the function of a schema with a name and argument types; null if there is none';
+
+-- A role that is not a superuser can put other objects in place of those in its schema.
+CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+    FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+         JOIN pg_database AS b ON b.datname = current_database()
+         JOIN pg_roles AS d ON d.oid = b.datdba
+    WHERE n.oid = schema;
+END;
+COMMENT ON FUNCTION instaid._is_superusers_schema(oid) IS
+'whether a schema belongs to a superuser, or to the owner of the database, who is one';
+
+-- A command that runs as the owner of a table names the table, and the owner of its
+-- schema can put another table in its place meanwhile.  A superuser must not act on it.
 CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT NOT o.rolsuper OR s.rolsuper OR s.rolname = 'pg_database_owner' AND d.rolsuper
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         JOIN pg_roles AS o ON o.oid = c.relowner
-         JOIN pg_roles AS s ON s.oid = n.nspowner
-         JOIN pg_roles AS d ON d.oid = (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database())
+    SELECT NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace)
+    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
     WHERE c.oid = relation;
 END;
 COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
-'whether a relation is not a superuser''s, or its schema is, too';
+'whether a relation does not belong to a superuser, or its schema does, too';
 
 CREATE FUNCTION instaid._table_owner(relation regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -76,33 +147,40 @@ DECLARE
     main record;
 BEGIN
     SELECT c.relowner::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner INTO main
-        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    IF NOT pg_has_role(main.owner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', relation),
-            DETAIL = format('Its owner is %s.', main.owner);
-    END IF;
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
     IF NOT instaid._is_in_safe_schema(relation) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
-            DETAIL = format('Role %s, which owns schema %I, could put another table in its place meanwhile.', main.schema_owner, main.nspname),
-            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;', relation, main.schema_owner);
+            DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
+                            ' meanwhile.', main.schema_owner, main.nspname),
+            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
+                          relation, main.schema_owner);
     END IF;
     RETURN main.owner;
 END
 $$;
 COMMENT ON FUNCTION instaid._table_owner(regclass) IS
-'the owner of a table, as whom to act on it; refuse if the caller has not the rights of the owner, or the owner cannot be sure of the name';
+'the owner of a table; refuse if the caller does not have the rights of the owner, or if another role could put another table in its place';
+
+CREATE FUNCTION instaid._heirs(relation oid) RETURNS SETOF oid
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE heir (relid) AS (
+        SELECT relation
+        UNION
+        SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
+    SELECT h.relid FROM heir AS h;
+END;
+COMMENT ON FUNCTION instaid._heirs(oid) IS
+'a table, its partitions and its children, at all levels';
 
 CREATE FUNCTION instaid._heirs_of_others(relation oid) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    WITH RECURSIVE heir (relid) AS (
-            SELECT relation
-        UNION
-            SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
     SELECT c.oid::regclass
-    FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid JOIN pg_class AS main ON main.oid = relation
+    FROM instaid._heirs(relation) AS h (relid) JOIN pg_class AS c ON c.oid = h.relid
+         JOIN pg_class AS main ON main.oid = relation
     WHERE c.relowner <> main.relowner
     ORDER BY c.oid;
 END;
@@ -461,7 +539,7 @@ COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
 -- Refuses what cannot be a shard, and keeps other sessions from making one with this
 -- ID until the transaction ends.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
-                                         sequence text, adopted oid DEFAULT NULL) RETURNS void
+                                         adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
@@ -472,12 +550,6 @@ DECLARE
     conflict record;
     other record;
 BEGIN
-    IF schema_name IS NULL OR shard_id IS NULL OR epoch IS NULL OR sequence IS NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = 'schema, shard ID, epoch and sequence of a shard must not be null',
-            DETAIL = format('The schema is %L, the shard ID is %L, the epoch is %L, the sequence is %L.',
-                            schema_name, shard_id, epoch, sequence);
-    END IF;
     PERFORM instaid._check_shard_schema(schema_name);
     PERFORM instaid._check_shard_id(shard_id);
     IF NOT isfinite(epoch) THEN
@@ -506,11 +578,9 @@ BEGIN
     END IF;
 
     -- The owner of a schema can add functions that are found in place of the shard's.
-    SELECT o.rolname INTO other
-        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-             JOIN pg_roles AS d ON d.oid = (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database())
-        WHERE n.nspname = schema_name AND adopted IS NULL
-          AND NOT o.rolsuper AND NOT (o.rolname = 'pg_database_owner' AND d.rolsuper);
+    SELECT pg_get_userbyid(n.nspowner) AS rolname INTO other
+    FROM pg_namespace AS n
+    WHERE n.nspname = schema_name AND adopted IS NULL AND NOT instaid._is_superusers_schema(n.oid);
     IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
@@ -569,7 +639,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, text, oid) IS
+COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
 'what create_shard() and adopt_shard() check';
 
 -- The commands are for EXECUTE, and not catalog changes in C, so that event triggers
@@ -612,8 +682,11 @@ AS $$
 DECLARE
     sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
 BEGIN
+    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
+        'sequence_name', sequence_name));
     PERFORM instaid._check_name('sequence', sequence_name);
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
     IF to_regclass(sequence) IS NOT NULL THEN
         RAISE duplicate_table USING
             MESSAGE = format('relation %s already exists', sequence),
@@ -735,8 +808,7 @@ CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RET
 AS $$
 DECLARE
     shard_owner oid := (SELECT p.proowner FROM pg_proc AS p
-                        WHERE p.proname = 'next_id' AND p.proargtypes = ''
-                          AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
+                        WHERE p.oid = instaid._find_function(schema_name, 'next_id', ''));
     owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
 BEGIN
     IF shard_owner IS NULL OR owner IS NULL THEN
@@ -751,11 +823,7 @@ BEGIN
             DETAIL = format('It belongs to %I, the function next_id() to %I.', pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
             HINT = 'Give both to one owner.';
     END IF;
-    IF NOT pg_has_role(owner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', sequence),
-            DETAIL = format('Its owner is %I.', pg_get_userbyid(owner));
-    END IF;
+    PERFORM instaid._check_owner(owner, 'sequence', sequence::text);
     RETURN owner;
 END
 $$;
@@ -784,67 +852,241 @@ $$;
 COMMENT ON FUNCTION instaid._check_range(regclass, boolean) IS
 'refuse a sequence with a range of its own: a MINVALUE above 1, and, if it counts, a MAXVALUE that is not a freeze';
 
+CREATE FUNCTION instaid._owned_sequences(schema_name text, OUT sequence regclass, OUT owner regrole)
+    RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    FOR sequence IN SELECT s FROM instaid.shard_sequences(schema_name) AS s LOOP
+        owner := instaid._sequence_owner(schema_name, sequence);
+        PERFORM instaid._check_range(sequence, true);
+        RETURN NEXT;
+    END LOOP;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._owned_sequences(text) IS
+'the sequences of a shard, and their owners; refuse if the caller must not freeze them, or the schema is not a shard';
+
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    sequence regclass;
-    owner regrole;
+    part record;
     tick text;
 BEGIN
-    PERFORM instaid._check_name('schema', schema_name);
-    FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
-        PERFORM instaid._check_range(sequence, true);
-        -- This lock waits for all transactions that have taken IDs, and keeps
-        -- others out until we commit.
-        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
-        -- a MAXVALUE is above MINVALUE, and not below START
-        -- by OID, as the owner of the schema can put something else under the name
-        tick := instaid._execute_as(owner, format(
-            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid), nextval(seqrelid)), seqmin + 1, seqstart))'
-            ' FROM pg_sequence WHERE seqrelid = %s', sequence::oid));
-        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s MAXVALUE %s', sequence, tick));
+    FOR part IN SELECT s.sequence, s.owner FROM instaid._owned_sequences(schema_name) AS s LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps others out
+        -- until this transaction commits.
+        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s NO MAXVALUE', part.sequence));
+        -- A MAXVALUE must be above MINVALUE, and not below START.  The query has the OID,
+        -- because the owner of the schema can put something else under the name.
+        tick := instaid._execute_as(part.owner, format(
+            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid),'
+            ' nextval(seqrelid)), seqmin + 1, seqstart))'
+            ' FROM pg_sequence WHERE seqrelid = %s', part.sequence::oid));
+        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s MAXVALUE %s',
+                                                       part.sequence, tick));
     END LOOP;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, then let it give no more; needs ownership of its sequences, which must belong to the owner of the shard';
+'wait for the transactions that have taken IDs of a shard, and then let it issue no more; needs the rights of the owners of its sequences, and the owner of the shard must have them, too';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    sequence regclass;
-    owner regrole;
 BEGIN
-    PERFORM instaid._check_name('schema', schema_name);
-    FOR sequence, owner IN SELECT s, instaid._sequence_owner(schema_name, s) FROM instaid.shard_sequences(schema_name) AS s LOOP
-        PERFORM instaid._check_range(sequence, true);
-        PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s NO MAXVALUE', sequence));
-    END LOOP;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
+    PERFORM instaid._execute_as(s.owner, format('ALTER SEQUENCE %s NO MAXVALUE', s.sequence))
+    FROM instaid._owned_sequences(schema_name) AS s;
 END
 $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
-'let a shard that freeze_shard() stopped give IDs again; needs ownership of its sequences, which must belong to the owner of the shard';
+'let a shard that freeze_shard() stopped issue IDs again; needs the rights of the owners of its sequences, and the owner of the shard must have them, too';
 
 --
 -- Adopting what exists
 --
 
--- The function and the tables may be another role's, and hold code of that role,
--- so all that touches them is done with the rights of their owners.
+-- A sequence counts the ticks of one epoch, and nothing else.  What a role without
+-- rights on the sequence declares, or uses as a default, does not count: that role
+-- cannot use the sequence, and must not be able to block its owner.
+CREATE FUNCTION instaid._check_adopted_sequence(sequence regclass, epoch timestamptz, adopted oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    other_use text;
+BEGIN
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = _check_adopted_sequence.sequence
+      AND s.epoch <> _check_adopted_sequence.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS c ON c.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass
+      AND d.refobjid = _check_adopted_sequence.sequence
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
+    WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = _check_adopted_sequence.sequence AND d.deptype = 'i'
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = other_use,
+            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
+                   ' this sequence, give that column another default first, for example with'
+                   ' adopt_column().';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_adopted_sequence(regclass, timestamptz, oid) IS
+'refuse a sequence that counts for a shard of another epoch, or for a column';
+
+-- Sessions that insert with the old function as a default finish first, and sessions
+-- that come later use the new one.  A call that waits for the sequence still ends in
+-- the old function: for these calls, new IDs begin a second ahead of the clock.
+--
+-- Any role can write such a default.  Only tables of the owner of the function or of
+-- the schema, or of a superuser, are locked and read: the others cannot delay us.
+CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
+                                         OUT columns text[], OUT queries text[],
+                                         OUT readers regrole[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    owners CONSTANT oid[] := ARRAY(SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper) || adopted_owner::oid
+        || (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
+    part record;
+    left_out regclass[] := '{}';
+BEGIN
+    columns := '{}';
+    queries := '{}';
+    readers := '{}';
+    FOR part IN
+        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
+               c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
+               AND instaid._is_in_safe_schema(c.oid)
+               AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
+               array_agg(t.attname ORDER BY t.attnum) FILTER (
+                   WHERE instaid._base_type(t.atttypid) IN ('bigint'::regtype, 'instaid.id'::regtype)
+                     AND c.relkind <> 'v') AS columns
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
+          AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
+        GROUP BY c.oid
+        ORDER BY c.oid
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := left_out || part.name;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.name));
+        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
+            columns := columns || format('%s.%I', part.name, part.columns[i]);
+            queries := queries || format('SELECT max(%I)::bigint FROM %s', part.columns[i], part.name);
+            readers := readers || part.owner;
+        END LOOP;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING USING
+            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+            DETAIL = format('Their rows are not read: %s%s.', array_to_string(left_out[1:10], ', '),
+                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
+            HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
+                   ' instaid.advance_past().';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
+'lock the tables that have a function as a default; return their columns, the queries for the largest ID of each, and the roles that are to run them';
+
+-- currval() fails for a sequence that this session has not used.
+CREATE FUNCTION instaid._currval(sequence regclass) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN currval(sequence);
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION instaid._currval(regclass) IS
+'the last value that this session took from a sequence; null if there is none';
+
+CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
+                                      epoch timestamptz) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before bigint;
+    after bigint;
+    id bigint;
+    created_at timestamptz;
+BEGIN
+    BEGIN
+        before := instaid._currval(sequence);
+        id := instaid._execute_as(owner, format('SELECT %s', function_name));
+        after := instaid._currval(sequence);
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING USING
+            MESSAGE = format('could not check the IDs of %s', function_name),
+            DETAIL = format('The call failed: %s.', SQLERRM),
+            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of the'
+                   ' function. If they are not, roll back.';
+        RETURN NULL;
+    END;
+    created_at := instaid.extract_timestamp(id, epoch);
+    IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock reads %s.',
+                            COALESCE(id::text, 'null'), created_at, clock_timestamp()),
+            HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
+                          ' If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (created_at - clock_timestamp()), epoch));
+    END IF;
+    IF after IS NOT DISTINCT FROM before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+            HINT = 'Pass the sequence that it uses.';
+    END IF;
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) IS
+'call a function once as its owner, and return its ID; refuse if it uses another epoch or sequence; null, with a warning, if the call fails';
+
+-- The function and the tables can belong to other roles, and hold code of those roles.
+-- Therefore every command on them runs with the rights of their owners.
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
@@ -858,210 +1100,330 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
 AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
-    -- to look a function up by its name takes long where many shards have one
-    adopted CONSTANT regprocedure := (SELECT p.oid FROM pg_proc AS p
-                                      WHERE p.proname = 'next_id' AND p.proargtypes = ''
-                                        AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
+    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
     sequence_owner regrole;
-    other record;
-    part record;
-    places text[] := '{}';
-    queries text[] := '{}';
-    readers regrole[] := '{}';
-    left_out regclass[] := '{}';
-    before bigint;
-    after bigint;
+    tables record;
     id bigint;
-    failure text;
     highest bigint;
     youngest bigint;
     place text;
 BEGIN
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, sequence_text, adopted::oid);
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        RAISE invalid_transaction_state USING
-            MESSAGE = 'adopt_shard() must run in a READ COMMITTED transaction',
-            DETAIL = 'Else it would not see the IDs of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
-    END IF;
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    PERFORM instaid._check_read_committed('adopt_shard');
     SELECT p.proowner INTO owner FROM pg_proc AS p
-        WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype AND NOT p.proretset;
+    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype AND NOT p.proretset;
     IF NOT FOUND THEN
         RAISE undefined_function USING
-            MESSAGE = format('schema %I has no function next_id() that gives a bigint', schema_name),
-            DETAIL = COALESCE((SELECT format('%s gives %s.', function_name, COALESCE(pg_get_function_result(p.oid), 'nothing'))
+            MESSAGE = format('schema %I has no function next_id() that returns bigint', schema_name),
+            DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
+                                             COALESCE(pg_get_function_result(p.oid), 'nothing'))
                                FROM pg_proc AS p WHERE p.oid = adopted),
-                              format('There is no %s %I.', CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                                                                THEN 'schema' ELSE 'function next_id() in schema' END, schema_name)),
-            HINT = 'If its IDs are made by a function of another name: ALTER FUNCTION ... RENAME TO next_id; column defaults'
-                   ' go on using it. If they are not made by a function, use create_shard() and adopt_column().';
+                              CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
+            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO next_id;'
+                   ' column defaults then use it under its new name. If no function makes them, use'
+                   ' create_shard() and adopt_column().';
     END IF;
-    IF NOT pg_has_role(owner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of function %s', function_name),
-            DETAIL = format('Its owner is %s.', owner);
-    END IF;
+    PERFORM instaid._check_owner(owner, 'function', function_name);
     sequence := to_regclass(sequence_text);
-    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
+    IF NOT EXISTS (SELECT FROM pg_class AS c
+                   WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
         RAISE EXCEPTION USING
             ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table' ELSE 'wrong_object_type' END,
             MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
-            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.' ELSE 'It is not a sequence, or it is temporary.' END,
+            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
+                          ELSE 'It is not a sequence, or it is temporary.' END,
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
-
     sequence_owner := instaid._sequence_owner(schema_name, sequence);
+    PERFORM instaid._check_adopted_sequence(sequence, epoch, adopted);
 
-    -- A sequence counts the ticks of one epoch, and nothing else.
-    -- What a role without rights on the sequence declares, or lets a column default to,
-    -- does not count: it cannot use the sequence, and must not be in the way.
-    SELECT s.schema_name INTO other FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-        WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
-          AND has_sequence_privilege(p.proowner, adopt_shard.sequence, 'USAGE, UPDATE');
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
-            DETAIL = format('It is that of schema %I, whose epoch is another.', other.schema_name),
-            HINT = 'Pass the sequence that next_id() uses, and its epoch.';
-    END IF;
-    SELECT pg_describe_object(d.classid, d.objid, d.objsubid) AS name INTO other
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND d.classid = 'pg_attrdef'::regclass
-          AND has_sequence_privilege(c.relowner, sequence, 'USAGE, UPDATE')
-          AND NOT EXISTS (SELECT FROM pg_depend AS f WHERE f.classid = d.classid AND f.objid = d.objid
-                                                       AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
-        UNION ALL
-        SELECT pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)
-        FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.deptype = 'i'
-        LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
-            DETAIL = format('It also counts for %s.', other.name),
-            HINT = 'Pass the sequence that next_id() uses. If it is this, give the column another default first; in a shard, adopt_column() does.';
-    END IF;
-
-    -- Whoever inserts with the old function as a default is waited for, and who
-    -- comes later sees the new one.  A call that waits for the sequence ends as
-    -- it began, in the old one: so IDs go on a second ahead of the clock.
-    --
-    -- Anybody may write such a default.  What does not belong to the owner of the
-    -- function or the schema, or to a superuser, does not hold us up, nor does a
-    -- row in it.
-    FOR part IN
-        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner, n.is_ours,
-               array_agg(t.attname ORDER BY t.attnum)
-                   FILTER (WHERE instaid._base_type(t.atttypid) IN ('bigint'::regtype, 'instaid.id'::regtype) AND c.relkind <> 'v') AS columns
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             CROSS JOIN LATERAL (SELECT pg_has_role(c.relowner, 'USAGE') AND instaid._is_in_safe_schema(c.oid)
-                                        AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid))
-                                        AND (c.relowner IN (owner, (SELECT s.nspowner FROM pg_namespace AS s WHERE s.nspname = schema_name))
-                                             OR (SELECT o.rolsuper FROM pg_roles AS o WHERE o.oid = c.relowner))) AS n (is_ours)
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        GROUP BY c.oid, c.relowner, n.is_ours
-        ORDER BY c.oid
-    LOOP
-        IF part.is_ours IS NOT TRUE THEN
-            left_out := left_out || part.name;
-            CONTINUE;
-        END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.name));
-        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
-            places := places || format('%s.%I', part.name, part.columns[i]);
-            queries := queries || format('SELECT max(%I)::bigint FROM %s', part.columns[i], part.name);
-            readers := readers || part.owner;
-        END LOOP;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING USING
-            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
-            DETAIL = format('Rows of %s such tables are not looked at, for example those of %s.', cardinality(left_out), left_out[1]),
-            HINT = 'If their IDs can be ahead of the clock, pass the largest to instaid.advance_past().';
-    END IF;
-
-    -- What the old function is, it says itself: it is called once, as its owner.
-    -- currval() fails for a sequence that this session has not used.
-    BEGIN
-        BEGIN
-            before := currval(sequence);
-        EXCEPTION WHEN object_not_in_prerequisite_state THEN
-        END;
-        id := instaid._execute_as(owner, format('SELECT %s', function_name));
-        BEGIN
-            after := currval(sequence);
-        EXCEPTION WHEN object_not_in_prerequisite_state THEN
-        END;
-    EXCEPTION WHEN OTHERS THEN
-        failure := SQLERRM;
-    END;
-    IF failure IS NOT NULL THEN
-        RAISE WARNING USING
-            MESSAGE = format('cannot check what %s makes', function_name),
-            DETAIL = format('It fails: %s.', failure),
-            HINT = 'See that its shard ID, its epoch and its sequence are those that were passed; if not, roll back.';
-    ELSIF id IS NULL OR abs(extract(epoch FROM instaid.extract_timestamp(id, epoch) - clock_timestamp())) > 86400 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the IDs of %s are not of epoch %s', function_name, epoch),
-            DETAIL = format('It gave %s, of %s with that epoch. The clock reads %s.',
-                            COALESCE(id::text, 'null'), instaid.extract_timestamp(id, epoch), clock_timestamp()),
-            HINT = format('If its layout is Instagram''s, its epoch is about %s. If not, use create_shard() and adopt_column().',
-                          COALESCE(epoch - (instaid.extract_timestamp(id, epoch) - clock_timestamp()), epoch));
-    ELSIF after IS NOT DISTINCT FROM before THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
-    END IF;
+    tables := instaid._lock_id_columns(schema_name, adopted, owner);
+    id := instaid._try_function(function_name, owner, sequence, epoch);
     PERFORM instaid._check_range(sequence, false);
-    PERFORM instaid._execute_as(sequence_owner, format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
+    PERFORM instaid._execute_as(sequence_owner, format(
+        'ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
 
-    FOR i IN 1 .. cardinality(queries) LOOP
-        highest := instaid._execute_as(readers[i], queries[i]);
+    FOR i IN 1 .. cardinality(tables.queries) LOOP
+        highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
         IF youngest IS NULL OR highest > youngest THEN
             youngest := highest;
-            place := places[i];
+            place := tables.columns[i];
         END IF;
     END LOOP;
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The youngest is %s in %s: with epoch %s it is of %s. The clock reads %s.',
-                            youngest, place, epoch, instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one; else pass the epoch that next_id() subtracts.';
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock reads %s.',
+                            youngest, place, epoch, instaid.extract_timestamp(youngest, epoch),
+                            clock_timestamp()),
+            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass the'
+                   ' epoch that next_id() subtracts.';
     END IF;
-    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(clock_timestamp() + interval '1 s', epoch)), epoch);
+    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
+        clock_timestamp() + interval '1 s', epoch)), epoch);
 
-    PERFORM instaid._execute_as(owner, instaid._declare_commands(schema_name, shard_id, epoch, sequence::text));
-    -- what is replaced keeps its OID, its owner, its rights, and the name of its result
+    PERFORM instaid._execute_as(owner, instaid._declare_commands(schema_name, shard_id, epoch,
+                                                                 sequence::text));
+    -- the replaced function keeps its OID, its owner, its rights, and the name of its result
     PERFORM instaid._execute_as(owner, format(
                 'CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
-                ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1 AS ''as next_ids(integer, regclass)''',
-                schema_name, pg_get_function_arguments(p.oid), CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
-        FROM pg_proc AS p WHERE p.oid = adopted;
+                ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1'
+                ' AS ''as next_ids(integer, regclass)''',
+                schema_name, pg_get_function_arguments(p.oid),
+                CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
+    FROM pg_proc AS p WHERE p.oid = adopted;
 
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
         RAISE WARNING USING
-            MESSAGE = format('IDs of schema %I named shard %s', schema_name, instaid.extract_shard_id(COALESCE(id, youngest))),
-            DETAIL = format('From now on they name shard %s.', shard_id),
-            HINT = 'If that is not meant, roll back, and pass the shard ID that next_id() had.';
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
+                             instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('New IDs name shard %s.', shard_id),
+            HINT = 'If you do not want that, roll back, and pass the shard ID of the old next_id().';
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE USING
             MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
-            DETAIL = format('That is the youngest, in %s, of %s.', place, instaid.extract_timestamp(youngest, epoch));
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
+                            instaid.extract_timestamp(youngest, epoch));
     END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'make a schema a shard that has the published function as next_id(): call the function once, with the rights of its owner only; replace it, widen the sequence (table_id_seq by default), and go on above the IDs of the columns that default to it; needs to own the function, the sequence and the tables';
 
--- It alters tables of one owner, with that owner's rights: a table can hold code
--- that runs when it is rewritten, or read.
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text, dry_run boolean DEFAULT false) RETURNS SETOF text
+CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
+                                             OUT name text, OUT attnum smallint,
+                                             OUT attidentity "char", OUT default_text text,
+                                             OUT schema_name name, OUT shard_id integer,
+                                             OUT epoch timestamptz, OUT sequence regclass)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    name := format('%s.%I', table_name, column_name);
+    SELECT c.relkind, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
+           pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', name),
+            HINT = format('Adopt the column of the parent:'
+                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
+    END IF;
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence INTO schema_name, shard_id, epoch, sequence
+    FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
+                   ' adopt_shard() make a schema a shard.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
+                             'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    attnum := main.attnum;
+    attidentity := main.attidentity;
+    default_text := main.default_text;
+END
+$$;
+COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
+'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot adopt';
+
+CREATE FUNCTION instaid._check_heirs(table_name regclass, column_name text, owner regrole,
+                                     default_text text) RETURNS oid[]
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    heirs CONSTANT oid[] := ARRAY(SELECT h FROM instaid._heirs(table_name) AS h);
+    others text;
+    other record;
+BEGIN
+    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)),
+                      ', ' ORDER BY c.oid) INTO others
+    FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s.%I is inherited by tables of other owners', table_name, column_name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
+      AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            DETAIL = format('Its default is %s. The default of %s.%I would replace it.',
+                            other.default_text, table_name, column_name),
+            HINT = 'Drop that default first.';
+    END IF;
+    RETURN heirs;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_heirs(regclass, text, regrole, text) IS
+'a table, its partitions and its children, at all levels; refuse if one has another owner, or another default of the column';
+
+-- The columns that must be widened are the given one, those that refer to it, and those
+-- that refer to them.  A column of a partition is altered through its parent's, and a
+-- foreign key can refer to a partition.
+CREATE FUNCTION instaid._widening(table_name regclass, attnum smallint, owner regrole,
+                                  OUT statements text[], OUT other_tables text,
+                                  OUT sizes text, OUT obstacles text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening.attnum
+        UNION
+        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL
+            SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, c.oid::regclass::text AS table_name,
+               format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        SELECT n.attrelid, n.table_name,
+               format('ALTER TABLE %s %s', n.table_name,
+                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum))
+                   AS statement
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
+    obstacle (name, description) AS (
+        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
+        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                            AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+        UNION
+        SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION
+        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
+                            WHEN n.reloftype <> 0 THEN 'the type of its table'
+                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner)) END
+        FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
+        UNION
+        -- PostgreSQL checks it again, in both tables
+        SELECT n.name, format('%s, a table of %I',
+                              pg_describe_object('pg_constraint'::regclass, k.oid, 0),
+                              pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             JOIN pg_constraint AS k ON k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                                     OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey)
+             JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
+        WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner)
+    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t),
+           -- An INSERT locks its table first, and then the tables that the row refers
+           -- to, which are mostly older.  This is the same order.
+           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
+            WHERE t.attrelid <> _widening.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(format('%s (%s)', n.name,
+                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(format('%s: %s', o.name, o.description), '; '
+                              ORDER BY o.name, o.description)
+            FROM obstacle AS o)
+    INTO statements, other_tables, sizes, obstacles;
+END
+$$;
+COMMENT ON FUNCTION instaid._widening(regclass, smallint, regrole) IS
+'the statements that widen an integer column and those that refer to it; the other tables that they alter, the sizes of all, and what prevents it';
+
+-- A role can insert into the table itself, into a partition, or through a view.
+CREATE FUNCTION instaid._missing_grants(heirs oid[], schema_name text, sequence regclass)
+    RETURNS text
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (
+        WITH RECURSIVE entrance (relid) AS (
+            SELECT unnest(heirs)
+            UNION
+            SELECT r.ev_class
+            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                                  AND d.refobjid = e.relid
+                                                  AND d.classid = 'pg_rewrite'::regclass
+                 JOIN pg_rewrite AS r ON r.oid = d.objid),
+        inserter AS (
+            SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
+                                 ELSE pg_get_userbyid(x.grantee) END AS name,
+                            CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                 ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
+            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+                 JOIN pg_attribute AS a ON a.attrelid = c.oid
+                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                               || a.attacl) AS x
+            WHERE x.privilege_type = 'INSERT')
+        SELECT string_agg(format('GRANT %s TO %s;', g.what, i.grantee), ' ' ORDER BY i.name, g.what)
+        FROM inserter AS i
+             JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
+             CROSS JOIN LATERAL (VALUES
+                 (format('USAGE ON SEQUENCE %s', sequence),
+                  p.prosecdef OR has_sequence_privilege(i.name, sequence, 'USAGE, UPDATE')),
+                 (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+                  has_function_privilege(i.name, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+        WHERE NOT g.is_granted);
+END
+$$;
+COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
+'the GRANT statements for roles that can insert into a table and its heirs, and cannot use the next_id() of the shard; null if there are none';
+
+-- It alters tables of one owner, with the rights of that owner: a table can hold code
+-- that runs when the table is rewritten, or read.
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
@@ -1074,238 +1436,99 @@ DECLARE
     main record;
     owner regrole;
     heirs oid[];
+    widening record;
+    alter_column text;
     serial regclass;
-    family record;
     statements text[];
     statement text;
     highest bigint;
     next_id bigint;
     grants text;
 BEGIN
-    IF table_name IS NULL OR column_name IS NULL OR dry_run IS NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = 'adopt_column() does not take a null',
-            DETAIL = format('table_name is %L, column_name is %L, dry_run is %L.', table_name, column_name, dry_run);
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    IF NOT dry_run THEN
+        PERFORM instaid._check_read_committed('adopt_column');
     END IF;
-    IF NOT dry_run AND current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        RAISE invalid_transaction_state USING
-            MESSAGE = 'adopt_column() must run in a READ COMMITTED transaction',
-            DETAIL = 'Else it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
-    END IF;
-
     PERFORM instaid._check_name('column', column_name);
-    owner := instaid._table_owner(table_name);    -- before pg_get_expr() waits for a lock on it
-
-    SELECT c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
-           d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           format('%s.%I', c.oid::regclass, column_name) AS name,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent,
-           s.shard_id, s.epoch, s.sequence INTO main
-        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped
-             LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-             LEFT JOIN instaid.shards AS s ON s.schema_name = n.nspname
-        WHERE c.oid = table_name;
-    IF main.attname IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I does not exist', column_name),
-            DETAIL = format('It was looked for in %s.', table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', main.name),
-            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.' ELSE 'It is not in a table.' END;
-    END IF;
-    IF main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s is inherited', main.name),
-            HINT = format('Adopt that of the parent: SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
-    END IF;
-    IF main.shard_id IS NULL THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'instaid.shards lists the shards of this database; create_shard() and adopt_shard() make one.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name, format_type(main.atttypid, NULL)),
-            DETAIL = 'IDs are bigint; integer and smallint are widened to it.';
-    END IF;
-
-    -- Its partitions and children get the default, too.
-    WITH RECURSIVE heir (relid) AS (
-            SELECT table_name::oid
-        UNION
-            SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
-    SELECT array_agg(h.relid) INTO heirs FROM heir AS h;
-    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)), ', ' ORDER BY c.oid) AS names INTO family
-        FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
-    IF family.names IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
-            DETAIL = format('%s, not to %s.', family.names, owner),
-            HINT = 'Give the tables to one owner, or detach those.';
-    END IF;
-    SELECT format('%s.%I', d.adrelid::regclass, a.attname) AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO family
-        FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-        WHERE d.adrelid = ANY (heirs) AND a.attname = column_name AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s has a default of its own', family.name),
-            DETAIL = format('It is %s, and would be replaced with that of %s.', family.default_text, main.name),
-            HINT = 'Drop that default first.';
-    END IF;
-
-    -- The column, those that refer to it, and those that refer to them.  A column
-    -- of a partition is altered through its parent's, and the other way round a
-    -- foreign key may refer to a partition.
-    WITH RECURSIVE family (relid, attnum) AS (
-            SELECT table_name::oid, main.attnum
-        UNION
-            SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
-                SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
-                FROM pg_constraint AS k
-                WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL
-                SELECT other.attrelid, other.attnum
-                FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
-                     JOIN pg_inherits AS i ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
-                                                                            (other.attrelid, this.attrelid))
-                WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
-        narrow AS (
-            SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype, c.reloftype, t.typtype,
-                   a.attrelid::regclass AS table_name, format('%s.%I', a.attrelid::regclass, a.attname) AS name
-            FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-                 JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-            WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
-        altered AS (
-            SELECT n.attrelid, n.table_name::text,
-                   format('ALTER TABLE %s %s', n.table_name,
-                          string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum)) AS statement
-            FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name)
-    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t) AS statements,
-           -- Who inserts a row locks its table first, and then what the row refers
-           -- to, which is mostly older: so do we.
-           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
-            WHERE t.attrelid <> adopt_column.table_name) AS others,
-           -- only of the owner's tables, as it waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name, pg_size_pretty(pg_total_relation_size(n.attrelid))), ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END) AS sizes,
-           -- what ALTER COLUMN TYPE would stumble over, perhaps after hours
-           (SELECT string_agg(DISTINCT format('%s: %s', n.name, o.obstacle), '; ')
-            FROM narrow AS n CROSS JOIN LATERAL (
-                SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
-                FROM pg_depend AS d LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-                WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
-                  AND (d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
-                                     'pg_policy'::regclass, 'pg_publication_rel'::regclass)
-                       OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum))
-            UNION ALL
-                SELECT 'the partition key' FROM pg_depend AS d
-                WHERE d.classid = 'pg_class'::regclass AND d.objid = n.attrelid AND d.objsubid = n.attnum
-                  AND d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
-            UNION ALL
-                SELECT format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
-                FROM pg_attribute AS u WHERE u.atttypid = n.reltype
-            UNION ALL
-                SELECT CASE WHEN n.typtype = 'd' THEN 'its domain'
-                            WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            WHEN n.relowner <> owner THEN format('the owner of its table, %I', pg_get_userbyid(n.relowner))
-                       END
-            UNION ALL
-                -- is checked again, on both sides
-                SELECT format('%s, a table of %I', pg_describe_object('pg_constraint'::regclass, k.oid, 0), pg_get_userbyid(c.relowner))
-                FROM pg_constraint AS k JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
-                WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner
-                  AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                       OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))) AS o (obstacle)
-            WHERE o.obstacle IS NOT NULL) AS obstacles
-        INTO family;
-    IF family.obstacles IS NOT NULL THEN
+    -- before pg_get_expr(), which waits for a lock on the table
+    owner := instaid._table_owner(table_name);
+    main := instaid._find_adopted_column(table_name, column_name);
+    heirs := instaid._check_heirs(table_name, column_name, owner, main.default_text);
+    widening := instaid._widening(table_name, main.attnum, owner);
+    IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened', main.name),
-            DETAIL = family.obstacles || '.',
-            HINT = 'Drop what is in the way, and create it again afterwards.';
+            DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
 
-    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE', family.others || ', ', table_name)];
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                               widening.other_tables || ', ', table_name)];
     IF NOT dry_run THEN
         PERFORM instaid._execute_as(owner, statements[1]);
     END IF;
-    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s', column_name, table_name));
-    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch), instaid.min_id(clock_timestamp(), main.epoch));
+    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name));
+    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
+                        instaid.min_id(clock_timestamp(), main.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column %s has values above the next ID of shard %s', main.name, main.shard_id),
-            DETAIL = format('The highest is %s, of %s if it is an ID; IDs go on above %s.',
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, main.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin above %s.',
                             highest, instaid.extract_timestamp(highest, main.epoch), next_id),
             HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day', main.epoch)
-                        THEN format('To go on above it: SELECT instaid.advance_past(%L, %s, %L);', main.sequence, highest, main.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    main.sequence, highest, main.epoch)
                         ELSE 'Give those rows other values.' END;
     END IF;
 
-    -- The default goes before the type changes, as it need not fit the new one.  A
-    -- serial's sequence goes, too, unless something else uses it.
+    -- The default goes before the type changes, because it need not fit the new type.
+    -- The sequence of a serial column goes, too, unless something else uses it.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
-    IF main.default_text = format('%I.next_id()', main.nspname) THEN
-        statements := statements || family.statements;
+    IF main.default_text = format('%I.next_id()', main.schema_name) THEN
+        statements := statements || widening.statements;
     ELSE
         IF main.attidentity <> '' THEN
-            statements := statements || format('ALTER TABLE %s ALTER %I DROP IDENTITY', table_name, column_name);
-        ELSIF main.default_oid IS NOT NULL THEN
-            statements := statements || format('ALTER TABLE %s ALTER %I DROP DEFAULT', table_name, column_name);
+            statements := statements || (alter_column || ' DROP IDENTITY');
+        ELSIF main.default_text IS NOT NULL THEN
+            statements := statements || (alter_column || ' DROP DEFAULT');
         END IF;
-        statements := statements || family.statements
-            || format('ALTER TABLE %s ALTER %I SET DEFAULT %I.next_id()', table_name, column_name, main.nspname);
+        statements := statements || widening.statements
+            || format('%s SET DEFAULT %I.next_id()', alter_column, main.schema_name);
         IF main.default_text = format('nextval(%L::regclass)', serial) THEN
             statements := statements || format(
-                CASE WHEN EXISTS (SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                                  WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial AND d.deptype = 'n'
-                                    AND (a.adrelid = ANY (heirs) AND pg_get_expr(a.adbin, a.adrelid) = main.default_text) IS NOT TRUE)
+                CASE WHEN EXISTS (
+                         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+                                ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                           AND d.deptype = 'n'
+                           AND (a.adrelid = ANY (heirs)
+                                AND pg_get_expr(a.adbin, a.adrelid) = main.default_text) IS NOT TRUE)
                      THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
         END IF;
     END IF;
     IF cardinality(statements) = 1 THEN
-        RAISE NOTICE USING MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
+        RAISE NOTICE USING
+            MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
         RETURN;
     END IF;
 
-    IF family.sizes IS NOT NULL THEN
+    IF widening.sizes IS NOT NULL THEN
         RAISE NOTICE USING
             MESSAGE = 'integer columns become bigint, which rewrites their tables',
-            DETAIL = format('They are %s.', family.sizes);
+            DETAIL = format('They are %s.', widening.sizes);
     END IF;
-    -- Who may insert, also into a partition, or through a view
-    WITH RECURSIVE entrance (relid) AS (
-            SELECT unnest(heirs)
-        UNION
-            SELECT r.ev_class
-            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.relid
-                                                  AND d.classid = 'pg_rewrite'::regclass
-                 JOIN pg_rewrite AS r ON r.oid = d.objid),
-        inserter AS (
-            SELECT DISTINCT x.grantee, CASE WHEN x.grantee = 0 THEN 'public' ELSE pg_get_userbyid(x.grantee) END AS name
-            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid JOIN pg_attribute AS a ON a.attrelid = c.oid
-                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
-            WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', g.what, CASE WHEN i.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(i.name) END),
-                      ' ' ORDER BY i.name, g.what)
-        INTO grants
-        FROM inserter AS i CROSS JOIN pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-             CROSS JOIN LATERAL (VALUES
-                 (format('USAGE ON SEQUENCE %s', main.sequence),
-                  p.prosecdef OR has_sequence_privilege(i.name, main.sequence, 'USAGE, UPDATE')),
-                 (format('EXECUTE ON FUNCTION %I.next_id()', main.nspname), has_function_privilege(i.name, p.oid, 'EXECUTE')))
-                 AS g (what, is_granted)
-        WHERE s.nspname = main.nspname AND p.proname = 'next_id' AND p.proargtypes = '' AND NOT g.is_granted;
+    grants := instaid._missing_grants(heirs, main.schema_name, main.sequence);
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
-            MESSAGE = format('roles that may insert into %s may not take IDs of shard %s', table_name, main.shard_id),
+            MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
+                             table_name, main.shard_id),
             DETAIL = 'Their inserts will fail: permission denied.',
             HINT = grants;
     END IF;
-
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
         IF NOT dry_run THEN
@@ -1697,12 +1920,9 @@ DECLARE
     partition text;
     occupied boolean;
 BEGIN
-    IF parent IS NULL OR from_time IS NULL OR to_time IS NULL OR step IS NULL OR epoch IS NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = 'create_partitions() does not take a null',
-            DETAIL = format('parent is %L, from_time is %L, to_time is %L, step is %L, epoch is %L.',
-                            parent, from_time, to_time, step, epoch);
-    END IF;
+    PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
+        'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
+        'epoch', epoch));
     SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
            COALESCE('partitioned by ' || pg_get_partkeydef(c.oid), 'not partitioned') AS key INTO main
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

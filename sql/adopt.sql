@@ -133,7 +133,7 @@ SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
 -- with another epoch, the function's IDs are not of now
 SET client_min_messages = warning;
 SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5', 405, date_trunc('second', now()) - interval '3 years')$$),
-    'of epoch .*|It gave .* The clock|about .*\+00', '...');
+    'epoch 2\S+ \S+|returned \d+|ID is .*\+00|reads .*\+00|about .*\+00', '...', 'g');
 RESET client_min_messages;
 CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
 INSERT INTO adopt5.free VALUES (9223372036854775807);
