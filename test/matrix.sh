@@ -3,27 +3,27 @@
 # test/matrix.sh [prepare] [VERSION...]: tests on each PostgreSQL of the table,
 # in a Debian that has it.
 #
-# By default that is what depends on the version, with load tests that are
-# short; with FULL set it is every test, as long as "make test" runs it.  SUITES
-# chooses others.
+# By default these are the tests that depend on the version, with short load
+# tests.  With FULL set these are all tests, with load tests of full length.  SUITES
+# chooses other tests.
 #
-# Each Debian is a folder made with debootstrap, kept in INSTAID_MATRIX (by
-# default /var/cache/instaid-matrix) for the next run; "prepare" makes them, and
-# does no more.  A run has mounts and processes of its own there, which are gone
-# when it ends, also after Ctrl-C.  The logs of tests that fail are left in
-# tmp_check/VERSION.
+# Each Debian is a folder made with debootstrap.  It is kept in INSTAID_MATRIX (by
+# default /var/cache/instaid-matrix) for the next run; "prepare" only makes the
+# folders.  The mounts and processes of a run are gone when it ends, even by
+# Ctrl-C.  The logs of tests that fail are left in tmp_check/VERSION.
 
 set -eu
 
-# "assert" is the version before it, built from Debian's source package with
-# assertions.  The suites are those of test/suites.sh; without any, the version
-# is left out unless it is named or FULL is set: "make test" runs all tests on
-# it.  The last column names an old version for pg_upgrade.
-table='15        bookworm  -             -        -
-       17        trixie    -             version  -
-       18        forky     -             version  -
-       18-assert forky     -             assert   -
-       19        sid       experimental  version  15'
+# The columns are: the version, the Debian, where else the packages are, the suites
+# (see test/suites.sh) by default and with FULL, and an old version for pg_upgrade.
+# A version with "-" for the suites runs if FULL is set or if it is named: "make
+# test" runs all tests on 15, and "18-assert", which is built from Debian's source
+# package with assertions, takes long.
+table='15        bookworm  -             -        all     -
+       17        trixie    -             version  all     -
+       18        forky     -             version  all     -
+       18-assert forky     -             -        assert  -
+       19        sid       experimental  version  all     15'
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${INSTAID_MATRIX:-/var/cache/instaid-matrix}
@@ -34,21 +34,21 @@ fail()
 	exit 1
 }
 
-# row VERSION: set what the table says of it
+# row VERSION: set variables to what the table says of it
 row()
 {
 	set -- $(echo "$table" | awk -v v="$1" '$1 == v')
-	[ $# -eq 5 ] || fail "The version matrix has: $(echo "$table" | awk '{ printf "%s ", $1 }')"
-	version=$1 release=$2 also=${3#-} suites=${4#-} old=${5#-}
+	[ $# -eq 6 ] || fail "The version matrix has: $(echo "$table" | awk '{ printf "%s ", $1 }')"
+	version=$1 release=$2 also=${3#-} suites=${4#-} full=$5 old=${6#-}
 }
 
-# Make the folder of a Debian release, unless it is there and whole.
+# Make the folder of a Debian release, unless a complete one exists.
 make_folder()
 {
 	[ ! -e "$folder/complete" ] || return 0
 	rm -rf "$folder"
-	# with sid's script, since an older debootstrap has none for a newer Debian
-	# what it mounts is gone with it
+	# sid's script, since an older debootstrap has none for a newer Debian; the
+	# mounts end with the namespace
 	unshare --mount debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
@@ -56,7 +56,7 @@ make_folder()
 	[ -z "$also" ] ||
 		printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
 			"$version" "$also" >"$folder/etc/apt/preferences.d/instaid"
-	# a mirror that has not been renewed lately will do
+	# a mirror that was not renewed lately is good enough
 	echo 'Acquire::Check-Valid-Until "false";' >"$folder/etc/apt/apt.conf.d/99instaid"
 	mkdir "$folder/src" "$folder/logs"
 	touch "$folder/complete"
@@ -103,7 +103,7 @@ for version in $versions; do row "$version"; done
 mkdir -p "$cache"
 logs=$(mktemp -d)
 
-# Stop what runs in a folder: first politely, which keeps its logs.
+# Stop what runs in a folder: politely at first, which keeps its logs.
 stop_in_folder()
 {
 	[ -f "$logs/unshare" ] || return 0
@@ -140,7 +140,7 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM HUP
 
-# in_background COMMAND...: run it where a signal to this script is heard at once
+# in_background COMMAND...: run it, and let this script handle a signal at once
 in_background()
 {
 	"$@" &
@@ -166,7 +166,7 @@ for version in $versions; do
 	folder=$cache/$release
 	began=$(date +%s)
 
-	exec 9>"$folder.lock"	# one run at a time in a folder
+	exec 9>"$folder.lock"	# only one run at a time uses a folder
 	flock 9
 	in_background make_folder >"$logs/debootstrap" 2>&1 ||
 		{ tail -n 20 "$logs/debootstrap" >&2; fail "Could not make a Debian $release from $mirror in $folder"; }
@@ -179,21 +179,23 @@ for version in $versions; do
 	else
 		set -- PG_MAJOR="$major" PG_MAJOR_OLD="$old"
 	fi
-	# an empty script: all packages are installed
+	# an empty script: this only installs the packages
 	in_background in_folder env INSTAID_LOGS=/logs/tmp_check "$@" /src/test/lib/run /dev/null
-	echo "prepared in $(seconds "$began") s"
-	if [ -z "$prepare_only" ]; then
+	prepared="PostgreSQL $version: prepared in $(seconds "$began") s"
+	if [ -n "$prepare_only" ]; then
+		echo "$prepared"
+	else
 		if [ -n "${FULL:-}" ]; then
-			set -- SUITES="${SUITES:-all}" "$@"
+			set -- SUITES="${SUITES:-$full}" "$@"
 		else
-			# the load tests in full are for "make test": here they are about the version
-			set -- SUITES="${SUITES:-${suites:-all}}" INSTAID_TEST_IDS="${INSTAID_TEST_IDS:-1000000}" \
+			# here the load tests are about the version, and short ones show that
+			set -- SUITES="${SUITES:-${suites:-$full}}" INSTAID_TEST_IDS="${INSTAID_TEST_IDS:-1000000}" \
 				INSTAID_TEST_ROUNDS="${INSTAID_TEST_ROUNDS:-5}" "$@"
 		fi
 		began=$(date +%s)
 		: >"$logs/output"
 		in_background run_suites "$@"
-		echo "PostgreSQL $version: $(seconds "$began") s"
+		echo "$prepared, tested in $(seconds "$began") s"
 
 		sum=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$logs/output" | tail -n 1)
 		: "${sum:=0 1}"

@@ -1,20 +1,23 @@
-# The tests of the project, one progress line a suite, the sum at the end.
+# The tests of the project.  Prints a line for each suite, and the sums at the end.
 # Started by test/lib/run.
 #
-# SUITES chooses, by default "all".  It has names of suites, of sets of them
-# (below), and of files: "regress isolation/alter test/t/005_crash.pl".
+# SUITES chooses the suites, by default "all".  It holds names of suites, of sets
+# of suites (below) and of files: "regress isolation/alter test/t/005_crash.pl".
 
 set -eu
 . test/lib/private.sh
 
-# Every suite; a TAP file is one.
+# Every suite.  Each TAP file is a suite.
 all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
-# Sets of suites are told by what they leave out, so that a new test is in them.
-# "version" leaves out what does not depend on the version of PostgreSQL;
-# "assert", for a build with assertions, what memcheck repeats or what reaches
-# no C code that another suite does not reach.
-not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 011_adopt 019_many_shards'
+# Two sets of suites are written as what they leave out, so that a new suite is in
+# them.  "version" is for other versions of PostgreSQL.  It leaves out suites of
+# what our code does alike on each of them: arithmetic, clocks, load, rights,
+# procedures of the documentation.  It keeps what uses parts of the server that
+# change: the headers, SQL, WAL, recovery, dumps, shared memory, background
+# workers, libpq.
+not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
+	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards'
 not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt 019_many_shards'
 
 # all_but SUITE...: every other suite
@@ -28,7 +31,7 @@ all_but()
 	done
 }
 
-# suites_of WORD: the suites that a word of SUITES stands for
+# suites_of WORD: print the suites that a word of SUITES stands for
 suites_of()
 {
 	case $1 in
@@ -43,7 +46,7 @@ suites_of()
 	esac
 }
 
-# exists SUITE: is there one of that name?
+# exists SUITE: is there a suite of that name?
 exists()
 {
 	case $1 in
@@ -54,7 +57,7 @@ exists()
 	esac
 }
 
-# left_out SUITE: print why this PostgreSQL cannot run it, or nothing
+# left_out SUITE: print why this PostgreSQL cannot run it, or print nothing
 left_out()
 {
 	case $1 in
@@ -75,9 +78,9 @@ failed=0
 failed_suites=
 number=0
 
-# suite NAME COMMAND: run it, and count what its output says of single tests,
-# in TAP or as pg_regress before PostgreSQL 16 puts it.  A command that fails
-# without naming a failed test, or that runs none, counts as one failure.
+# suite NAME COMMAND: run it, and count the tests that passed and failed by its
+# output, which is TAP or the format of pg_regress before PostgreSQL 16.  A command
+# that fails without naming a failed test, or that runs no test, counts as one failure.
 suite()
 {
 	name=$1
@@ -100,7 +103,7 @@ suite()
 	fi
 }
 
-# The extension, in a PostgreSQL of our own; and what TAP tests ask for besides.
+# Install the extension in a PostgreSQL of our own, and set what TAP tests need.
 installed=
 install_once()
 {
@@ -131,7 +134,7 @@ install_once()
 	ln -s "$TESTLOGDIR" tmp_check/log
 }
 
-# The server that regress, isolation and pgtap share
+# Start the server that regress, isolation and pgtap share
 serving=
 start_once()
 {
@@ -147,7 +150,7 @@ stop_once()
 	serving=
 }
 
-# run_suite NAME: what the name stands for
+# run_suite NAME: run the suite or the file of that name
 run_suite()
 {
 	file=
@@ -165,7 +168,9 @@ run_suite()
 			;;
 		regress)
 			rm -f regression.diffs
-			suite "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= ${file:+REGRESS="setup $file"}
+			# "setup" makes what the other files use
+			[ "$file" = setup ] || file=${file:+setup $file}
+			suite "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= ${file:+REGRESS="$file"}
 			cp regression.diffs "$SCRATCH/log/" 2>/dev/null && cat regression.diffs
 			;;
 		isolation)
@@ -203,7 +208,7 @@ for word in ${SUITES:-all}; do
 		chosen="$chosen $name"
 	done
 done
-# these need a source tree that is not built yet, which the others do not leave
+# these come first: they need a source tree that is not built yet
 for name in lint build; do
 	case " $chosen " in
 		*" $name "*) chosen="$name $(echo " $chosen " | sed "s/ $name / /g")" ;;
