@@ -58,38 +58,28 @@ published     | -    | nextval | loop      | 500  | 1    | SELECT count(publishe
 uuid          | -    | nextval | loop      | 2000 | 1    | SELECT count(gen_random_uuid()) $rows
 "
 
-# in single-user mode a line is a statement
-setup="CREATE EXTENSION instaid
-SELECT instaid.create_shard('insta5', 5)
-CREATE SEQUENCE core_seq
-CREATE SEQUENCE ahead_seq
-CREATE SEQUENCE cache_seq CACHE 32
-CREATE TABLE serial (id bigserial PRIMARY KEY, n integer)
-CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)
-CREATE TABLE brought (id bigint PRIMARY KEY, n integer)
-CREATE SCHEMA published
-CREATE SEQUENCE published.table_id_seq
-CREATE FUNCTION published.next_id(OUT result bigint) LANGUAGE plpgsql AS \$\$ DECLARE our_epoch bigint := 1314220021721; seq_id bigint; now_millis bigint; shard_id int := 5; BEGIN SELECT nextval('published.table_id_seq') % 1024 INTO seq_id; SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis; result := (now_millis - our_epoch) << 23; result := result | (shard_id << 10); result := result | (seq_id); END; \$\$"
-
-# server NAME COMMAND...: run a single-user server by that command, with the
-# statements that come in, and stop if one of them fails
-server()
-{
-	log=$SCRATCH/log/$1.log
-	shift
-	"$@" --single -D "$SCRATCH/data" -c fsync=off -c log_checkpoints=off postgres >"$log" 2>&1 &&
-		! grep -a 'ERROR: ' "$log" ||
-		{ tail -n 20 "$log" >&2; exit 1; }
-}
-
 mkdir -p "$SCRATCH/log"
 install_private >"$SCRATCH/log/install.log" 2>&1 || { cat "$SCRATCH/log/install.log" >&2; exit 1; }
 cc -O2 -shared -fPIC -o "$SCRATCH/clock.so" bench/instructions_clock.c
-initdb -D "$SCRATCH/data" -U postgres -A trust -E UTF8 --no-locale --no-sync >"$SCRATCH/log/initdb.log"
-echo "$setup" | server setup postgres
+start_server autovacuum=off
+psql -Xq -v ON_ERROR_STOP=1 >"$SCRATCH/log/setup.log" <<'SQL'
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+CREATE SEQUENCE core_seq;
+CREATE SEQUENCE ahead_seq;
+CREATE SEQUENCE cache_seq CACHE 32;
+CREATE TABLE serial (id bigserial PRIMARY KEY, n integer);
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+CREATE TABLE brought (id bigint PRIMARY KEY, n integer);
+\set schema published
+\set shard_id 5
+\i test/lib/published.sql
+SQL
+pg_ctl -D "$SCRATCH/data" -m fast -s stop
 
 # Each case three times: once to fill the caches, and then the two that count.
-# callgrind writes a file of counts at each statement's first step.
+# callgrind writes a file of counts at each statement's first step.  In
+# single-user mode a line is a statement.
 {
 	# half a second ahead, which the cases' clock never catches up with
 	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'), instaid.default_epoch())"
@@ -104,9 +94,13 @@ echo "$setup" | server setup postgres
 		}
 	}'
 } >"$SCRATCH/statements"
-server count env LD_PRELOAD="$SCRATCH/clock.so" valgrind --tool=callgrind \
+log=$SCRATCH/log/count.log
+LD_PRELOAD="$SCRATCH/clock.so" valgrind --tool=callgrind \
 	--callgrind-out-file="$SCRATCH/counts" --dump-before=pg_parse_query \
-	"$(command -v postgres)" <"$SCRATCH/statements"
+	"$(command -v postgres)" --single -D "$SCRATCH/data" -c fsync=off -c log_checkpoints=off postgres \
+	<"$SCRATCH/statements" >"$log" 2>&1 &&
+	! grep -a 'ERROR: ' "$log" ||
+	{ tail -n 20 "$log" >&2; exit 1; }
 
 # The first file is the start, the second the statement that goes ahead; what
 # comes after the last statement is in the file without a number.

@@ -33,26 +33,16 @@ INSERT INTO bench.generators (name, expr, id_column) VALUES
     ('bigserial', 'nextval(''bench.plain_seq'')', 'bigserial'),
     ('identity', NULL, 'bigint GENERATED ALWAYS AS IDENTITY');
 
--- The published arithmetic, in the form that everybody copied: nextval first,
--- the clock afterwards.
-CREATE SEQUENCE bench.published_seq;
-CREATE FUNCTION bench.published(OUT result bigint) LANGUAGE plpgsql AS $$
-DECLARE
-    seq_id bigint;
-    now_ms bigint;
-BEGIN
-    seq_id := nextval('bench.published_seq') % 1024;
-    now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
-    result := ((now_ms - 1314220021721) << 23) | (5 << 10) | seq_id;
-END
-$$;
--- The same, inlined.
+\set schema published
+\set shard_id 5
+\ir ../test/lib/published.sql
+-- The same arithmetic, inlined.
 CREATE SEQUENCE bench.expression_seq;
 CREATE FUNCTION bench.expression() RETURNS bigint LANGUAGE sql
     RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
         | (5 << 10) | (nextval('bench.expression_seq') % 1024);
 INSERT INTO bench.generators (name, expr, id_column, ms, may_repeat) VALUES
-    ('published function', 'bench.published()', 'bigint DEFAULT bench.published()', 'id >> 23', true),
+    ('published function', 'published.next_id()', 'bigint DEFAULT published.next_id()', 'id >> 23', true),
     ('SQL expression', 'bench.expression()', 'bigint DEFAULT bench.expression()', 'id >> 23', true);
 
 INSERT INTO bench.generators (name, expr, id_column) VALUES

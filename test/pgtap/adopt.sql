@@ -10,13 +10,9 @@ SELECT volatility_is('instaid', 'adopt_column', 'volatile', 'adopt_column is vol
 SELECT function_returns('instaid', 'adopt_column', 'setof text', 'adopt_column returns statements');
 
 -- a schema with the published arithmetic, and 1,000 of its IDs
-CREATE SCHEMA insta6;
-CREATE SEQUENCE insta6.table_id_seq;
-CREATE FUNCTION insta6.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
-BEGIN
-    result := nextval('insta6.table_id_seq') % 1024;
-    result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23) | (6 << 10);
-END $$;
+\set schema insta6
+\set shard_id 6
+\ir ../lib/published.sql
 CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id(), n integer);
 INSERT INTO insta6.photos (n) SELECT generate_series(1, 1000);
 CREATE TEMP TABLE before AS SELECT max(id) AS id, 'insta6.next_id()'::regprocedure AS function FROM insta6.photos;

@@ -1,50 +1,37 @@
-# adopt_shard() and adopt_column() while clients insert: none of them fails, and
-# what they insert goes on above what was there.  In pg_regress nobody else
-# is connected.
+# adopt_shard() and adopt_column() while clients insert: no client fails, and new IDs
+# are above those that were there.  pg_regress has only one session.
 
 use strict;
 use warnings;
 
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
 use Clients;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', "log_statement = none\n");
-$node->start;
-# the published arithmetic, on a sequence of 32 bits; it notes what it makes
+my $node = Clients::server('main');
+# the published arithmetic, on a sequence of 32 bits; the function notes its IDs
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
-	CREATE SCHEMA insta5;
-	CREATE SEQUENCE insta5.table_id_seq AS integer;
+	\set schema insta5
+	\set shard_id 5
+	\set also 'INSERT INTO insta5.old_ids VALUES (result);'
+	\i test/lib/published.sql
+	ALTER SEQUENCE insta5.table_id_seq AS integer;
 	CREATE TABLE insta5.old_ids (id bigint);
-	CREATE FUNCTION insta5.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
-	DECLARE
-		seq_id bigint;
-		now_ms bigint;
-	BEGIN
-		seq_id := nextval('insta5.table_id_seq') % 1024;
-		now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
-		result := ((now_ms - 1314220021721) << 23) | (5 << 10) | seq_id;
-		INSERT INTO insta5.old_ids VALUES (result);
-	END $$;
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 	CREATE TABLE insta5.likes (id bigint DEFAULT insta5.next_id());
 	CREATE TABLE insta5.users (id serial PRIMARY KEY);
 	CREATE TABLE insta5.posts (user_id integer NOT NULL REFERENCES insta5.users);
 	INSERT INTO insta5.photos (n) SELECT generate_series(1, 1000);
 	INSERT INTO insta5.users DEFAULT VALUES;
-	-- statements that are planned once in a session
+	-- statements that a session plans only once
 	CREATE FUNCTION insta5.add_photo() RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE result bigint; BEGIN INSERT INTO insta5.photos DEFAULT VALUES RETURNING id INTO result; RETURN result; END $$;
 	CREATE FUNCTION insta5.add_user() RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE result bigint; BEGIN INSERT INTO insta5.users DEFAULT VALUES RETURNING id INTO result; RETURN result; END $$;});
 
-# Call a function while clients run statements; return the clients, and what it said.
+# Call a function while clients run statements; return the clients and the messages.
 sub adopt
 {
 	my ($call, @statements) = @_;
@@ -54,11 +41,11 @@ sub adopt
 	($ret, $stdout, $said) = $node->psql('postgres', "SELECT $call");
 	is($ret, 0, "$call while clients insert");
 	sleep(0.5);
-	is($clients->stop, '', '... and none of them fails');
+	is($clients->stop, '', '... and no client fails');
 	return ($clients, $said);
 }
 
-# What of that which clients received is wanted, a file each.
+# Files with the IDs that each client received and that are wanted.
 sub received
 {
 	my ($clients, $wanted) = @_;
@@ -88,8 +75,9 @@ is($node->safe_psql('postgres', $what), $before, 'function and defaults are the 
 my ($youngest) = $said =~ /IDs of schema insta5 go on above (\d+)/ or die $said;
 is($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM insta5.old_ids JOIN (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t USING (id)
-	WHERE id > $youngest}), 0, 'the old function makes no row above that');
-# Calls that insert nothing are not waited for: some of the old function's are above it.
+	WHERE id > $youngest}), 0, 'the old function makes no row above the announced ID');
+# adopt_shard() does not wait for calls that insert nothing.  Some of these calls made
+# old IDs above the announced one.
 my %old = map { $_ => 1 } split /\n/, $node->safe_psql('postgres', 'SELECT id FROM insta5.old_ids');
 my @files = received($clients, sub { !$old{ $_[0] } });
 for my $i (0 .. $#files)
@@ -99,7 +87,7 @@ for my $i (0 .. $#files)
 }
 my $new = Clients::summary(@files);
 is($new->{duplicates}, 0, "none of $new->{count} new IDs comes twice");
-# All rows that were there when the function was replaced are below the others.
+# All rows from before the function was replaced are below the others.
 is($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t
 	WHERE id > $youngest AND (instaid.extract_shard_id(id) <> 5 OR id > (SELECT last_id FROM instaid.shards))}),
@@ -123,7 +111,7 @@ is($new->{duplicates}, 0, "none of $new->{count} new IDs comes twice");
 is($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM insta5.users WHERE id > $last_serial AND instaid.extract_shard_id(id) <> 5}), 0, '... and all name the shard');
 my $received = grep { /\d/ } map { split /^/, slurp_file($_) } ($clients->files)[ 0 .. 2 ];
-# a row may have been inserted that its client did not hear of
+# a client may not have received the ID of the last row that it inserted
 cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM insta5.users') - 1, '>=', $received, 'no row is lost');
 is($node->safe_psql('postgres', q{
 	SELECT convalidated, (SELECT count(*) FROM insta5.posts LEFT JOIN insta5.users ON id = user_id WHERE id IS NULL)
