@@ -1,18 +1,18 @@
-# The benchmark at its smallest: it runs, leaves nothing out, and instaid's IDs
-# are unique and in order.  How fast, it does not ask.
+# The benchmark at its smallest size: it runs, it leaves nothing out, and instaid's IDs
+# are unique and in order.  Its speed is not tested.
 # Started by test/suites.sh.
 
 . test/lib/tap.sh
 
 result=$work/result
 
-# turns WORK GENERATOR CACHE: how many there are in the result
+# turns WORK GENERATOR CACHE: print the number of such turns in the result
 turns()
 {
 	awk -F '\t' -v w="$1" -v g="$2" -v c="$3" '$1 == w && $2 == g && $3 == c && $8 > 0 && $9 > 0 { n++ } END { print n + 0 }' "$result"
 }
 
-# a turn of each work, of single-row inserts one for each number of clients
+# there is one turn of each work; for single rows, one for each number of clients
 complete()
 {
 	for work_and_turns in 'ids 1' 'insert 1' 'copy 1' 'load 1' 'single 4'; do
@@ -28,22 +28,22 @@ complete()
 		set -- $work_and_turns
 		[ "$(turns "$1" instaid 1)" = "$2" ] || { echo "$1: no turn"; return 1; }
 	done
-	# four numbers of shards, of which a small scale makes some the same
+	# four numbers of shards, some of which are equal at a small scale
 	for shard_work in create_shard create_shards view_first view view_one audit freeze_shard first_id memory_one memory_all; do
 		[ "$(grep -c "^$shard_work	" "$result")" = 4 ] || { echo "$shard_work: left out"; return 1; }
 	done
-	# sessions x CACHE x max_drift, nextval() beside it, and many shards
+	# sessions x CACHE x max_drift, nextval() for comparison, and many shards
 	[ "$(grep -c '^contention' "$result")" = $((3 * 4 * 2 + 3 * 2 + 2 * 2)) ]
 }
 
-# no line of instaid's has another number than 0 in this column
+# all lines of instaid have 0 in this column
 none()
 {
 	awk -F '\t' -v column="$1" '$1 == "work" { for (i = 1; i <= NF; i++) if ($i == column) k = i }
 		$2 == "instaid" { lines++; if ($k != 0) { print; bad = 1 } } END { exit bad || !lines }' "$result"
 }
 
-# a report, without a complaint of Perl's
+# a report is made, without a warning of Perl
 report()
 {
 	perl bench/report.pl "$@" "$result" 2>&1 >"$work/report" | grep . && return 1

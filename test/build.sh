@@ -1,5 +1,5 @@
-# The code builds with gcc outside the source tree, without a warning, also for a
-# PostgreSQL of another shape than Debian's; in TAP.
+# The code builds with gcc outside the source tree, without a warning, for Debian's
+# PostgreSQL and for one whose directories are elsewhere; in TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
 
 set -u
@@ -19,9 +19,9 @@ out_of_tree()
 			-o -name 'instaid--*.sql' | wc -l)" -eq 3
 )
 
-# A PostgreSQL that was built with "./configure --prefix" has another shape than
-# Debian's: one folder with bin, include, lib and share.  This one is made of
-# Debian's files; its pg_config finds them beside itself, as the real one does.
+# A PostgreSQL that was built with "./configure --prefix" has all directories in one:
+# bin, include, lib and share.  This one is made of Debian's files.  Its pg_config finds
+# them relative to itself, as the real one does.
 one_prefix()
 (
 	prefix=$work/prefix
@@ -55,7 +55,7 @@ one_prefix()
 		mkdir "$work/build_one" && cd "$work/build_one" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$copy" PROFILE="$strict" install &&
 		test -f "$("$copy" --pkglibdir)/instaid.so" &&
-		# the linker might have found it elsewhere
+		# the linker can also find libpq elsewhere
 		ls "$("$copy" --libdir)/libpq.so" && ! ls "$("$copy" --libdir)/libother.so"
 )
 

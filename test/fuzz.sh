@@ -1,9 +1,9 @@
 # Fuzzing of the code that needs no server, with libFuzzer and the sanitizers
 # for addresses and undefined behaviour; in TAP.  Started by test/suites.sh.
 #
-# A target is a test/fuzz/TARGET_fuzz.c, a function seeds_TARGET here, and lines
-# at the end.  It must find faults that are put into a copy of the source, or it
-# would prove nothing.  INSTAID_FUZZ_RUNS sets how many inputs a target gets.
+# A target is a file test/fuzz/TARGET_fuzz.c, a function seeds_TARGET here, and lines at
+# the end.  It must also find faults that are put into a copy of the source: otherwise
+# it would prove nothing.  INSTAID_FUZZ_RUNS sets the number of inputs of a target.
 
 set -u
 . test/lib/tap.sh
@@ -12,7 +12,7 @@ runs=${INSTAID_FUZZ_RUNS:-1000000}
 clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
 include=$("$PG_CONFIG" --includedir-server)
 
-# compile TARGET SRC PROGRAM: without -fwrapv, which would allow what C does not
+# compile TARGET SRC PROGRAM: without -fwrapv, which would hide overflows
 compile()
 {
 	"$clang" -g -O1 -Wall -Wextra -Werror -isystem "$include" -I "$2" \
@@ -20,8 +20,8 @@ compile()
 		-o "$3" "test/fuzz/$1_fuzz.c"
 }
 
-# Much randomization of addresses keeps the sanitizers of old clangs from
-# starting (google/sanitizers issue 1614); not every container lets us switch it off.
+# The sanitizers of old versions of clang do not start if addresses are much randomized
+# (google/sanitizers issue 1614).  Not every container lets us switch that off.
 if setarch "$(uname -m)" -R true 2>/dev/null; then
 	fixed="setarch $(uname -m) -R"
 fi
@@ -33,7 +33,7 @@ run()
 		${2:+"$2"}
 }
 
-# fuzz TARGET: no input fails, and there were as many as wanted
+# fuzz TARGET: no input fails, and as many inputs as wanted were tried
 fuzz()
 {
 	mkdir "$work/$1.seeds" && "seeds_$1" "$work/$1.seeds" &&
@@ -57,7 +57,7 @@ finds()
 	! run "$mutant" && ${fixed:-} "$work/$1" "$mutant".crash-*
 }
 
-# At each power of two, a number and its neighbour: as two ticks, and as fields.
+# Numbers next to each power of two, as two ticks and as fields.
 seeds_layout()
 {
 	perl -e '
@@ -72,7 +72,7 @@ seeds_layout()
 		}' "$1"
 }
 
-# Texts, good and bad.
+# Valid and invalid texts.
 seeds_text_forms()
 {
 	seed=0

@@ -1,5 +1,5 @@
-# What else is to be said of the source, whatever the version of PostgreSQL:
-# clang's warnings, cppcheck's, and whether META.json agrees with it; in TAP.
+# Checks of the source that do not depend on the version of PostgreSQL: warnings of
+# clang and cppcheck, and the version in META.json; in TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
 
 set -u
@@ -8,8 +8,8 @@ set -u
 strict='-Wall -Wextra -Werror'
 clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
 
-# PostgreSQL's own flags are gcc's; that clang ignores some is no news, nor that
-# a macro of its headers casts a function
+# PostgreSQL's flags are for gcc.  Clang may ignore some of them, and may find that a
+# macro of the server's headers casts a function.
 in_tree()
 {
 	make -s PG_CONFIG="$PG_CONFIG" CC="$clang" \

@@ -1,7 +1,7 @@
 # The regression tests on a server that runs under valgrind's memcheck; in TAP.
-# For a PostgreSQL that is built with USE_VALGRIND, as that of the version
-# matrix: valgrind knows its memory contexts then.  Started by test/suites.sh,
-# where the extension is installed already.
+# The PostgreSQL must be built with USE_VALGRIND, which tells valgrind of its memory
+# contexts; the version matrix builds one.  Started by test/suites.sh, which has
+# installed the extension.
 
 set -eu
 . test/lib/private.sh
@@ -20,14 +20,15 @@ POSTGRES=$SCRATCH/valgrind-postgres
 start_server
 
 status=0
-# What takes minutes here and reaches no C code that the others do not: "generate" and
-# "usage" make very many IDs, "audit" is SQL, and the fuzzer runs "text_forms" with sanitizers.
+# Four files are left out, since they take minutes here and reach no C code that the
+# others do not: "generate" and "usage" make very many IDs, "audit" is SQL, and the fuzzer
+# runs the code of "text_forms" under sanitizers.
 make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
 	REGRESS="$(sed -n 's/^REGRESS = //p' Makefile | sed -E 's/ (generate|usage|audit|text_forms)\b//g')" || status=$?
 pg_ctl -D "$SCRATCH/data" -m fast -s stop
 
-# Errors that have a frame of ours.  Memory that is still allocated at the end
-# is no error: a server keeps much until it exits.
+# Find errors in frames of instaid.  Memory that is still allocated at the end is not an
+# error, since a server keeps memory until it exits.
 perl -e '
 	my ($errors, $processes) = (0, 0);
 	for my $file (@ARGV)
@@ -43,6 +44,6 @@ perl -e '
 		}
 	}
 	print $errors ? "not ok" : "ok", " 1 - $errors errors of memcheck in frames of instaid, in $processes processes\n";
-	print $processes > 10 ? "ok" : "not ok", " 2 - memcheck was there\n";' "$reports"/*
+	print $processes > 10 ? "ok" : "not ok", " 2 - valgrind ran the server\n";' "$reports"/*
 [ $status -eq 0 ] && echo 'ok 3 - the regression tests pass' || echo 'not ok 3 - the regression tests pass'
 echo 1..3

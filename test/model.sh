@@ -7,7 +7,7 @@ set -u
 model=$(pwd)/test/model/clocked_sequence.pml
 mkdir "$work/model" && cd "$work/model" || exit
 
-# search MACRO...: print the verifier's report.  Invalid end states are no news
+# search MACRO...: print the verifier's report.  Invalid end states are not reported
 # (-E): a sequence may reach its last tick.
 search()
 {
@@ -18,7 +18,7 @@ search()
 		./pan -E -m100000 -w24
 }
 
-# All states seen, no error in any, and no statement that was never reached.
+# All states were searched, no state has an error, and every statement was reached.
 complete()
 {
 	search "$@" >report
@@ -29,7 +29,7 @@ complete()
 			"$(grep -c '"-end-"' report)"
 }
 
-# violation ASSERTION MACRO...: the search ends at that one, not for another reason
+# violation ASSERTION MACRO...: the search ends because this assertion fails
 violation()
 {
 	assertion=$1

@@ -1,5 +1,5 @@
-# A server with instaid, and clients that ask it for IDs and note every one that
-# they receive, committed or not.
+# A server with instaid, and clients that request IDs from it and note every ID
+# that they receive, committed or not.
 
 package Clients;
 
@@ -12,19 +12,22 @@ use PostgreSQL::Test::Utils;
 
 my $started = 0;
 
-# Start a server with these settings, and instaid in the database postgres.
+# Start a server with these settings, and create instaid in the database postgres.
+# A hash before the settings is for the methods new and init of the server.
 sub server
 {
 	my ($name, @settings) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init;
+	my %options = ref $settings[0] ? %{ shift @settings } : ();
+	my $node = PostgreSQL::Test::Cluster->new($name, %options);
+	$node->init(%options);
 	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION instaid');
 	return $node;
 }
 
-# A session that stays open: run a statement, return what it prints.
+# Open a session that stays open.  Returns a function that runs a statement there and
+# returns what it prints.
 sub session
 {
 	my ($node, $database) = @_;
@@ -39,8 +42,8 @@ sub session
 	};
 }
 
-# Start a psql for each statement, which repeats it until the server is gone or
-# stop() is called.  What a client receives is noted when it has received it.
+# Start a psql for each statement.  It repeats the statement until the server is gone
+# or stop() is called, and notes what it receives.
 sub start
 {
 	my ($class, $node, @statements) = @_;
@@ -71,14 +74,14 @@ sub file
 	return "$self->{dir}/$i";
 }
 
-# The files of what each client has received, a line a row.
+# The files with what each client has received, one line per row.
 sub files
 {
 	my ($self) = @_;
 	return map { $self->file($_) } 0 .. $#{ $self->{psql} };
 }
 
-# Disconnect the clients.
+# Disconnect the clients; return the errors of their statements.
 sub stop
 {
 	my ($self) = @_;
@@ -87,7 +90,7 @@ sub stop
 	return $self->finish;
 }
 
-# Wait for clients whose server is gone; return the errors that statements had.
+# Wait for clients whose server is gone; return the errors of their statements.
 sub finish
 {
 	my ($self) = @_;
@@ -95,7 +98,8 @@ sub finish
 	return join '', map { grep { /ERROR:/ } split /^/, slurp_file("$_.err") } $self->files;
 }
 
-# All IDs have 19 digits until the end of the format, so text order will do.
+# Are the IDs of a file in order, and different?  All IDs have 19 digits until the end
+# of the format, so their order as text is right.
 sub in_order
 {
 	my ($file) = @_;
@@ -103,8 +107,8 @@ sub in_order
 	return system('sort', '-c', '-u', $file) == 0;
 }
 
-# What there is in files, each of which is in order: how many IDs, how many of
-# them twice, the first and the last, and how many are in the fullest ms.
+# Count the IDs of files that are in order: all IDs, those that came twice, and those
+# of the fullest millisecond; and find the first ID and the last.
 sub summary
 {
 	my (@files) = @_;

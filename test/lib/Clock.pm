@@ -18,8 +18,8 @@ sub new
 	return $self;
 }
 
-# The shell command that moves the clock, at once, to so many seconds from the
-# real one.
+# The shell command that moves the clock at once, to this many seconds from the real
+# time.
 sub command
 {
 	my ($self, $offset) = @_;
@@ -33,8 +33,8 @@ sub set
 	return;
 }
 
-# Start a server that goes by this clock.  What measures how long something
-# took goes on to do so.
+# Start a server that uses this clock.  Its monotonic clock, which measures
+# durations, stays real.
 sub start
 {
 	my ($self, $node) = @_;
@@ -42,12 +42,12 @@ sub start
 	local $ENV{FAKETIME_TIMESTAMP_FILE}       = $self->{file};
 	local $ENV{FAKETIME_NO_CACHE}             = 1;
 	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC}  = 1;
-	local $ENV{DONT_FAKE_MONOTONIC}           = 1;	# the same, before faketime 0.9.10
+	local $ENV{DONT_FAKE_MONOTONIC}           = 1;	# its name before faketime 0.9.10
 	$node->start;
 	return;
 }
 
-# How many seconds the server's clock is from the real one
+# The distance of the server's clock from the real time, in seconds
 sub offset
 {
 	my ($self, $node) = @_;

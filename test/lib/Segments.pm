@@ -1,4 +1,4 @@
-# Segments of tickets, as tests look at them.
+# Functions by which tests look at the segments of tickets.
 
 package Segments;
 
@@ -9,7 +9,7 @@ use Exporter 'import';
 
 our @EXPORT = qw(take segment wait_segment duplicates);
 
-# The next values of a ticket, in one statement, which waits for a segment.
+# The next values of a ticket, taken by one statement, which waits for a segment.
 sub take
 {
 	my ($node, $name, $count) = @_;
@@ -17,14 +17,14 @@ sub take
 		"SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
 }
 
-# Columns of the view
+# Columns of a ticket's row of instaid.segments
 sub segment
 {
 	my ($node, $name, $columns) = @_;
 	return $node->safe_psql('postgres', "SELECT $columns FROM instaid.segments WHERE name = '$name'");
 }
 
-# Wait until a row of the view is so.
+# Wait until a condition holds for a ticket's row of instaid.segments.
 sub wait_segment
 {
 	my ($node, $name, $condition) = @_;
@@ -33,7 +33,7 @@ sub wait_segment
 	return;
 }
 
-# How many of these are there twice?
+# How many of these values came before in the list?
 sub duplicates
 {
 	my %seen;

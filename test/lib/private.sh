@@ -1,13 +1,13 @@
 # A PostgreSQL of our own, to be sourced by scripts that test/lib/run starts.
 #
-# SCRATCH is the directory to keep everything in, PG_CONFIG that of the
-# installed PostgreSQL, which is copied and not touched.
+# Everything is kept in the directory SCRATCH.  PG_CONFIG is the pg_config of the
+# installed PostgreSQL, which is copied and not changed.
 
 # copy_postgresql PG_CONFIG DIRECTORY: copy that PostgreSQL to the directory,
 # without the extension, and print the pg_config of the copy.
 #
-# PostgreSQL finds its files relative to its programs, so a tree of the same
-# shape works.  Only the programs must be real copies: they look where they are.
+# PostgreSQL finds its files relative to its programs, so a tree of the same shape
+# works.  Links will do, except for the programs: they look where they really are.
 copy_postgresql()
 {
 	for dir in --sharedir --pkglibdir --includedir-server --pkgincludedir; do
@@ -15,13 +15,13 @@ copy_postgresql()
 		mkdir -p "$2$dir"
 		cp -Rs "$dir/." "$2$dir/" 2>/dev/null || :
 	done
-	# The client's headers and library, which may stand among many others
+	# the client's headers and library, which may be among those of other packages
 	includedir=$("$1" --includedir)
 	libdir=$("$1" --libdir)
 	mkdir -p "$2$includedir" "$2$libdir"
 	cp -Rs "$includedir"/libpq* "$includedir"/pg_config*.h "$includedir/postgres_ext.h" "$2$includedir/" 2>/dev/null || :
 	cp -Rs "$libdir"/libpq* "$libdir"/libpg* "$2$libdir/" 2>/dev/null || :
-	# lest an instaid that is installed already be written to, through a link
+	# an instaid that is installed must not be overwritten through a link
 	find "$2$("$1" --sharedir)" "$2$("$1" --pkglibdir)" -depth -mindepth 1 -name 'instaid*' -exec rm -rf {} +
 
 	dir=$("$1" --bindir)
@@ -31,8 +31,8 @@ copy_postgresql()
 	echo "$2$dir/pg_config"
 }
 
-# Make a copy of the installed PostgreSQL with the extension in it, and go on
-# with that.
+# Make a copy of the installed PostgreSQL with the extension in it, and use that
+# from now on.
 install_private()
 {
 	PG_CONFIG=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/pg")
@@ -41,8 +41,8 @@ install_private()
 	make -s PG_CONFIG="$PG_CONFIG" install
 }
 
-# Start a server that listens on a socket in SCRATCH, and point libpq there.
-# Arguments are settings, name=value.  POSTGRES can name another program to run.
+# Start a server that listens on a socket in SCRATCH, and let libpq connect there.
+# Arguments are settings, name=value.  POSTGRES can name another server program.
 start_server()
 {
 	initdb -D "$SCRATCH/data" -U postgres -A trust -E UTF8 --no-locale >/dev/null

@@ -1,5 +1,5 @@
-# Checks that print TAP, to be sourced.  work is a directory for what they need;
-# at the end say: echo "1..$n"
+# Checks that print TAP, to be sourced.  They keep files in the directory "work".
+# A script ends with: echo "1..$n"
 
 work=$(mktemp -d "${SCRATCH:-${TMPDIR:-/tmp}}/check.XXXXXX") || exit
 trap 'rm -rf "$work"' EXIT
@@ -8,7 +8,7 @@ trap 'exit 143' TERM HUP
 
 n=0
 
-# check NAME COMMAND...: one test, and what it printed if it fails
+# check NAME COMMAND...: run a command as a test; if it fails, show what it printed
 check()
 {
 	name=$1

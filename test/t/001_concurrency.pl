@@ -1,7 +1,7 @@
-# Many sessions take IDs of one sequence at once, and note every ID that they
-# receive.  pg_regress has one session; a duplicate needs two that are
-# descheduled at the wrong moment, so it takes millions of IDs and more
-# sessions than processors.
+# Many sessions take IDs from one sequence at once, and note every ID that they
+# receive.  pg_regress has only one session.  A duplicate needs two sessions that are
+# descheduled at the wrong moment.  This takes millions of IDs, and more sessions
+# than processors.
 #
 # INSTAID_TEST_IDS sets how many IDs the large runs make.
 
@@ -10,7 +10,6 @@ use warnings;
 
 use IPC::Run ();
 use POSIX qw(ceil);
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -20,20 +19,16 @@ my $ids      = $ENV{INSTAID_TEST_IDS} || 20_000_000;
 my $sessions = 16;
 my $rows     = 2000;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', "client_min_messages = error\n");
-$node->start;
+my $node = Clients::server('main', 'client_min_messages = error');
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE SEQUENCE control_seq;
-	-- the ID of a tick that core's nextval gave
+	-- the ID for a tick that core's nextval returned
 	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
 		RETURN ((tick >> 10) - 1314220021721 << 23) | (5 << 10) | (tick & 1023);
 });
 
-# One statement of a session; ROWS stands for the rows that it makes.
+# Statements of a session.  ROWS is replaced by the number of rows.
 my $next_id = 'SELECT insta5.next_id() FROM generate_series(1, ROWS)';
 my $next_ids = 'SELECT insta5.next_ids(ROWS)';
 my $nextval =
@@ -45,7 +40,7 @@ my $control = q{
 	FROM generate_series(1, ROWS)};
 
 my @runs = (
-	# name, IDs, rows a statement, CACHE, statements that take turns
+	# name, IDs, rows per statement, CACHE, statements that take turns
 	[ 'rows of a statement', $ids, $rows, 1, $next_id ],
 	[ 'CACHE 50', $ids, $rows, 50, $next_id ],
 	[ 'next_ids and next_id', $ids, $rows, 1, $next_ids, $next_id ],
@@ -56,7 +51,7 @@ my @runs = (
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
-# Run the statements in all sessions; return the files of what they received.
+# Run the statements in all sessions; return the files with what they received.
 sub load
 {
 	my ($count, $rows, @statements) = @_;
@@ -95,7 +90,7 @@ for my $run (@runs)
 	unlink @files;
 }
 
-# The control: the same check fails the same arithmetic over core's nextval.
+# The control: the same arithmetic over core's nextval fails the same check.
 my @files = load(2_000_000, $rows, $control);
 system('sort', '-o', $_, $_) == 0 or die 'sort' for @files;
 my $sum = Clients::summary(@files);

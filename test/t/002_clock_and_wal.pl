@@ -1,41 +1,34 @@
-# How near IDs are to the clock, idle and overloaded, and what WAL is written
-# and flushed for them.  This needs settings of the server's, several sessions
-# at once, and a crash.
+# How near IDs are to the clock, on an idle and on an overloaded server, and what WAL
+# is written and flushed for them.  This needs settings of the server, several
+# sessions at once, and a crash.
 
 use strict;
 use warnings;
 
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-# Nothing but what is tested here writes or flushes WAL.
-$node->append_conf('postgresql.conf', q{
-	autovacuum = off
-	checkpoint_timeout = '1d'
-	wal_writer_delay = '10s'
-	synchronous_commit = off
-});
-$node->start;
+use Clients;
+
+# Only what is tested here writes or flushes WAL.
+my $node = Clients::server('main', 'autovacuum = off', 'checkpoint_timeout = 1d', 'wal_writer_delay = 10s',
+	'synchronous_commit = off');
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE SEQUENCE core_seq;
 });
 
-# Idle: the ID's millisecond is one that the clock read during the call.
+# Idle: the clock read the ID's millisecond during the call.
 is($node->safe_psql('postgres', q{
 	SELECT count(*) FROM (
 		SELECT clock_timestamp() AS before, insta5.next_id() AS id, clock_timestamp() AS after, pg_sleep(0.003)
 		FROM generate_series(1, 200) OFFSET 0) AS v
 	WHERE instaid.extract_timestamp(id) NOT BETWEEN before - interval '1 ms' AND after}),
-	0, 'idle, IDs have the time of the clock');
+	0, 'on an idle server, IDs have the time of the clock');
 
-# Overload: the IDs run ahead by max_drift, plus 64 ms at most.  The clock is
-# read after each thousand IDs.
+# Overload: the IDs run ahead of the clock by max_drift, plus 64 ms at most.  The
+# clock is read after each thousand IDs.
 for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
 {
 	my ($max_drift, $sessions) = @$case;
@@ -62,7 +55,7 @@ for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
 	$node->poll_query_until('postgres', q{SELECT drift = '0' FROM instaid.shards}) or die;
 }
 
-# What sessions reserve with CACHE and drop does not drive the sequence ahead.
+# Ticks that sessions reserve with CACHE and drop do not drive the sequence ahead.
 $node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1000');
 append_to_file($node->basedir . '/single.sql', 'SELECT insta5.next_id();');
 $node->command_ok([ 'pgbench', '-n', '-c', '8', '-T', '3', '-f', $node->basedir . '/single.sql', $node->connstr('postgres') ],
@@ -71,8 +64,8 @@ my $drift = $node->safe_psql('postgres', q{SELECT extract(epoch FROM drift) * 10
 cmp_ok($drift, '<', 100, "... and the sequence is $drift ms ahead");
 $node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1');
 
-# The warning: once a minute, not once a call.  The sequence is set ahead, as a
-# clock that is set back would leave it.
+# The warning comes once a minute, not once per call.  The sequence is set ahead, as
+# it is after the clock is set back.
 my ($stdout, $stderr);
 $node->psql('postgres', q{
 	SELECT setval('insta5.table_id_seq', ((extract(epoch FROM now()) * 1000)::bigint + 5000) << 10);
@@ -82,24 +75,24 @@ $node->psql('postgres', q{
 	SELECT count(*) FROM insta5.next_ids(10240);},
 	stdout => \$stdout, stderr => \$stderr);
 my @warnings = $stderr =~ /WARNING/g;
-is(scalar(@warnings), 1, 'a sequence that is too far ahead is told of once');
-like($stderr, qr/WARNING:  IDs of sequence "table_id_seq" are \d+ ms ahead of the clock\nDETAIL:.*max_drift.*\nHINT:.*clock/, '... with how far and why');
+is(scalar(@warnings), 1, 'one warning of a sequence that is too far ahead');
+like($stderr, qr/WARNING:  IDs of sequence "table_id_seq" are \d+ ms ahead of the clock\nDETAIL:.*max_drift.*\nHINT:.*clock/, '... which says how far it is ahead, and why');
 
-# What overload can bring about is not told of: max_drift and the longest wait.
-# The sequence is set further ahead than max_drift, by less than two such waits,
-# and the call waits once.
+# There is no warning of what overload alone can cause, which is max_drift and the
+# longest wait.  The sequence is set further ahead than max_drift, by less than two
+# such waits, and the call waits once.
 $node->psql('postgres', q{
 	SET instaid.max_drift = '1 h';
 	SELECT setval('insta5.table_id_seq', ((extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3600000 + 100 << 10) + 1023), insta5.next_id();},
 	stderr => \$stderr);
-is($stderr, '', 'overload is no reason for a warning');
+is($stderr, '', 'no warning of mere overload');
 
 $node->safe_psql('postgres', q{SELECT setval('insta5.table_id_seq', 1)});
 
-# The pace is kept there: 64 ms for each of the nine ms that were opened.
-like($stdout, qr/^10240\nt\n10240$/m, '... and slowed to 16 IDs a ms');
+# The pace in the statements above: 64 ms for each of the nine ms that they opened.
+like($stdout, qr/^10240\nt\n10240$/m, 'a sequence that is too far ahead is slowed to 16 IDs per ms');
 
-# WAL: a record for each second of ticks.
+# WAL: one record for each second of ticks.
 my $written = q{
 	SELECT pg_current_wal_insert_lsn() AS before \gset
 	SELECT count(%s) FROM generate_series(1, 1000000);
@@ -123,10 +116,9 @@ is($node->safe_psql('postgres', q{
 	SELECT insta5.next_id() > 0;
 	SELECT pg_current_xact_id_if_assigned() IS NOT NULL;}), "t\nt", 'a transaction that logs a record has an XID');
 
-# What is ahead of the clock is not given again after a crash: neither where
-# the transaction that has it did not commit, nor where the last record is from
-# before a checkpoint.  With max_drift = 1h the IDs run ahead by seconds, more
-# than the restart takes.
+# IDs ahead of the clock do not come again after a crash, even if their transaction
+# did not commit, or if the last record is older than a checkpoint.  With max_drift =
+# 1h the IDs run ahead by seconds, which is more than the restart takes.
 my $ahead = q{
 	SET instaid.max_drift = '1h';
 	BEGIN;
@@ -143,15 +135,15 @@ for my $case (
 	$node->stop('immediate');
 	$node->start;
 	my $next = $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT insta5.next_id()');
-	cmp_ok($next, '>', $last, "crash, $name: IDs go on above those that were given");
-	diag("$name: the restart outlasted the lead, so the clock alone would do")
+	cmp_ok($next, '>', $last, "crash, $name: new IDs are above the old ones");
+	diag("$name: the restart took so long that the clock alone suffices")
 	  if $node->safe_psql('postgres', "SELECT instaid.extract_timestamp($last) < clock_timestamp()") eq 't';
 	my $skipped = ($next >> 23) - ($last >> 23);
 	cmp_ok($skipped, '<=', 2000, "... by $skipped ms");
 }
 
-# Set back by another session in the millisecond in which it gave an ID, a
-# sequence does not give it again: the other session waits that ms out.
+# A sequence that another session sets back in the millisecond of an ID does not
+# repeat that ID: the other session waits until the millisecond is over.
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION dblink;
 	SELECT setval('insta5.table_id_seq', 1);});

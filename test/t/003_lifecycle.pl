@@ -1,6 +1,6 @@
-# What needs more than one session, or a server set up for it: prepared
-# transactions, cancelled statements, buffer pins, other sessions' temporary
-# sequences, wal_level = minimal, a standby, dump and restore.
+# Cases that need more than one session, or a server with special settings: prepared
+# transactions, cancelled statements, buffer pins, temporary sequences of other
+# sessions, wal_level = minimal, a standby, dump and restore.
 
 use strict;
 use warnings;
@@ -10,12 +10,10 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', "max_prepared_transactions = 2\n");
-$node->start;
+use Clients;
+
+my $node = Clients::server('main', { allows_streaming => 1 }, 'max_prepared_transactions = 2');
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
 	CREATE EXTENSION pg_buffercache;
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
@@ -31,8 +29,7 @@ sub next_id
 	return $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT insta5.next_id()');
 }
 
-# A prepared transaction keeps its lock on the sequence, and is in nobody's way
-# but an ALTER's.
+# A prepared transaction keeps its lock on the sequence, which blocks only ALTER.
 my $prepared = $node->safe_psql('postgres', q{
 	BEGIN;
 	INSERT INTO insta5.photos (n) SELECT generate_series(1, 10);
@@ -50,8 +47,8 @@ $node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 cmp_ok($after_restart, '>', $prepared, 'IDs go on past a prepared transaction and a restart');
 is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it is rolled back');
 
-# Statements that are cancelled: in the middle of making IDs, and during the
-# wait for the clock (an hour ahead, max_drift 0).
+# Statements that are cancelled while they make IDs, and while they wait for the clock
+# (an hour ahead, max_drift 0).
 for my $case ([ 'making IDs', '' ],
 	[ 'waiting for the clock', q{
 		SELECT setval('insta5.table_id_seq', ((extract(epoch FROM now()) * 1000)::bigint + 3600000) << 10);} ])
@@ -70,17 +67,17 @@ for my $case ([ 'making IDs', '' ],
 	  if $before;
 	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'});
 	$psql->finish;
-	like($err, qr/canceling statement due to user request/, "a statement is cancelled $name");
+	like($err, qr/canceling statement due to user request/, "a statement is cancelled while $name");
 	is($node->safe_psql('postgres', $nothing_left), '0|0', '... and leaves neither lock nor pin');
 }
-# the way back for a sequence that is ahead by mistake
+# how to bring back a sequence that is ahead by mistake
 $node->safe_psql('postgres', q{SELECT setval('insta5.table_id_seq', 1)});
 is($node->safe_psql('postgres', q{
 	SELECT instaid.extract_timestamp(insta5.next_id()) BETWEEN now() - interval '1 s' AND clock_timestamp()}),
 	't', 'setval sets the sequence back');
 
-# The page of the sequence used last stays pinned until the transaction ends, and no
-# longer; another one's is let go.
+# The page of the sequence that was used last stays pinned until the transaction ends.
+# The pages of other sequences are not pinned.
 my $pins = q{
 	SELECT string_agg(relname || ' ' || pinning_backends, ', ' ORDER BY relname) FROM pg_buffercache AS b
 	JOIN pg_class AS c ON pg_relation_filenode(c.oid) = b.relfilenode WHERE relname ~ '_pin$' AND pinning_backends > 0;};
@@ -98,7 +95,7 @@ for my $case (
 	is($node->safe_psql('postgres', $sql), $expected, "$name: one page is pinned while it is used");
 	is($node->safe_psql('postgres', $pins), '', '... and none afterwards');
 }
-# A file that goes away with a savepoint must not be pinned then.
+# A file that is removed with a savepoint must not be pinned.
 for my $case (
 	[ 'CREATE SEQUENCE c_pin', '' ],
 	[ 'ALTER SEQUENCE a_pin RESTART', 'SELECT instaid.next_id(%s, 5);' ],
@@ -114,23 +111,18 @@ for my $case (
 	is(scalar(split /\n/, $ids), ($before ? 1 : 0) + 5, "$way, rolled back to a savepoint: no error");
 	is($node->safe_psql('postgres', $pins), '', '... and nothing is left pinned');
 }
-# what a transaction has used, it may drop
+# a transaction may drop a sequence that it has used
 $node->safe_psql('postgres', q{CREATE SEQUENCE d_pin});
 is($node->safe_psql('postgres', q{BEGIN; SELECT instaid.next_id('d_pin', 5) > 0; DROP SEQUENCE d_pin; COMMIT; SELECT to_regclass('d_pin') IS NULL}),
 	"t\nt", 'a transaction drops the sequence that it has used');
 
 # Another session's temporary sequence
-my $other = IPC::Run::start([ 'psql', '-XqAt', '-d', $node->connstr('postgres') ],
-	'<', \my $in, '>', \my $out);
-$in = "CREATE TEMPORARY SEQUENCE theirs; SELECT 'theirs'::regclass::oid;\n";
-$other->pump until $out && $out =~ /^(\d+)\n/;
-my ($oid) = $out =~ /^(\d+)\n/;
+my $other = Clients::session($node);
+my $oid = $other->("CREATE TEMPORARY SEQUENCE theirs; SELECT 'theirs'::regclass::oid");
 my ($ret, $stdout, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT instaid.next_id($oid, 5)");
 like($stderr, qr/ERROR:  0A000: cannot access temporary sequence "theirs" of another session\nHINT:.* without TEMPORARY/, 'temporary sequences of other sessions are refused');
-$in = "\\q\n";
-$other->finish;
 
-# A standby refuses as nextval does; it decodes and shows the shards.
+# A standby refuses to make IDs, as nextval does.  It decodes IDs and shows the shards.
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
@@ -148,8 +140,8 @@ is($standby->safe_psql('postgres', q{SELECT schema_name, shard_id, last_id > 0, 
 	'insta5|5|t|t', 'a standby shows the shards');
 $standby->stop;
 
-# One shard is dumped and restored into another database, where the extension
-# is; it is the same shard there, and goes on above what it brought.
+# A shard is dumped, and restored into another database that has the extension.  It
+# is the same shard there, and its IDs go on above the restored ones.
 $node->safe_psql('postgres', q{ALTER SCHEMA insta5 RENAME TO "insta 5"});
 $node->safe_psql('postgres', q{INSERT INTO "insta 5".photos (n) VALUES (1)});
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
@@ -165,30 +157,30 @@ is($node->safe_psql('copy', q{
 	SELECT i.id > (SELECT max(id) FROM "insta 5".photos), instaid.extract_shard_id(i.id) FROM i}),
 	't|5', 'its IDs go on');
 
-# The whole database, extension and all, with a table that uses the type
+# The whole database with its extension, and a table that uses the type
 $node->safe_psql('copy', q{
 	CREATE TABLE "insta 5".likes (id instaid.id PRIMARY KEY DEFAULT "insta 5".next_id(), photo_id instaid.id REFERENCES "insta 5".photos);
 	INSERT INTO "insta 5".likes (photo_id) SELECT id FROM "insta 5".photos;
 	CREATE TABLE copied (id bigint, photo_id instaid.id);});
 $node->safe_psql('copy', qq{COPY "insta 5".likes TO '$dump.binary' (FORMAT binary); COPY copied FROM '$dump.binary' (FORMAT binary)});
 is($node->safe_psql('copy', q{SELECT count(*) > 10, count(*) = (SELECT count(*) FROM copied) FROM "insta 5".likes JOIN copied USING (id, photo_id)}),
-	't|t', 'instaid.id is copied in binary, and is bigint there');
+	't|t', 'instaid.id is copied in binary, and has the format of bigint');
 $node->run_log([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('copy') ]);
 $node->safe_psql('postgres', 'CREATE DATABASE whole');
 $node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('whole'), $dump ], 'pg_dump of a database restores');
 is($node->safe_psql('whole', q{
 	SELECT (SELECT shard_id FROM instaid.shards), "insta 5".next_id() > max(id) FROM "insta 5".photos}),
-	'5|t', 'with its shard');
+	'5|t', '... with its shard');
 is($node->safe_psql('whole', q{
 	INSERT INTO "insta 5".likes DEFAULT VALUES;
 	SELECT bool_and(jsonb_typeof(to_jsonb(l)->'id') = 'string'), count(*) > 10 FROM "insta 5".likes AS l JOIN "insta 5".photos AS p ON p.id = l.photo_id}),
-	't|t', 'and with its tables of the type');
-# a role without rights on it may still decode there
+	't|t', '... and with its tables of the type');
+# a role without rights on the shard may decode there
 is($node->safe_psql('whole', q{
 	CREATE ROLE reader; SET ROLE reader; SELECT shard_id FROM instaid.decode(4001511883701836730)}),
-	'854', 'and the rights of everybody');
+	'854', '... and with the rights of PUBLIC');
 
-# Whoever may create a schema may have prepared one for the extension.
+# A role that may create schemas can have created one with the extension's name.
 $node->safe_psql('postgres', q{CREATE DATABASE planted; CREATE ROLE mallory; GRANT CREATE ON DATABASE planted TO mallory});
 $node->safe_psql('planted', q{
 	SET ROLE mallory;
@@ -201,20 +193,20 @@ $node->safe_psql('planted', q{
 	CREATE OPERATOR instaid.= (FUNCTION = instaid.never, LEFTARG = oid, RIGHTARG = regnamespace);
 	CREATE OPERATOR instaid.<> (FUNCTION = instaid.never, LEFTARG = oid, RIGHTARG = regclass);});
 ($ret, $stdout, $stderr) = $node->psql('planted', "\\set VERBOSITY verbose\nCREATE EXTENSION instaid");
-like($stderr, qr/ERROR:  55000: schema "instaid" already exists/, 'it is refused');
+like($stderr, qr/ERROR:  55000: schema "instaid" already exists/, 'an existing schema is refused');
 $node->safe_psql('planted', q{
 	SET ROLE mallory; DROP SCHEMA instaid CASCADE; CREATE EXTENSION instaid});
 is($node->safe_psql('planted', q{SELECT extowner::regrole FROM pg_extension WHERE extname = 'instaid'}),
-	'mallory', 'an ordinary role may install the extension');
+	'mallory', 'an ordinary role may create the extension');
 $node->safe_psql('planted', q{DROP EXTENSION instaid; CREATE EXTENSION instaid});
 
-# The script is parsed with the session's settings.  PostgreSQL 19 has no such
-# setting any more.
+# The script is parsed with the settings of the session.  PostgreSQL 19 does not have
+# this setting.
 ($ret, $stdout, $stderr) = $node->psql('planted', "SET client_min_messages = error;\nDROP EXTENSION instaid;\nSET standard_conforming_strings = off;\n\\set VERBOSITY verbose\nCREATE EXTENSION instaid");
-like($stderr, qr/ERROR:  55000: standard_conforming_strings is off|ERROR:  non-standard string literals are not supported/, 'nor is it installed where backslashes are escapes');
+like($stderr, qr/ERROR:  55000: standard_conforming_strings is off|ERROR:  non-standard string literals are not supported/, 'a session where backslashes are escapes is refused');
 
-# Shards come and go while others look: no row of one that is gone, no error.
-$node->append_conf('postgresql.conf', "synchronous_commit = off\nlog_statement = none\n");
+# One session lists shards while another creates and drops some: there is no error.
+$node->append_conf('postgresql.conf', "synchronous_commit = off\n");
 $node->reload;
 my $tempdir = PostgreSQL::Test::Utils::tempdir;
 append_to_file("$tempdir/look.sql", 'SELECT * FROM instaid.shards;');
@@ -224,9 +216,10 @@ my @pgbench = map {
 	IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '5', '-f', "$tempdir/$_.sql", '-h', $node->host, '-p', $node->port, 'postgres' ],
 		'<', \undef, '&>', '/dev/null')
 } 'look', 'come_and_go';
-ok((!grep { !$_->finish } @pgbench), 'the shards can be looked at while some are made and dropped');
-# SET LOGGED and TEMPLATE copy a sequence with its log_cnt, without the record
-# that it counts from.
+ok((!grep { !$_->finish } @pgbench), 'shards can be listed while others are created and dropped');
+
+# SET LOGGED and TEMPLATE copy a sequence with its log_cnt, but not the WAL record that
+# log_cnt refers to.
 $node->safe_psql('postgres', 'CREATE DATABASE made_logged');
 $node->safe_psql('made_logged', 'CREATE EXTENSION instaid; CREATE UNLOGGED SEQUENCE s; CREATE SEQUENCE t');
 my $eight_million = q{SET instaid.max_drift = '1h';
@@ -244,21 +237,14 @@ cmp_ok($node->safe_psql('copied', q{SET client_min_messages = error; SELECT inst
 	'TEMPLATE: IDs go on after a crash');
 $node->stop;
 
-# wal_level = minimal: what the transaction that made a sequence did with it is
-# not in the WAL, and what comes after its commit must be.
-my $minimal = PostgreSQL::Test::Cluster->new('minimal');
-$minimal->init;
-$minimal->append_conf('postgresql.conf', q{
-	wal_level = minimal
-	max_wal_senders = 0
-	wal_skip_threshold = '1GB'	# log new files at commit
-	checkpoint_timeout = '1d'
-});
-$minimal->start;
-$minimal->safe_psql('postgres', 'CREATE EXTENSION instaid');
+# wal_level = minimal: IDs of the transaction that created the sequence are not in the
+# WAL.  IDs after its commit must be.
+# With this wal_skip_threshold new files are logged when the transaction commits.
+my $minimal = Clients::server('minimal', 'wal_level = minimal', 'max_wal_senders = 0', 'wal_skip_threshold = 1GB',
+	'checkpoint_timeout = 1d');
 for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 {
-	# seconds ahead of the clock when it commits, so that only WAL can tell
+	# seconds ahead of the clock at the commit: only WAL can say where the sequence is
 	my $last = $minimal->safe_psql('postgres', qq{
 		SET instaid.max_drift = '1h';
 		BEGIN;
@@ -275,8 +261,8 @@ for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 	$minimal->safe_psql('postgres', q{SELECT setval('s', 1)});
 }
 
-# The WAL writer soon flushes what a transaction logs that does not commit.
-# Nothing else does so here.
+# The WAL writer soon flushes a record of a transaction that does not commit.  Nothing
+# else flushes it here.
 is($minimal->safe_psql('postgres', q{
 	CREATE SEQUENCE open;
 	CHECKPOINT;
@@ -293,8 +279,8 @@ is($minimal->safe_psql('postgres', q{
 	END $$;
 	SELECT current_setting('test.flushed')}), "t\ntrue", 'the record of an open transaction is soon flushed');
 
-# ... and other sessions used the old file in the millisecond of a RESTART.  The
-# notifications interrupt them when they let it pass.
+# Other sessions use the old file in the millisecond of a RESTART.  They wait until the
+# millisecond is over, and notifications interrupt this wait.
 $minimal->safe_psql('postgres', 'CREATE TABLE ids (id bigint); CREATE SEQUENCE r');
 append_to_file($minimal->basedir . '/restart.sql', q{LISTEN restarted;
 BEGIN;
@@ -308,7 +294,7 @@ $minimal->command_ok([ 'pgbench', '-n', '-c', '8', '-t', '300', '-f', $minimal->
 is($minimal->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM ids'), '2400|2400', '... and no ID comes twice');
 $minimal->stop;
 
-# Nothing of the above made the server complain of itself.
+# No server has logged an error of its own.
 for my $log ($node->logfile, $standby->logfile, $minimal->logfile)
 {
 	unlike(slurp_file($log), qr/\bleak\b|PANIC|TRAP:|XX000/, 'nothing leaked');

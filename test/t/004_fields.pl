@@ -1,23 +1,24 @@
 # The fields of a million random IDs, and of all combinations of the fields'
-# boundaries, against a model outside of C and of the server: an ID is a string
-# of 64 binary digits.  pg_regress has no other arithmetic than the server's,
-# and its expected output knows no random numbers.
+# boundaries, are compared with a model in Perl, in which an ID is a string of 64
+# binary digits.  pg_regress has only the server's arithmetic, and its expected output
+# cannot have random numbers.
 #
-# INSTAID_TEST_SEED repeats a run with the seed that it printed.
+# INSTAID_TEST_SEED repeats a run whose log shows this seed.
 
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
 
 use List::Util qw(uniq);
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+
+use Clients;
 
 my $random = 1_000_000;
 my @widths = (41, 13, 10);    # ms, shard ID, sequence
 
-# A line for COPY: the ID of the three fields, and the fields.
+# A line for COPY: an ID, and its three fields.
 sub row
 {
 	my $bits = sprintf '%041b%013b%010b', @_;
@@ -27,8 +28,7 @@ sub row
 	return join("\t", $id, @_) . "\n";
 }
 
-# The powers of two, the greatest number of so many bits, and what is next to
-# each of them, which is also 0.
+# The powers of two, the greatest number of this width, and the neighbours of each.
 sub boundaries
 {
 	my ($width) = @_;
@@ -63,11 +63,8 @@ for my $ms (boundaries(41))
 }
 close $copy or die $!;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->start;
+my $node = Clients::server('main');
 $node->safe_psql('postgres', qq{
-	CREATE EXTENSION instaid;
 	CREATE UNLOGGED TABLE ids (id bigint, ms bigint, shard_id integer, sequence integer);
 	\\copy ids FROM '$file'
 });
@@ -75,8 +72,8 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM ids'), $rows, "$rows IDs")
 cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM ids WHERE id < 0'),
 	'>', $random / 3, '... and many are negative');
 
-# What must not be true of any row, by name.  EPOCH is none, the default, or
-# one; created_at is the time that the model's ms say.
+# Conditions that no row may fulfil.  EPOCH is replaced by an argument, or by nothing
+# for the default epoch.  created_at is the time by the model.
 my @wrong = (
 	[ 'make_id', 'instaid.make_id(created_at, shard_id, sequence EPOCH) IS DISTINCT FROM id' ],
 	[ 'make_id, 999 us later',
@@ -89,11 +86,12 @@ my @wrong = (
 	[ 'decode', 'instaid.decode(id EPOCH) IS DISTINCT FROM ROW(created_at, shard_id, sequence)' ],
 );
 
-# The other epoch is before 1970, the zero of ticks, and 2000, PostgreSQL's.
+# The other epoch is before 1970, where ticks begin, and before 2000, where
+# PostgreSQL's time begins.
 for my $epoch ('2011-08-24 21:07:01.721+00', '1969-07-20 20:17:40.123+00')
 {
 	my $argument = $epoch =~ /^2011/ ? '' : ", '$epoch'";
-	# how many rows are wrong, and one of them
+	# the number of wrong rows, and one of them
 	my $columns = join ', ', map {
 		my $where = $_->[1] =~ s/ EPOCH/$argument/r;
 		"concat_ws(', ID ', count(*) FILTER (WHERE $where), min(id) FILTER (WHERE $where))"

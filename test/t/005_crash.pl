@@ -1,12 +1,12 @@
-# Crashes under load, thirty times.  Clients note every ID that they receive,
-# committed or not; after each restart the sequences must be past all of them.
+# Thirty crashes under load.  Clients note every ID that they receive, committed or
+# not.  After each restart new IDs must be above all of them.
 #
-# INSTAID_TEST_ROUNDS sets how many times, INSTAID_TEST_SEED the random moments.
+# INSTAID_TEST_ROUNDS sets the number of crashes, INSTAID_TEST_SEED their random
+# moments.
 
 use strict;
 use warnings;
 
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -16,29 +16,21 @@ use Clients;
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} || 30;
 note 'INSTAID_TEST_SEED=' . srand($ENV{INSTAID_TEST_SEED} // int(rand(2**31)));
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', q{
-	client_min_messages = error
-	max_wal_senders = 0
-	instaid.max_drift = '1d'
-	wal_writer_delay = '10s'
-});
-$node->start;
+my $node = Clients::server('main', 'client_min_messages = error', 'max_wal_senders = 0',
+	'instaid.max_drift = 1d', 'wal_writer_delay = 10s');
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
 	SELECT instaid.create_shard('light', 5);
 	SELECT instaid.create_shard('heavy', 6);
 	CREATE TABLE light.photos (id bigint PRIMARY KEY DEFAULT light.next_id(), n integer);
 	CREATE TABLE heavy.photos (id bigint PRIMARY KEY DEFAULT heavy.next_id(), n integer);
 	CREATE UNLOGGED SEQUENCE unlogged_seq;
-	-- the ID of a tick that core's nextval or setval gave
+	-- the ID for a tick that core's nextval or setval returned
 	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
 		RETURN ((tick >> 10) - 1314220021721 << 23) | (6 << 10) | (tick & 1023);
 	SELECT instaid.advance_past('heavy.table_id_seq', instaid.min_id(now() + interval '1 h'), instaid.default_epoch());
 });
 
-# How to take an ID of each sequence
+# How to take an ID from each sequence
 my %next_id = (
 	light     => 'SELECT light.next_id()',
 	heavy     => 'SELECT heavy.next_id()',
@@ -49,8 +41,8 @@ my %next_id = (
 my %last = map { $_ => 0 } keys %next_id;
 my $ahead = 0;
 
-# One round: let clients work, one for each statement of each sequence, crash at
-# a random moment, restart, and take an ID of each sequence.
+# One round: start a client for each statement of each sequence, crash the server at a
+# random moment, restart it, and take an ID from each sequence.
 sub crash
 {
 	my ($name, $beside, %statements) = @_;
@@ -78,11 +70,11 @@ sub crash
 		$last{$sequence} = $next;
 		$count += $sum->{count};
 	}
-	is($problems, '', "$name: $count IDs, and those after the restart are above them");
+	is($problems, '', "$name: $count IDs, and the IDs after the restart are above them");
 }
 
-# What a client repeats.  A rolled back row leaves WAL that is soon flushed, a
-# transaction that goes on does not.
+# Statements that a client repeats.  WAL of a row that is rolled back is soon flushed;
+# WAL of a transaction that goes on is not.
 my $row       = 'INSERT INTO SHARD.photos DEFAULT VALUES RETURNING id;';
 my $bulk      = 'COPY (INSERT INTO SHARD.photos (n) SELECT generate_series(1, 500) RETURNING id) TO STDOUT;';
 my $rollback  = "BEGIN; $row ROLLBACK;";
@@ -101,8 +93,8 @@ sub of
 	return [ map { s/SHARD/$shard/gr } @statements ];
 }
 
-# IDs of the light shard follow the clock.  Those of the heavy one are an hour
-# and more ahead of it, so only WAL can tell where they were.
+# IDs of the light shard follow the clock.  IDs of the heavy shard are more than an
+# hour ahead of it: only WAL can say where the sequence was.
 for my $round (1 .. $rounds)
 {
 	my $wal_level   = (qw(minimal replica logical))[ $round % 3 ];
@@ -115,18 +107,18 @@ for my $round (1 .. $rounds)
 		light => of('light', $commits ? ($row, $bulk, $rollback, $read) : ($read_on) x 4),
 		heavy => of('heavy', $commits ? ($row, $bulk, $read_bulk, $lead) : ($lead_on) x 4));
 }
-cmp_ok($ahead, '>=', $rounds / 2, "after $ahead of $rounds crashes only WAL could tell where the heavy shard was");
+cmp_ok($ahead, '>=', $rounds / 2, "after $ahead of $rounds crashes only WAL could say where the heavy shard was");
 
-# Core's functions on the same sequence.  What a bare nextval gave can come
-# again after a crash, so its IDs count when they are committed.
+# Core's functions on the same sequence.  A value of nextval can come again after a
+# crash, unless it was committed.
 crash("nextval and setval, round $_", [], heavy => of('heavy', $row, $bulk, $read, $read_bulk, $lead, $nextval, $nextval, $setval))
   for 1 .. 5;
 
-# Where no WAL is written the clock alone keeps them increasing.
+# Without WAL the clock alone keeps the IDs increasing.
 crash("unlogged and temporary, round $_", [ 'CHECKPOINT;' ],
 	unlogged => [ ("$next_id{unlogged};") x 4 ], temporary => [ "$next_id{temporary};" ])
   for 1 .. 3;
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server has nothing to complain of');
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server logged no error of its own');
 done_testing();

@@ -1,11 +1,10 @@
-# The server's clock is moved while clients take IDs, by libfaketime.  No ID
-# may come twice, no client's IDs may go back, and none may wait long.
+# libfaketime moves the server's clock while clients take IDs.  No ID may come twice,
+# the IDs of each client must increase, and no client may wait long.
 
 use strict;
 use warnings;
 
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -14,15 +13,10 @@ use Clients;
 use Clock;
 
 my $clock = Clock->new;
-my $node  = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', q{
-	autovacuum = off
-	checkpoint_timeout = '1d'
-});
+my $node  = Clients::server('main', 'autovacuum = off', 'checkpoint_timeout = 1d');
+$node->stop;
 $clock->start($node);
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 	CREATE SEQUENCE core_seq;
@@ -31,8 +25,8 @@ $node->safe_psql('postgres', q{
 $clock->set(-1000);
 cmp_ok(abs($clock->offset($node) + 1000), '<', 100, 'the clock of the server moves');
 
-# Each case begins two hours later than the one before, lest the shard be ahead
-# already of what the case does.
+# Each case begins two hours after the case before, since the shard may still be ahead
+# of the clock from that case.
 my $base = 0;
 
 my $row      = 'INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;';
@@ -40,7 +34,7 @@ my $timed    = '\timing on \\\\ SELECT insta5.next_id();';
 my $control  = q{\timing on \\\\ SELECT nextval('core_seq');};
 my $overload = 'SELECT max(id) FROM insta5.next_ids(20000) AS id;';
 
-# Take what psql's \timing told out of a file, and return the longest time, in ms.
+# Remove the times that psql's \timing printed from a file, and return the longest, in ms.
 sub slowest
 {
 	my ($file) = @_;
@@ -52,7 +46,7 @@ sub slowest
 }
 
 for my $case (
-	# name, where the clock is put, one after the other, in seconds; more load
+	# name, offsets to which the clock is set in turn, in seconds, more load
 	[ 'back 5 ms', [ 0, -0.005 ] ],
 	[ 'back 3 s', [ 0, -3 ] ],
 	[ 'back 1 h', [ 0, -3600 ] ],
@@ -79,19 +73,19 @@ for my $case (
 	is($errors, '', "$name: no errors");
 	is($sum->{duplicates}, 0, "$name: none of $sum->{count} IDs came twice");
 	is(scalar(grep { !Clients::in_order($_) } $ours, @rest), 0, "$name: the IDs of each client increase");
-	# nextval() tells how long this machine keeps anybody waiting
-	cmp_ok($slowest, '<', 200 + $usual, "$name: nobody waited longer than $slowest ms for an ID (for nextval, $usual ms)");
+	# the time of nextval() shows how long this busy machine delays any statement
+	cmp_ok($slowest, '<', 200 + $usual, "$name: no client waited longer than $slowest ms for an ID (for nextval, $usual ms)");
 }
 
-# The warning: when the clock has been set back, and again after a minute.
+# The warning comes when the clock was set back, and again after a minute.
 $base += 7200;
 $clock->set($base);
 my @steps = (
-	# where the clock is put, how many warnings come
+	# offset of the clock, number of warnings
 	[ 0, 0, 'no warning while the clock goes on' ],
 	[ -3600, 1, 'a warning when the clock is set back' ],
-	[ -3600 + 50, 0, 'no other within a minute' ],
-	[ -3600 + 70, 1, 'another after a minute' ]);
+	[ -3600 + 50, 0, 'no second warning within a minute' ],
+	[ -3600 + 70, 1, 'a second warning after a minute' ]);
 my ($stdout, $stderr);
 $node->psql('postgres',
 	join('', map { '\! ' . $clock->command($base + $_->[0])
@@ -106,8 +100,8 @@ for my $i (0 .. $#steps)
 	cmp_ok(abs($_ + 1000 * $offset), '<', 5000, "... with the drift, $_ ms") for @drifts;
 }
 
-# A crash, and a clock that is set back while the server is down: no ID of a
-# committed row comes again.
+# The clock is set back while the server is down after a crash: no ID of a committed
+# row comes again.
 for my $offset (-0.005, -3, -3600)
 {
 	$base += 7200;
@@ -120,15 +114,15 @@ for my $offset (-0.005, -3, -3600)
 	$clock->start($node);
 	my $sum = Clients::summary(($clients->files)[ 0 .. 3 ]);
 	my $next = $node->safe_psql('postgres', "SET client_min_messages = error; $row");
-	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: IDs go on above those of $sum->{count} committed rows");
+	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: new IDs are above those of $sum->{count} committed rows");
 }
 
-# advance_past() that is committed holds after a crash, whatever the clock reads,
-# also if the record that covers it is that of a transaction that is still open.
+# A committed advance_past() holds after a crash, whatever the clock reads, even if the
+# WAL record that covers it belongs to a transaction that is still open.
 $base += 7200;
 $clock->set($base);
 $node->safe_psql('postgres', q{ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf(); CREATE SEQUENCE s});
-# a session writes a record for the first ID that it takes of a sequence
+# a session writes a record for the first ID that it takes from a sequence
 my $committed = Clients::session($node);
 $committed->(q{SELECT instaid.next_id('s', 0)});
 my $open = Clients::session($node);
@@ -146,8 +140,8 @@ cmp_ok($node->safe_psql('postgres', q{SET client_min_messages = error; SELECT in
 	'... so that a crash does not undo it');
 $node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf()});
 
-# A clock that was wrong by ten years.  The documentation says how to bring a
-# shard back; these are its statements.
+# The clock was wrong by ten years.  The statements that bring the shard back are those
+# of the documentation.
 my ($procedure) = slurp_file('docs/operations.md') =~ /^## The clock was wrong by years\n.*?^```sql\n(.*?)^```/ms;
 ok($procedure, 'the documentation has statements for it');
 $base += 7200;
@@ -171,19 +165,19 @@ $node->safe_psql('postgres', $procedure);
 is($node->safe_psql('postgres', q{
 	SELECT drift, instaid.extract_timestamp(instaid.last_id('insta5.likes_id_seq', 5)) <= clock_timestamp() FROM instaid.shards}),
 	'00:00:00|t', '... and brought back');
-is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right, 'the rows from before have kept their IDs');
+is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right, 'rows from before have kept their IDs');
 is($node->safe_psql('postgres', q{
 	SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_timestamp(id) <= clock_timestamp()),
 		array_agg(n ORDER BY id) = array_agg(n ORDER BY n) FROM insta5.photos}),
-	'5002|5002|t|t', 'the others have IDs of now, in the same order');
+	'5002|5002|t|t', 'the other rows have IDs of the present, in the same order');
 is($node->safe_psql('postgres', q{
 	SELECT count(*), bool_and(instaid.extract_timestamp(l.id) <= clock_timestamp()),
 		array_agg(n ORDER BY l.id) = array_agg(n ORDER BY n DESC)
 	FROM insta5.likes AS l JOIN insta5.photos AS p ON p.id = photo_id}),
-	'5001|t|t', '... and those of other tables, and what refers to them, too');
+	'5001|t|t', '... as do rows of other tables, and references to them');
 is($node->safe_psql('postgres', q{INSERT INTO insta5.photos (n) VALUES (5002) RETURNING id > (SELECT max(id) FROM insta5.photos)}),
-	't', 'and IDs go on');
+	't', '... and new IDs are above them');
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server has nothing to complain of');
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server logged no error of its own');
 done_testing();

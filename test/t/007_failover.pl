@@ -1,5 +1,5 @@
-# A primary is killed under load, and its standby promoted: synchronous and
-# asynchronous, with a clock that is equal and one that is 3 s behind.  And a
+# A primary is killed under load, and its standby is promoted: a synchronous and an
+# asynchronous standby, with the same clock and with a clock that is 3 s behind.  And a
 # standby without instaid, in the PostgreSQL of INSTAID_PLAIN, replays its WAL.
 
 use strict;
@@ -23,12 +23,8 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	my ($mode, $offset) = @$case;
 	my $name = "$mode, $offset s";
 
-	my $primary = PostgreSQL::Test::Cluster->new("primary_$mode$offset");
-	$primary->init(allows_streaming => 1);
-	$primary->append_conf('postgresql.conf', "client_min_messages = error\n");
-	$primary->start;
+	my $primary = Clients::server("primary_$mode$offset", { allows_streaming => 1 }, 'client_min_messages = error');
 	$primary->safe_psql('postgres', q{
-		CREATE EXTENSION instaid;
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);});
 	$primary->backup('backup');
@@ -38,7 +34,7 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	my $standby = PostgreSQL::Test::Cluster->new("standby_$mode$offset");
 	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
 	$clock->start($standby);
-	cmp_ok(abs($clock->offset($standby) - $offset), '<', 1.5, "$name: the clock of the standby is put");
+	cmp_ok(abs($clock->offset($standby) - $offset), '<', 1.5, "$name: the clock of the standby is set");
 	if ($mode eq 'synchronous')
 	{
 		$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
@@ -56,9 +52,9 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	sleep(0.5);
 	is($clients->finish . $after->stop, '', "$name: no statement fails");
 
-	# What must not come again: with an equal clock all that anybody received,
-	# else the rows that are there; with a synchronous standby these are all
-	# that were committed.
+	# With the same clock, no ID that a client received may come again.  With a clock
+	# that is behind, this holds for the rows that reached the standby.  To a
+	# synchronous standby these are all committed rows.
 	my ($of, @before) =
 	    $offset == 0             ? ('IDs received', $clients->files)
 	  : $mode eq 'synchronous'   ? ('rows committed', ($clients->files)[ 0 .. $#committed ])
@@ -66,15 +62,15 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	my $old = Clients::summary(@before);
 	my $new = Clients::summary($after->files);
 	my $all = Clients::summary(@before, $after->files);
-	is($all->{duplicates}, 0, "$name: none of $old->{count} $of and $new->{count} IDs after them comes twice");
-	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and they go on above");
+	is($all->{duplicates}, 0, "$name: none of $old->{count} $of and $new->{count} later IDs comes twice");
+	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and the later IDs are above the others");
 
 	$standby->stop;
-	unlike(slurp_file($_->logfile), qr/TRAP:|XX000/, "$name: the server has nothing to complain of") for $primary, $standby;
+	unlike(slurp_file($_->logfile), qr/TRAP:|XX000/, "$name: the server logged no error of its own") for $primary, $standby;
 }
 
-# An ID that is ahead of the clock waits for the standby that its record must be
-# on, also if that is another transaction's record; one that is not need not.
+# An ID ahead of the clock waits until the standby has the WAL record that covers it,
+# even if another transaction wrote that record.  Other IDs do not wait.
 my $alone = Clients::server('alone', 'client_min_messages = error', 'instaid.max_drift = 1d', 'autovacuum = off',
 	'wal_level = replica', 'max_wal_senders = 4');
 $alone->safe_psql('postgres', q{
@@ -96,16 +92,13 @@ like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.next_id('at_clock', 0)}), qr/^\d+
 $seen->('ROLLBACK');
 $alone->stop('immediate');
 
-# To a server without the extension it is a sequence like any other.
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->start;
+# To a server without the extension the sequence is an ordinary one.
+my $primary = Clients::server('primary', { allows_streaming => 1 });
 $primary->backup('backup');
 my $plain = PostgreSQL::Test::Cluster->new('plain', install_path => $ENV{INSTAID_PLAIN});
 $plain->init_from_backup($primary, 'backup', has_streaming => 1);
 $plain->start;
 my $last = $primary->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
 	SET instaid.max_drift = '1h';
 	CREATE SEQUENCE s;
 	SELECT count(*) FROM instaid.next_ids('s', 0, 1000000);
@@ -117,8 +110,8 @@ $primary->stop('immediate');
 $plain->promote;
 my ($ret, $stdout, $stderr) = $plain->psql('postgres', q{SELECT instaid.next_id('s', 0)});
 like($stderr, qr/could not access file.*instaid/, 'a standby does not have the extension');
-cmp_ok($plain->safe_psql('postgres', q{SELECT nextval('s')}), '>', $last, '... and its sequence is where it should be');
+cmp_ok($plain->safe_psql('postgres', q{SELECT nextval('s')}), '>', $last, '... and its sequence goes on above the last ID');
 $plain->stop;
-unlike(slurp_file($plain->logfile), qr/PANIC|TRAP:|XX000/, '... without a complaint');
+unlike(slurp_file($plain->logfile), qr/PANIC|TRAP:|XX000/, '... and it logged no error of its own');
 
 done_testing();

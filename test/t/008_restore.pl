@@ -1,9 +1,9 @@
-# Copies of a database, by all the ways there are: what a copy's sequences give
-# must be above all that the original's gave.
+# Copies of a database, made in all possible ways: new IDs of a copy must be above all
+# IDs of the original.
 #
-# The sequence of shard "ahead" is an hour ahead of the clock, as a clock that
-# was set back leaves it: only its state can tell a copy where it is.  Shard
-# "light" follows the clock, and gives IDs also while it is copied and after.
+# The sequence of shard "ahead" is an hour ahead of the clock, as it is after the clock
+# was set back: a copy can only know this from the state of the sequence.  Shard
+# "light" follows the clock, and gives IDs while it is copied and afterwards.
 
 use strict;
 use warnings;
@@ -15,7 +15,6 @@ use Test::More;
 use Clients;
 
 my $shards = q{
-	CREATE EXTENSION instaid;
 	SELECT instaid.create_shard('light', 5);
 	SELECT instaid.create_shard('ahead', 6);
 	CREATE TABLE light.photos (id bigint PRIMARY KEY DEFAULT light.next_id(), n integer);
@@ -36,7 +35,7 @@ sub last_ids
 	return %last;
 }
 
-# Insert a row in each shard of a copy; their IDs must be above those.
+# Insert a row into each shard of a copy; the new IDs must be above those in %last.
 sub goes_on
 {
 	my ($name, $node, $database, %last) = @_;
@@ -44,14 +43,12 @@ sub goes_on
 	{
 		my $next = $node->safe_psql($database,
 			"SET client_min_messages = error; INSERT INTO $schema.photos DEFAULT VALUES RETURNING id");
-		cmp_ok($next, '>', $last{$schema}, "$name: $schema goes on above");
+		cmp_ok($next, '>', $last{$schema}, "$name: new IDs of $schema are above");
 	}
 	return;
 }
 
-my $main = PostgreSQL::Test::Cluster->new('main');
-$main->init(has_archiving => 1, allows_streaming => 'logical');
-$main->start;
+my $main = Clients::server('main', { has_archiving => 1, allows_streaming => 'logical' });
 $main->safe_psql('postgres', $shards);
 $main->safe_psql('postgres', $fill);
 my %last = last_ids($main, 'postgres');
@@ -82,7 +79,7 @@ $point->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die;
 goes_on('point in time', $point, 'postgres', %later);
 $point->stop;
 
-# pg_dump of the database, and of one shard, which gets another name
+# pg_dump of the database, and of one shard, which is renamed
 %last = last_ids($main, 'postgres');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $main->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $main->connstr('postgres') ], 'pg_dump');
@@ -96,9 +93,9 @@ $main->safe_psql('moved', q{CREATE EXTENSION instaid});
 $main->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $main->connstr('moved') ], 'psql');
 $main->safe_psql('moved', 'ALTER SCHEMA ahead RENAME TO "another name"');
 goes_on('pg_dump -n', $main, 'moved', '"another name"' => $last{ahead});
-is($main->safe_psql('moved', 'SELECT schema_name, shard_id FROM instaid.shards'), 'another name|6', 'pg_dump -n: the shard has its ID');
+is($main->safe_psql('moved', 'SELECT schema_name, shard_id FROM instaid.shards'), 'another name|6', 'pg_dump -n: the shard keeps its ID');
 
-# A copy of a database, with a crash behind it
+# A copy of a database, and a crash after it was made
 $main->safe_psql('template1', 'CHECKPOINT');
 for my $strategy ('wal_log', 'file_copy')
 {
@@ -110,13 +107,11 @@ for my $strategy ('wal_log', 'file_copy')
 	goes_on("TEMPLATE, $strategy, and a crash", $main, $strategy, %last_of_copy);
 }
 
-# Logical replication, and switchover to the subscriber.  Sequences are not
-# replicated; the documentation has a statement that takes them along.
+# Logical replication, and a switchover to the subscriber.  Sequences are not
+# replicated; the documentation has a statement that copies their state.
 my ($procedure) = slurp_file('docs/operations.md') =~ /^## Switching over to a logical subscriber\n.*?^```sql\n(.*?)^```/ms;
 ok($procedure, 'the documentation has a statement for a switchover');
-my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
-$subscriber->init(allows_streaming => 'logical');
-$subscriber->start;
+my $subscriber = Clients::server('subscriber', { allows_streaming => 'logical' });
 $subscriber->safe_psql('postgres', $shards);
 $main->safe_psql('postgres', 'CREATE PUBLICATION p FOR TABLE light.photos, ahead.photos');
 $subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION \$\$" . $main->connstr('postgres') . '$$ PUBLICATION p');
@@ -131,13 +126,11 @@ goes_on('logical replication', $subscriber, 'postgres', %last);
 $subscriber->stop;
 $main->stop;
 
-# pg_upgrade, from the older PostgreSQL installed in INSTAID_OLD, or from this one to itself
+# pg_upgrade from the older PostgreSQL in INSTAID_OLD, or else to the same version
 {
-	# checksums are the default on one side of PostgreSQL 18 only
+	# checksums are the default only since PostgreSQL 18
 	my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
-	my $old = PostgreSQL::Test::Cluster->new('old', $ENV{INSTAID_OLD} ? (install_path => $ENV{INSTAID_OLD}) : ());
-	$old->init(@initdb);
-	$old->start;
+	my $old = Clients::server('old', { @initdb, install_path => $ENV{INSTAID_OLD} });
 	$old->safe_psql('postgres', $shards);
 	$old->safe_psql('postgres', $fill);
 	$old->safe_psql('postgres', 'CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos; ALTER TABLE typed ADD PRIMARY KEY (id)');

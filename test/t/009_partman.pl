@@ -1,21 +1,20 @@
 # pg_partman on a table that is partitioned by its IDs: the statements of
-# docs/partitions.md, and the limits that it names.  pg_regress cannot be used,
-# as pg_partman is not there for every PostgreSQL.
+# docs/partitions.md, and the limits that the page names.  pg_regress cannot be used,
+# since pg_partman does not exist for every PostgreSQL.
 
 use strict;
 use warnings;
 
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+
+use Clients;
 
 my ($section) = slurp_file('docs/partitions.md') =~ /^## pg_partman\n(.*?)^## /ms;
 my ($setup, $daily, @rest) = $section =~ /^```sql\n(.*?)^```/msg;
 ok($setup && $daily && !@rest, 'the documentation has statements for pg_partman');
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->start;
+my $node = Clients::server('main');
 
 sub query
 {
@@ -29,7 +28,7 @@ SKIP:
 	note "pg_partman $version";
 	$setup =~ s/^.*leave the line out.*\n//m if $version !~ /^4/;
 
-	query(q{CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5)});
+	query(q{SELECT instaid.create_shard('insta5', 5)});
 	query($setup);
 	query(q{CREATE VIEW partitions AS
 		SELECT name, instaid.extract_timestamp(id) AS from_time FROM (
@@ -47,15 +46,15 @@ SKIP:
 		qr/_p\d+$/, 'a new row is in one of them');
 	query('TRUNCATE insta5.photos');
 
-	# premake is by the largest ID
+	# the option premake counts from the largest ID
 	query(q{SELECT partman.create_partition_id('insta5.photos', ARRAY(
 			SELECT (instaid.min_id(now() - d * interval '1 day') / day) * day
 			FROM instaid.interval_to_ids('1 day') AS day, unnest('{100, 50}'::integer[]) AS d));
 		INSERT INTO insta5.photos VALUES (instaid.min_id(now() - interval '100 days')), (instaid.min_id(now() - interval '50 days'))});
 	my $count = query('SELECT count(*) FROM partitions');
 	query(q{SELECT partman.run_maintenance('insta5.photos')});
-	is(query('SELECT count(*) FROM partitions'), $count, 'pg_partman alone makes none for a table that is idle');
-	is(query('SELECT count(*) FROM insta5.photos'), 2, '... and drops none');
+	is(query('SELECT count(*) FROM partitions'), $count, 'pg_partman alone makes no partition for an idle table');
+	is(query('SELECT count(*) FROM insta5.photos'), 2, '... and drops no partition');
 
 	query($daily);
 	is(query(q{SELECT count(*) FROM partitions WHERE from_time > now()}), 7, 'the daily statements make seven days');

@@ -1,12 +1,11 @@
-# docs/moving-a-shard.md, done word for word, on two servers, while clients
-# insert: no row is lost, and no ID comes twice.  One client is sent to the target
-# all the time, and has to be refused until the shard is there.
+# The commands of docs/moving-a-shard.md, run on two servers while clients insert: no
+# row is lost, and no ID comes twice.  One client connects to the target from the
+# start, and must be refused until the shard is there.
 
 use strict;
 use warnings;
 
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -18,16 +17,6 @@ my ($before, @ways) = $page =~ /^## Before\n(.*?)^## With pg_dump\n(.*?)^## With
 my @statements = (
 	('SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3,
 	'SET ROLE app; INSERT INTO insta5.likes (photo_id) SELECT min(id) FROM insta5.photos; SELECT insta5.next_id();');
-
-sub node
-{
-	my ($name) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init(allows_streaming => 'logical');
-	$node->append_conf('postgresql.conf', "log_statement = none\n");
-	$node->start;
-	return $node;
-}
 
 # A client that tries again after each error
 sub misdirected
@@ -48,8 +37,8 @@ sub misdirected
 	};
 }
 
-# Do what a part of the page says.  What the shard is at the target after each
-# command is noted.
+# Run the commands of a part of the page.  Note after each shell command whether the
+# shard is frozen at the target.
 my @frozen;
 sub follow
 {
@@ -80,10 +69,9 @@ sub follow
 for my $way (0, 1)
 {
 	my $name = (qw(pg_dump logical))[$way];
-	my ($source, $target) = (node("source_$name"), node("target_$name"));
+	my ($source, $target) = map { Clients::server("${_}_$name", { allows_streaming => 'logical' }) } 'source', 'target';
 	$source->safe_psql('postgres', q{
 		CREATE ROLE app LOGIN;
-		CREATE EXTENSION instaid;
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE SEQUENCE insta5.likes_id_seq;
 		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
@@ -98,7 +86,7 @@ for my $way (0, 1)
 	sleep(0.5);
 	my $stop_misdirected = misdirected($target);
 
-	# the first command copies, and cannot here: there is no role app
+	# the first command copies, and fails here because there is no role app
 	my ($copy) = $ways[$way] =~ /^(```sh\n.*?^```\n)/ms;
 	follow($before, source => $source, target => $target);
 	ok(!eval { follow($copy, target => $target, source => $source) }, "$name: a copy that fails");
@@ -107,12 +95,12 @@ for my $way (0, 1)
 	$target->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 	follow($ways[$way], source => $source, target => $target);
 	my $errors = $clients->finish;
-	is($frozen[0], 't', "$name: it arrives frozen");
+	is($frozen[0], 't', "$name: the shard arrives frozen");
 	like($errors, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/, "$name: the switch stops the clients");
 	my $rows = $target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos');
 	my $after = Clients->start($target, @statements);
 	sleep(0.5);
-	is($after->stop, '', "$name: they go on at the target");
+	is($after->stop, '', "$name: clients go on at the target");
 
 	my ($stray_file, $refused) = $stop_misdirected->();
 	like($refused, qr/ERROR:  shard insta5 is frozen/, "$name: the client that comes too early is refused");
@@ -122,17 +110,17 @@ for my $way (0, 1)
 	my $stray = Clients::summary($stray_file);
 	is(Clients::summary($clients->files, $after->files, $stray_file)->{duplicates}, 0,
 		"$name: none of $old->{count}, $new->{count} and $stray->{count} IDs comes twice");
-	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and they go on above");
+	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and the target's IDs are above the source's");
 	cmp_ok($stray->{count}, '>', 0, "$name: the client that came too early is served in the end");
 	cmp_ok($stray->{first}, '>', $old->{last}, "$name: ... above all IDs of the source");
 
-	# what the source has, and what its clients had confirmed
+	# the rows of the source, and the rows whose commit its clients saw
 	my %there = map { $_ => 1 } split /\n/, $target->safe_psql('postgres', 'SELECT id FROM insta5.photos');
 	my @lost = grep { !$there{$_} } split(/\n/, $source->safe_psql('postgres', 'SELECT id FROM insta5.photos')),
 	  map { split /\n/, slurp_file($_) } ($clients->files)[ 0 .. 2 ];
 	is(scalar(@lost), 0, "$name: none of $rows rows is lost");
 	is($target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos AS p FULL JOIN insta5.likes AS l ON p.id = l.photo_id WHERE p.id IS NULL'),
-		0, "$name: ... nor what refers to them");
+		0, "$name: ... nor a row that refers to them");
 
 	is(join(' ', map { $_->safe_psql('postgres', 'SELECT shard_id, frozen FROM instaid.shards') } $source, $target),
 		'5|t 5|f', "$name: the shard is frozen at the source, and not at the target");

@@ -1,34 +1,33 @@
-# As many shards as the format has, 8,192, with max_locks_per_transaction at its
-# default.  pg_regress cannot be used: it would take them all along, and a dump and a
-# restore with -j need programs of their own.
+# As many shards as the format has, 8,192, with the default max_locks_per_transaction.
+# pg_regress cannot be used: the shards would be there in its other tests, and a dump
+# and a restore with -j need programs of their own.
 #
-# How long something takes is not asserted, since the machine may be busy; what the
-# time is of in proportion to, is.  INSTAID_TEST_SHARDS makes fewer.
+# No test asserts a duration, since the machine may be busy.  One test asserts that a
+# duration does not grow with the number of shards.  INSTAID_TEST_SHARDS sets a lower
+# number.
 
 use strict;
 use warnings;
 
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'time';
 
+use Clients;
+
 my $shards = $ENV{INSTAID_TEST_SHARDS} || 8192;
 my $last = $shards - 1;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init(auth_extra => [ '--create-role', 'developer' ]);
-$node->append_conf('postgresql.conf', "fsync = off\n");
-$node->start;
+my $node = Clients::server('main', { auth_extra => [ '--create-role', 'developer' ] });
 is($node->safe_psql('postgres', 'SHOW max_locks_per_transaction'), '64', 'max_locks_per_transaction is at its default');
 
-# The database belongs to an ordinary role, which does all of the following.
+# The databases belong to an ordinary role, which does all of the following.
 $node->safe_psql('postgres', 'CREATE ROLE developer LOGIN CREATEDB');
 $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER developer") for 'many', 'single', 'copy';
 my @developer = (extra_params => [ '-U', 'developer' ]);
 $node->safe_psql($_, 'CREATE EXTENSION instaid', @developer) for 'many', 'single';
 
-# run some SQL, and say how long it took
+# run some SQL, and note how long it took
 sub timed
 {
 	my ($what, $database, $sql) = @_;
@@ -38,15 +37,15 @@ sub timed
 	return $result;
 }
 
-# create_shards() is interrupted, and goes on where it was
+# create_shards() was interrupted, and goes on where it stopped
 my $half = int($shards / 2);
 timed('create_shards(), the first half', 'many', "CALL instaid.create_shards('insta%s', 0, $half)");
 timed('create_shards(), all', 'many', "CALL instaid.create_shards('insta%s', 0, $last)");
 is($node->safe_psql('many', 'SELECT count(*), count(DISTINCT shard_id), min(shard_id), max(shard_id), count(DISTINCT sequence) FROM instaid.shards', @developer),
 	"$shards|$shards|0|$last|$shards", "$shards shards");
 
-# One by one it takes as long for the last as for the first: with a list of all shards
-# read for each, the last would take ten times as long.
+# The last call of create_shard() takes as long as the first.  If each call read a list
+# of all shards, the last would take ten times as long.
 my @took;
 for my $part (0 .. 7)
 {
@@ -58,19 +57,19 @@ for my $part (0 .. 7)
 }
 note(sprintf 'create_shard(), in eighths: %s s', join ', ', map { sprintf '%.2f', $_ } @took);
 my ($first, $end) = map { (sort { $a <=> $b } @$_)[1] } [ @took[ 0 .. 3 ] ], [ @took[ 4 .. 7 ] ];
-cmp_ok($end, '<', 3 * $first, 'create_shard() takes no longer when there are many');
+cmp_ok($end, '<', 3 * $first, 'create_shard() takes no longer when there are many shards');
 
-# A table in each, with rows
+# A table with rows in each shard
 timed('a table in each', 'many', join '', map { "CREATE TABLE insta$_.photos (id bigint PRIMARY KEY DEFAULT insta$_.next_id(), n integer);\n" } 0 .. $last);
 timed('a row in each', 'many', join '', map { "INSERT INTO insta$_.photos (n) VALUES ($_);\n" } 0 .. $last);
 is(timed('the view', 'many', 'SELECT count(last_id) FROM instaid.shards'), $shards, 'the view has the last ID of each');
 is(timed('audit()', 'many', 'SELECT count(*) FROM instaid.audit()'), 0, 'audit() finds nothing');
 timed('freeze and thaw', 'many', "SELECT instaid.freeze_shard('insta$last'); SELECT instaid.thaw_shard('insta$last')");
-# in one transaction: the view, audit() and freeze_shard() leave no locks behind that add up
+# in one transaction: the view, audit() and freeze_shard() do not keep a lock for each shard
 timed('all of it in one transaction', 'many',
 	"BEGIN; SELECT count(*) FROM instaid.shards; SELECT count(*) FROM instaid.audit(); SELECT instaid.freeze_shard('insta$last'); ROLLBACK");
 
-# What a session keeps, which a superuser may see
+# The memory that a session keeps; only a superuser may see it
 my $memory = 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts';
 my $of_one = $node->safe_psql('many', "INSERT INTO insta5.photos (n) VALUES (1); $memory");
 cmp_ok($of_one, '<', 2 * 1024 * 1024, "a session that uses one shard keeps $of_one bytes");
@@ -78,14 +77,14 @@ my $ours = q{SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_context
 my $of_all = $node->safe_psql('many', join('', map { "INSERT INTO insta$_.photos (n) VALUES (1);\n" } 0 .. $last) . $ours);
 cmp_ok($of_all, '<', 1024 * 1024, "instaid keeps $of_all bytes in a session that uses all of them");
 
-# An ordinary role dumps and restores it
+# An ordinary role dumps and restores the database
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 my $start = time;
 $node->command_ok([ 'pg_dump', '-U', 'developer', '-Fc', '-f', $dump, '-d', $node->connstr('single') ],
 	'the owner of the database dumps it');
 note(sprintf 'pg_dump: %.2f s', time - $start);
 $start = time;
-# ALTER FUNCTION ... OWNER TO looks the name up among all shards
+# --no-owner, since ALTER FUNCTION ... OWNER TO looks the name up among all shards
 $node->command_ok([ 'pg_restore', '-e', '-j', '2', '--no-owner', '-U', 'developer', '-d', $node->connstr('copy'), $dump ],
 	'... and restores it with two jobs');
 note(sprintf 'pg_restore -j 2: %.2f s', time - $start);
@@ -93,14 +92,14 @@ my $declarations = q{SELECT md5(string_agg(concat_ws(' ', schema_name, shard_id,
 is($node->safe_psql('copy', $declarations, @developer), $node->safe_psql('single', $declarations, @developer), '... with the same shards');
 is($node->safe_psql('copy', "SELECT instaid.extract_shard_id(insta$last.next_id())", @developer), $last, '... which make IDs');
 
-# To drop the extension takes a lock for each function and each table with a default.
+# DROP EXTENSION takes a lock for each function and each table with a default.
 my ($ret, $stdout, $stderr) = $node->psql('many', 'SET client_min_messages = error; DROP EXTENSION instaid CASCADE', @developer);
 like($stderr, $shards > 4000 ? qr/ERROR:  out of shared memory\nHINT:  You might need to increase/ : qr/^$/,
-	'DROP EXTENSION needs more locks than by default');
+	'DROP EXTENSION needs more locks than the default allows');
 $node->append_conf('postgresql.conf', "max_locks_per_transaction = 512\n");
 $node->restart;
 timed('DROP EXTENSION', 'many', 'DROP EXTENSION IF EXISTS instaid CASCADE');
-is($node->safe_psql('many', q{SELECT count(*) FROM pg_proc WHERE proname ~ '^next_ids?$'}), '0', '... of which 512 for each transaction are enough');
+is($node->safe_psql('many', q{SELECT count(*) FROM pg_proc WHERE proname ~ '^next_ids?$'}), '0', '... and max_locks_per_transaction = 512 is enough');
 
 $node->stop;
 done_testing();
