@@ -16,12 +16,11 @@ MODULE_big = instaid
 OBJS = \
 	src/instaid.o \
 	src/sequence.o \
-	src/ids/epoch.o \
 	src/ids/generator.o \
 	src/ids/ids.o \
 	src/ids/shards.o \
-	src/ids/sql_support.o \
 	src/ids/text_forms.o \
+	src/ids/user_objects.o \
 	src/tickets/autocreate.o \
 	src/tickets/lease.o \
 	src/tickets/segments.o \
@@ -31,7 +30,6 @@ OBJS = \
 HEADERS = \
 	src/compat.h \
 	src/sequence.h \
-	src/ids/epoch.h \
 	src/ids/generator.h \
 	src/ids/ids.h \
 	src/ids/layout.h \

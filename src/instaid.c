@@ -108,7 +108,7 @@ _PG_init(void)
 	MarkGUCPrefixReserved("instaid");
 
 	instaid_generator_init();
-	instaid_shards_init();
+	shards_init();
 	instaid_segments_init();
 	source_init();
 }

@@ -14,12 +14,11 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
-#include "ids/epoch.h"
 #include "ids/generator.h"
 #include "ids/ids.h"
 #include "ids/layout.h"
 
-/* IDs that one call of next_ids() gives at most */
+/* the most IDs that one call of next_ids() returns */
 #define MAX_COUNT	1000000
 
 PG_FUNCTION_INFO_V1(instaid_default_epoch);
@@ -59,23 +58,88 @@ check_count(int32 count)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("count %d is out of range", count),
-				 errdetail("One call gives between 1 and %d IDs.", MAX_COUNT)));
+				 errdetail("The count must be between 1 and %d.", MAX_COUNT)));
 }
 
-/* The epoch that was passed last, in milliseconds since 1970. */
+static const char *
+time_str(TimestampTz time)
+{
+	/* timestamptz_to_str() has one buffer, and a message can show two times */
+	return pstrdup(timestamptz_to_str(time));
+}
+
+static void
+check_epoch(TimestampTz epoch)
+{
+	if (epoch_is_legal(epoch))
+		return;
+	if (TIMESTAMP_NOT_FINITE(epoch))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("epoch %s is not a point in time", time_str(epoch)),
+				 errdetail("An epoch must be finite.")));
+	if (epoch < MIN_EPOCH || epoch >= END_EPOCH)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("epoch %s is out of range", time_str(epoch)),
+				 errdetail("An epoch must be between %s and %s.",
+						   time_str(MIN_EPOCH), time_str(END_EPOCH - 1000))));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("epoch %s is not a whole millisecond", time_str(epoch)),
+			 errdetail("It is %d us after a whole millisecond. IDs count milliseconds.",
+					   (int) ((uint64) (epoch - MIN_EPOCH) % 1000)),
+			 errhint("Pass %s.",
+					 time_str(epoch - (epoch - MIN_EPOCH) % 1000))));
+}
+
+/*
+ * Report that a tick has no ID in an epoch.
+ *
+ * A tick is never behind the clock.  Therefore a tick before the epoch means that
+ * the epoch is in the future.  A tick after the epoch's last ID can be ahead of
+ * the clock: then the sequence was set too far.
+ */
+pg_noinline void
+ids_no_id_error(int64 tick, int64 epoch_ms)
+{
+	TimestampTz epoch = ms_timestamp(epoch_ms);
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (tick_ms(tick) > epoch_ms && time_ms(now) <= epoch_ms + LAST_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("the sequence is past the last ID of epoch %s", time_str(epoch)),
+				 errdetail("The sequence is at %lld, a tick of %s. The clock reads %s.",
+						   (long long) tick,
+						   time_str(tick_timestamp(tick)),
+						   time_str(now)),
+				 errhint("If the sequence was set too far by mistake, set it back with setval().")));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 tick_ms(tick) < epoch_ms ?
+			 errmsg("epoch %s is in the future", time_str(epoch)) :
+			 errmsg("the IDs of epoch %s are used up", time_str(epoch)),
+			 errdetail("The clock reads %s; an epoch can be up to %.1f years before it.",
+					   time_str(now), LAST_MS / (365.25 * SECS_PER_DAY * 1000)),
+			 errhint("Correct the server's clock, or pass the epoch of the shard.")));
+}
+
+/* The epoch that was passed last */
 static TimestampTz last_epoch = (DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000;
 static int64 last_epoch_ms = DEFAULT_EPOCH_MS;
 
 static pg_noinline void
 remember_epoch(TimestampTz epoch)
 {
-	last_epoch_ms = check_epoch(epoch);
+	check_epoch(epoch);
+	last_epoch_ms = time_ms(epoch);
 	last_epoch = epoch;
 }
 
 /*
- * Check an epoch that was passed, and convert it.  It is mostly the one of the
- * call before, which is cheap to find out.
+ * Check an epoch, and convert it to milliseconds since 1970.  Most calls pass
+ * the epoch of the call before, which needs no check.
  */
 static inline int64
 epoch_to_ms(TimestampTz epoch)
@@ -94,7 +158,7 @@ interval_to_str(Interval *interval)
 
 /*
  * The length of an interval in milliseconds, rounded down.  A day has 24 hours,
- * as it has in UTC; a month has no length.  An infinite interval has months.
+ * as in UTC.  A month has no fixed length, and an infinite interval has months.
  */
 static int64
 interval_ms(Interval *interval)
@@ -114,14 +178,14 @@ interval_ms(Interval *interval)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("interval %s is out of range", interval_to_str(interval)),
-				 errdetail("It must be between 1 and %lld ms.",
+				 errdetail("The interval must be between 1 and %lld ms.",
 						   (long long) LAST_MS)));
 	return length / 1000;
 }
 
 /*
- * The millisecond of a time, counted from the epoch: -1 for all before the
- * first that a positive ID holds, LAST_MS + 1 for all after the last.
+ * The millisecond of a time, counted from the epoch.  A time before the epoch is
+ * -1, and a time after the last millisecond of positive IDs is LAST_MS + 1.
  */
 static int64
 clamped_ms(TimestampTz time, TimestampTz epoch)
@@ -134,7 +198,7 @@ clamped_ms(TimestampTz time, TimestampTz epoch)
 }
 
 /*
- * The first millisecond of the format that does not begin before a time;
+ * The first millisecond of positive IDs that begins at a time or after it;
  * LAST_MS + 1 if there is none.
  */
 static int64
@@ -147,21 +211,21 @@ first_ms_from(TimestampTz time, TimestampTz epoch)
 }
 
 /*
- * The time of an ID, to the millisecond.  All 41 bits count, so the time of a
- * negative ID is more than 34.8 years after the epoch.
+ * The time of an ID.  All 41 bits count: a negative ID is of a time more than
+ * 34.8 years after the epoch.
  */
 static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)
 {
-	(void) epoch_to_ms(epoch);
+	(void) epoch_to_ms(epoch);	/* checks it */
 	return epoch + id_ms(id) * 1000;
 }
 
 /*
  * default_epoch() -> timestamptz
  *
- * Not in SQL, which would be inlined anew by each statement that leaves an
- * epoch to its default.
+ * This is not an SQL function, because each statement that uses the default of
+ * an epoch would inline it again.
  */
 Datum
 instaid_default_epoch(PG_FUNCTION_ARGS)
@@ -173,7 +237,7 @@ instaid_default_epoch(PG_FUNCTION_ARGS)
 /*
  * next_id(sequence regclass, shard_id integer [, epoch timestamptz]) -> bigint
  *
- * The next ID of a sequence: greater than any that it gave before.
+ * The next ID of a sequence, greater than all before it.
  */
 Datum
 instaid_next_id(PG_FUNCTION_ARGS)
@@ -185,7 +249,7 @@ instaid_next_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 
-	PG_RETURN_INT64(format_id(instaid_take_tick(sequence), shard_id, epoch_ms));
+	PG_RETURN_INT64(ids_format(instaid_take_tick(sequence), shard_id, epoch_ms));
 }
 
 /* A set of IDs that is being returned */
@@ -194,14 +258,14 @@ typedef struct IdSet
 	Oid			sequence;
 	int32		shard_id;
 	int64		epoch_ms;
-	int64		next;			/* IDs taken and not returned: next .. */
-	int64		end;			/* .. up to but not including end */
+	int64		next;			/* IDs from here on are taken, not returned, */
+	int64		end;			/* up to but not including this one */
 } IdSet;
 
-/* Begin to return a set of IDs: what the first call has to do. */
+/* The first call of a function that returns a set of IDs */
 void
-instaid_begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-				  int64 epoch_ms, int32 count)
+ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+			  int64 epoch_ms, int32 count)
 {
 	FuncCallContext *funcctx;
 	IdSet	   *ids;
@@ -218,9 +282,10 @@ instaid_begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 }
 
 /*
- * Each lock of the sequence takes as many as are left of a millisecond, and thus
- * IDs of other sessions may lie in between.  Of one millisecond, consecutive ticks
- * are consecutive IDs.
+ * Take as many of the wanted IDs as the sequence gives at once.
+ *
+ * All of them are of one millisecond, in which consecutive ticks are consecutive
+ * IDs.  Other sessions can take IDs between two calls of this function.
  */
 static pg_noinline void
 take_ids(IdSet *ids, uint64 wanted)
@@ -229,13 +294,13 @@ take_ids(IdSet *ids, uint64 wanted)
 	int			taken;
 
 	taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
-	ids->next = format_id(first, ids->shard_id, ids->epoch_ms);
+	ids->next = ids_format(first, ids->shard_id, ids->epoch_ms);
 	ids->end = ids->next + taken;
 }
 
-/* Return the next ID of the set, or its end. */
+/* Every call of a function that returns a set of IDs: the next ID, or the end */
 Datum
-instaid_return_id(FunctionCallInfo fcinfo)
+ids_return_next(FunctionCallInfo fcinfo)
 {
 	FuncCallContext *funcctx = SRF_PERCALL_SETUP();
 	IdSet	   *ids = funcctx->user_fctx;
@@ -261,17 +326,17 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 		int32		shard_id = PG_GETARG_INT32(1);
 
 		check_shard_id(shard_id);
-		instaid_begin_ids(fcinfo, PG_GETARG_OID(0), shard_id,
-						  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
+		ids_begin_set(fcinfo, PG_GETARG_OID(0), shard_id,
+					  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
 	}
-	return instaid_return_id(fcinfo);
+	return ids_return_next(fcinfo);
 }
 
 /*
  * last_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
  *
- * The last ID that a sequence gave, or reserved for a session; null if there is
- * none, or instaid_last_tick() does not tell.
+ * The last ID that a sequence gave, or reserved for a session.  Null if there is
+ * none, or if the state of the sequence cannot be read.
  */
 Datum
 instaid_last_id(PG_FUNCTION_ARGS)
@@ -293,9 +358,9 @@ instaid_last_id(PG_FUNCTION_ARGS)
  * _last_tick(sequence regclass)
  *	-> (tick bigint, frozen boolean, issued_at timestamptz)
  *
- * Where a sequence stands, be it a tick or what setval() left there, null if it
- * gave nothing yet; and the time in that, if it is a tick.  All are null if
- * instaid_last_tick() does not tell.
+ * The last value of a sequence, which setval() may have set to something that is
+ * no tick; null if the sequence was never used.  issued_at is null if the value is
+ * no tick.  All are null if the state of the sequence cannot be read.
  */
 Datum
 instaid__last_tick(PG_FUNCTION_ARGS)
@@ -305,7 +370,7 @@ instaid__last_tick(PG_FUNCTION_ARGS)
 	Datum		values[3] = {0};
 	bool		nulls[3] = {true, true, true};
 
-	/* the view of shards calls this for each of thousands */
+	/* the view instaid.shards calls this for each of thousands of shards */
 	if (tupdesc == NULL)
 	{
 		MemoryContext saved = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
@@ -365,8 +430,8 @@ instaid_check_shard_id(PG_FUNCTION_ARGS)
 /*
  * advance_past(sequence regclass, id bigint, epoch timestamptz) -> void
  *
- * From now on the sequence gives only IDs above that one, whatever their shard:
- * it goes on after the ID's millisecond.
+ * Make the sequence go on after the millisecond of an ID.  All IDs that it gives
+ * from now on are greater than this one, for any shard ID.
  */
 Datum
 instaid_advance_past(PG_FUNCTION_ARGS)
@@ -380,10 +445,10 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("ID %lld is out of range", (long long) id),
-				 errdetail("IDs are between 0 and %lld.", (long long) PG_INT64_MAX)));
-	/* there are no IDs of an epoch that is still to come */
+				 errdetail("An ID must be between 0 and %lld.", (long long) PG_INT64_MAX)));
+	/* an epoch in the future has no IDs yet */
 	if (tick_ms(now_tick) < epoch_ms)
-		instaid_no_id_error(now_tick, epoch_ms);
+		ids_no_id_error(now_tick, epoch_ms);
 
 	instaid_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
 	PG_RETURN_VOID();
@@ -393,8 +458,8 @@ instaid_advance_past(PG_FUNCTION_ARGS)
  * make_id(created_at timestamptz, shard_id integer, sequence bigint,
  *		   epoch timestamptz) -> bigint
  *
- * Pack an ID from its fields.  As in the published function the sequence is
- * taken modulo 1024; the time is rounded down to the millisecond.
+ * Pack an ID from its fields.  The sequence is taken modulo 1024, as in the
+ * published function, and the time is rounded down to the millisecond.
  */
 Datum
 instaid_make_id(PG_FUNCTION_ARGS)
@@ -413,11 +478,9 @@ instaid_make_id(PG_FUNCTION_ARGS)
 	if (TIMESTAMP_NOT_FINITE(created_at) || ms < 0 || ms > MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("time %s is out of range for an ID",
-						timestamptz_to_str(created_at)),
-				 errdetail("An ID holds times from its epoch, %s, to %lld ms after it.",
-						   pstrdup(timestamptz_to_str(epoch)),
-						   (long long) MAX_MS)));
+				 errmsg("time %s is out of range for an ID", time_str(created_at)),
+				 errdetail("An ID can hold a time from its epoch, %s, to %lld ms after it.",
+						   time_str(epoch), (long long) MAX_MS)));
 
 	PG_RETURN_INT64(pack_id(ms, shard_id, tick_sequence(sequence)));
 }
@@ -446,8 +509,6 @@ instaid_extract_sequence(PG_FUNCTION_ARGS)
 /*
  * decode(id bigint, epoch timestamptz)
  *	-> (created_at timestamptz, shard_id integer, sequence integer)
- *
- * All three fields at once.
  */
 Datum
 instaid_decode(PG_FUNCTION_ARGS)
@@ -474,7 +535,8 @@ instaid_decode(PG_FUNCTION_ARGS)
  * max_id(created_at timestamptz, epoch timestamptz) -> bigint
  *
  * The smallest and the largest ID of a millisecond.  A time before the epoch
- * counts as the first millisecond of positive IDs, one after them as the last.
+ * counts as the first millisecond of positive IDs, and a time after their end as
+ * the last.
  */
 Datum
 instaid_min_id(PG_FUNCTION_ARGS)
@@ -502,8 +564,8 @@ instaid_max_id(PG_FUNCTION_ARGS)
  *	min_id_from		0					smallest, time >=	null
  *	max_id_before	-1					largest, time <		9223372036854775807
  *
- * Null, because the last ID of the format is as large as a bigint can be, and
- * must not be taken for younger than the format.
+ * min_id_from() is null after the format's end, because no bigint is above the
+ * last ID, and the last ID must not count as one after the end.
  */
 Datum
 instaid_min_id_from(PG_FUNCTION_ARGS)
@@ -528,7 +590,7 @@ instaid_max_id_before(PG_FUNCTION_ARGS)
 /*
  * interval_to_ids(interval) -> bigint
  *
- * By how much the IDs of two times differ that are so far apart.
+ * The difference between the IDs of two times that are this far apart.
  */
 Datum
 instaid_interval_to_ids(PG_FUNCTION_ARGS)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ids.h
- *	  What ids.c makes of IDs for declared shards.
+ *	  IDs made of ticks.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,8 +10,23 @@
 
 #include "fmgr.h"
 
-extern void instaid_begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-							  int64 epoch_ms, int32 count);
-extern Datum instaid_return_id(FunctionCallInfo fcinfo);
+#include "ids/layout.h"
+
+extern void ids_no_id_error(int64 tick, int64 epoch_ms);
+extern void ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+						  int64 epoch_ms, int32 count);
+extern Datum ids_return_next(FunctionCallInfo fcinfo);
+
+/*
+ * The ID of a tick that was taken.  If the tick has no ID in this epoch, the
+ * call fails and the tick is lost, as a rollback loses a value of nextval().
+ */
+static inline int64
+ids_format(int64 tick, int32 shard_id, int64 epoch_ms)
+{
+	if (unlikely(!tick_has_id(tick, epoch_ms)))
+		ids_no_id_error(tick, epoch_ms);
+	return tick_to_id(tick, shard_id, epoch_ms);
+}
 
 #endif							/* INSTAID_IDS_H */

@@ -17,14 +17,14 @@
  *		  | 43 bits: ms since 1970-01-01 UTC | 10: nextval|
  *		  +----------------------------------+------------+
  *
- * A tick is what a shard's PostgreSQL sequence counts.  It does not know the
- * epoch: that comes in when an ID is made of it.  So no epoch that a caller
- * passes can move the sequence away from the clock.  A tick ends with 2^53 - 1,
- * in the year 2248: up to there it is a whole number for JavaScript, too.
+ * The sequence of a shard counts ticks.  A tick does not contain the epoch, which
+ * is subtracted when the tick becomes an ID.  Therefore no epoch that a caller
+ * passes can move the sequence away from the clock.  The highest tick is 2^53 - 1,
+ * in the year 2248, because JavaScript has no exact integers above it.
  *
- * Packing and unpacking know all 41 bits of time, so that any bigint can be
- * read back.  IDs are made for the first 2^40 ms only: after that the top bit,
- * which is bigint's sign, would be set, and IDs would no longer sort by time.
+ * Packing and unpacking use all 41 bits of time, so that any bigint can be read.
+ * IDs are made for the first 2^40 ms only: later ones would have bigint's sign bit
+ * set, and would no longer sort by time.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,29 +46,26 @@
 #define MAX_SHARD_ID	((1 << SHARD_ID_BITS) - 1)
 #define MAX_MS			((INT64CONST(1) << MS_BITS) - 1)
 
-/* the last millisecond after an epoch of which an ID is positive */
+/* the last millisecond after an epoch whose IDs are positive */
 #define LAST_MS			(MAX_MS >> 1)
 
 #define LAST_TICK		((INT64CONST(1) << (TICK_MS_BITS + SEQUENCE_BITS)) - 1)
 
-/* 2000-01-01, from which a TimestampTz counts, in milliseconds since 1970 */
+/* 2000-01-01, the origin of a TimestampTz, in milliseconds since 1970 */
 #define POSTGRES_EPOCH_MS \
 	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000)
 
 /* the epoch that Instagram published: 2011-08-24 21:07:01.721 UTC */
 #define DEFAULT_EPOCH_MS	INT64CONST(1314220021721)
 
-/*
- * An epoch is a whole millisecond, such that the time of each ID that counts
- * from it is a timestamp.
- */
+/* With an epoch from MIN_EPOCH and before END_EPOCH, every ID's time is a timestamp. */
 #define MIN_EPOCH		MIN_TIMESTAMP
 #define END_EPOCH		(END_TIMESTAMP - MAX_MS * 1000)
 
 StaticAssertDecl(MS_BITS + SHARD_ID_BITS + SEQUENCE_BITS == 64,
 				 "the fields of an ID must fill 64 bits");
 StaticAssertDecl(MIN_EPOCH % 1000 == 0,
-				 "epoch_is_legal() counts microseconds from the first epoch");
+				 "epoch_is_legal() counts from MIN_EPOCH, which must be a whole millisecond");
 
 static inline int64
 pack_id(int64 ms, int32 shard_id, int32 sequence)
@@ -102,7 +99,7 @@ pack_tick(int64 ms, int32 sequence)
 	return (int64) ((uint64) ms << SEQUENCE_BITS | (uint64) sequence);
 }
 
-/* A tick may be negative: what setval() leaves in a sequence may be anything. */
+/* A tick can be negative, because setval() can set a sequence to any value. */
 static inline int64
 tick_ms(int64 tick)
 {
@@ -115,7 +112,7 @@ tick_sequence(int64 tick)
 	return (int32) tick & MAX_SEQUENCE;
 }
 
-/* Milliseconds since 1970, rounded down; of any time that is finite. */
+/* Milliseconds since 1970, rounded down.  The time must be finite. */
 static inline int64
 time_ms(TimestampTz time)
 {
@@ -128,14 +125,14 @@ ms_timestamp(int64 ms)
 	return (ms - POSTGRES_EPOCH_MS) * 1000;
 }
 
-/* When a tick began; wrong for what is no tick. */
+/* The start of a tick's millisecond.  The tick must be between 0 and LAST_TICK. */
 static inline TimestampTz
 tick_timestamp(int64 tick)
 {
 	return ms_timestamp(tick_ms(tick));
 }
 
-/* An infinite time is out of the bounds, too. */
+/* An epoch must be a whole millisecond.  An infinite one is out of range, too. */
 static inline bool
 epoch_is_legal(TimestampTz epoch)
 {
@@ -145,17 +142,14 @@ epoch_is_legal(TimestampTz epoch)
 		since_first % 1000 == 0;
 }
 
-/*
- * Has the tick an ID, one that is positive, in an epoch that began at epoch_ms
- * since 1970?
- */
+/* Does a tick have an ID, which is never negative, in the epoch epoch_ms? */
 static inline bool
 tick_has_id(int64 tick, int64 epoch_ms)
 {
 	return (uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS;
 }
 
-/* The ID of a tick that has one. */
+/* The ID of a tick, for which tick_has_id() must be true. */
 static inline int64
 tick_to_id(int64 tick, int32 shard_id, int64 epoch_ms)
 {

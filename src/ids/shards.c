@@ -11,13 +11,13 @@
  *	  next_id()					AS 'as next_ids(integer, regclass)'
  *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
  *
- * The first is the declaration; the others refer to the one in their own schema.
- * No body names a schema, a table or a sequence, since pg_dump copies bodies as
- * text and a rename does not reach them.  The sequence is the default of a
- * parameter, which core records, deparses and follows.
+ * The first is the declaration, and the others refer to the declaration in their
+ * own schema.  No body names a schema, a table or a sequence: pg_dump copies bodies
+ * as text, and a rename does not change them.  The sequence is the default of a
+ * parameter, for which core records a dependency and whose new name it shows.
  *
- * A declaration is read from the catalogs once a session, and again when pg_proc
- * has changed.
+ * A session reads a declaration from the catalogs once, and again when pg_proc has
+ * changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,9 +31,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
-#include "catalog/indexing.h"
 #include "catalog/namespace.h"
-#include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_depend.h"
@@ -48,7 +46,6 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "nodes/primnodes.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -58,49 +55,47 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "compat.h"
-#include "ids/epoch.h"
 #include "ids/generator.h"
 #include "ids/ids.h"
 #include "ids/layout.h"
 #include "ids/shards.h"
+#include "sequence.h"
 
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 #define REFERENCE	"as next_ids(integer, regclass)"
 
-/* what the hint of every error about a declaration says */
+/* the hint of all errors about a declaration */
 #define DECLARATION_HINT \
-	"A shard is declared by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'; instaid.create_shard() does it."
+	"Use instaid.create_shard(), which declares a shard by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'."
 
 /*
- * A body has about 50 characters, and a default that is one constant of type
- * regclass about 150.  Nothing longer is read: a default could be nested too
- * deep for the stack.
+ * A body has about 50 characters, and a default that is a constant of type regclass
+ * about 150.  Nothing longer is read: a default could be nested too deeply for the
+ * stack.
  */
 #define MAX_TEXT_LENGTH		1000
 
 /*
- * How many shards create_shards() creates in one transaction.  Each takes three
- * locks or more, of 64 that max_locks_per_transaction allows for on average.
+ * How many shards create_shards() creates in one transaction.  Each takes at least
+ * three locks.  By default the lock table has room for 64 locks a connection.
  */
 #define SHARDS_PER_BATCH	512
 
 /*
- * A declaration depends on the language twice: as every function does, and with
- * its shard ID as the number of a sub-object, counted from 1.  The index of
- * pg_depend then finds a shard ID at once; to read all declarations for it took
- * 12 ms of 8,192, each time that one was made.
+ * A declaration depends on the language twice: as every function does, and with its
+ * shard ID plus 1 as the number of a sub-object.  Thus the index of pg_depend finds
+ * the declaration of a shard ID.  Reading all of 8,192 declarations took 12 ms for
+ * each shard that was created.
  */
 #define SUB_OBJECT(shard_id)	((shard_id) + 1)
 
-/* How many functions a session keeps in mind before it forgets them all. */
+/* how many functions a session remembers before it forgets all of them */
 #define MAX_KNOWN_FUNCTIONS 1024
 
 PG_FUNCTION_INFO_V1(instaid_call_handler);
@@ -111,7 +106,7 @@ PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflicts);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
 
-/* Which of a shard's functions one is, by its parameters */
+/* The functions of a shard, by their parameters */
 typedef enum ShardFunction
 {
 	NEXT_IDS,					/* (integer, regclass): the declaration */
@@ -135,18 +130,18 @@ typedef struct RowVersion
 	ItemPointerData tid;
 } RowVersion;
 
-/* What the session knows of one function */
+/* What the session remembers of one function */
 typedef struct KnownFunction
 {
 	Oid			function;		/* hash key */
-	uint64		generation;		/* value of "generation" when it was read */
+	uint64		generation;		/* proc_generation when it was read */
 	RowVersion	version;
 	Oid			declared_by;	/* the function itself, or the one it refers to */
 	RowVersion	declared_version;
 	Declaration declaration;
 } KnownFunction;
 
-/* What a call keeps in fn_extra, by value: the hash table may be emptied. */
+/* What a call keeps in fn_extra: a copy, because the hash table can be emptied */
 typedef struct CachedCall
 {
 	uint64		generation;
@@ -155,19 +150,19 @@ typedef struct CachedCall
 
 static HTAB *known_functions = NULL;
 
-/* Counts the invalidations of pg_proc. */
-static uint64 generation = 1;
+/* the number of invalidations of pg_proc so far */
+static uint64 proc_generation = 1;
 
 static void
 proc_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
 			  uint32 hashvalue pg_attribute_unused())
 {
-	generation++;
+	proc_generation++;
 }
 
 void
-instaid_shards_init(void)
+shards_init(void)
 {
 	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
 }
@@ -188,7 +183,7 @@ function_name(Form_pg_proc proc)
 	return name.data;
 }
 
-/* The body of a function; nothing of one that is too long to be a shard's. */
+/* The body of a function; empty if it is too long for a function of a shard */
 static char *
 function_body(HeapTuple tuple)
 {
@@ -217,11 +212,12 @@ which_function(Form_pg_proc proc)
 /*
  * Reading a declaration
  *
- * These return NULL, or what is wrong: the validator raises it, and the list of
- * shards leaves the function to audit().
+ * These functions return NULL, or a sentence on what is wrong.  The validator
+ * raises it as an error.  The list of shards leaves out the function, and audit()
+ * reports it.
  */
 
-/* Read a number of so many digits, and move on.  Returns -1 if there is none. */
+/* Read a number of this many digits, and move past it.  Returns -1 if there is none. */
 static int
 read_digits(const char **text, int digits)
 {
@@ -237,8 +233,8 @@ read_digits(const char **text, int digits)
 }
 
 /*
- * Read YYYY-MM-DD HH:MM:SS[.mmm]+00.  DateStyle and TimeZone must not change
- * what it means, and thus timestamptz_in() cannot read it.
+ * Read YYYY-MM-DD HH:MM:SS[.mmm]+00.  timestamptz_in() cannot be used, because
+ * DateStyle and TimeZone would change the meaning.
  */
 static bool
 read_epoch(const char *text, int64 *epoch_ms)
@@ -278,7 +274,7 @@ read_epoch(const char *text, int64 *epoch_ms)
 	return true;
 }
 
-/* Read "shard N, epoch ...".  The text is written to. */
+/* Read "shard N, epoch ...".  This changes the text. */
 static char *
 read_body(char *body, Declaration *declaration)
 {
@@ -286,7 +282,7 @@ read_body(char *body, Declaration *declaration)
 	char	   *end;
 	long		shard_id;
 
-	/* white space around it does no harm; a body is often written on a line of its own */
+	/* people often write a body on a line of its own */
 	body += strspn(body, " \t\r\n");
 	end = body + strlen(body);
 	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
@@ -297,7 +293,7 @@ read_body(char *body, Declaration *declaration)
 	if (*body != '\0')
 		*body++ = '\0';
 	if (strcmp(word, "shard") != 0)
-		return psprintf("It begins with \"%s\"; it must begin with \"shard\".", word);
+		return psprintf("Its body begins with \"%s\"; it must begin with \"shard\".", word);
 
 	errno = 0;
 	shard_id = strtol(body, &end, 10);
@@ -305,7 +301,7 @@ read_body(char *body, Declaration *declaration)
 		return psprintf("\"shard\" is followed by \"%s\"; it must be followed by a shard ID and a comma.", body);
 	*end = '\0';
 	if (errno != 0 || shard_id > MAX_SHARD_ID)
-		return psprintf("Shard ID %s is out of range; a shard ID is between 0 and %d.", body, MAX_SHARD_ID);
+		return psprintf("Shard ID %s is out of range. A shard ID is between 0 and %d.", body, MAX_SHARD_ID);
 	declaration->shard_id = shard_id;
 
 	word = end + 2;
@@ -341,7 +337,7 @@ read_default(HeapTuple tuple, Declaration *declaration)
 			return NULL;
 		}
 	}
-	return pstrdup("The default of its parameter \"sequence\" must be one constant of type regclass.");
+	return pstrdup("The default of its parameter \"sequence\" must be a constant of type regclass.");
 }
 
 static char *
@@ -356,7 +352,7 @@ read_declaration(HeapTuple tuple, Declaration *declaration)
  * Calling
  */
 
-/* The declaration of a schema, as a tuple to be released, or NULL */
+/* The declaration of a schema, as a tuple that the caller releases; or NULL */
 static HeapTuple
 find_declaration(Oid schema)
 {
@@ -374,8 +370,10 @@ is_reference(HeapTuple tuple)
 }
 
 /*
- * A transaction can write several versions of a row, and VACUUM FULL can put the
- * last where the first was: what the own transaction wrote is read again.
+ * Which version of its row a tuple is.  A row that the current transaction wrote
+ * gets no valid version, and is read again at each invalidation: the transaction
+ * can write several versions, and VACUUM FULL can put the last at the place of the
+ * first.
  */
 static RowVersion
 row_version(HeapTuple tuple)
@@ -406,7 +404,7 @@ declaration_error(HeapTuple tuple, const char *fault)
 			 errhint(DECLARATION_HINT)));
 }
 
-/* The declaration that a function refers to; an error if there is none. */
+/* The declaration that a function refers to, or an error if there is none */
 static HeapTuple
 referenced_declaration(HeapTuple tuple)
 {
@@ -417,7 +415,7 @@ referenced_declaration(HeapTuple tuple)
 		((Form_pg_proc) GETSTRUCT(declared))->prolang != proc->prolang)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("schema %s has no declaration of a shard",
+				 errmsg("schema %s does not declare a shard",
 						quote_identifier(get_namespace_name(proc->pronamespace))),
 				 errdetail("Function %s refers to %s(integer, regclass) in its own schema, in language %s.",
 						   function_name(proc), DECLARATION, LANGUAGE),
@@ -428,7 +426,8 @@ referenced_declaration(HeapTuple tuple)
 /*
  * Read what a function declares, or the declaration that it refers to.
  *
- * ALTER FUNCTION runs no validator, and so what it can break is looked at here.
+ * ALTER FUNCTION does not run the validator.  Therefore this checks what ALTER
+ * FUNCTION can break.
  */
 static void
 read_function(HeapTuple tuple, KnownFunction *known)
@@ -441,7 +440,7 @@ read_function(HeapTuple tuple, KnownFunction *known)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("function %s is not volatile", function_name(proc)),
-				 errdetail("It would be called once where each row needs an ID of its own."),
+				 errdetail("PostgreSQL could call it once for all rows of a statement, and each row needs its own ID."),
 				 errhint("Use ALTER FUNCTION %s VOLATILE.", function_name(proc))));
 
 	if (which_function(proc) != NEXT_IDS)
@@ -457,7 +456,7 @@ read_function(HeapTuple tuple, KnownFunction *known)
 		ReleaseSysCache(declared);
 }
 
-/* Is a function still the one that was read? */
+/* Are a function and its declaration still those that were read? */
 static bool
 is_unchanged(const KnownFunction *known, HeapTuple tuple)
 {
@@ -476,20 +475,20 @@ is_unchanged(const KnownFunction *known, HeapTuple tuple)
 	return unchanged;
 }
 
-/* What a function declares, from what the session knows if that still holds. */
+/* What a function declares, from the session's memory if that is still valid */
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
-	uint64		generation_before = generation;
+	uint64		generation_before = proc_generation;
 	KnownFunction *known = NULL;
 
 	if (known_functions != NULL)
 		known = hash_search(known_functions, &function, HASH_FIND, NULL);
-	if (known == NULL || known->generation != generation)
+	if (known == NULL || known->generation != proc_generation)
 	{
 		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 
-		/* a cursor outlives its function */
+		/* a cursor can outlive its function */
 		if (!HeapTupleIsValid(tuple))
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_FUNCTION),
@@ -532,12 +531,12 @@ null_error(void)
 			 errhint("Use ALTER FUNCTION ... STRICT.")));
 }
 
-/* Keep in a call's fn_extra what its function declares. */
+/* Copy into a call's fn_extra what its function declares. */
 static pg_noinline CachedCall *
 cache_call(FmgrInfo *flinfo)
 {
 	CachedCall *call = flinfo->fn_extra;
-	uint64		generation_before = generation;
+	uint64		generation_before = proc_generation;
 
 	if (call == NULL)
 		call = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(CachedCall));
@@ -556,15 +555,15 @@ begin_next_ids(FunctionCallInfo fcinfo)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		null_error();
 	look_up(fcinfo->flinfo->fn_oid, &declaration);
-	instaid_begin_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
-					  declaration.epoch_ms, PG_GETARG_INT32(0));
+	ids_begin_set(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
+				  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
 
 /*
- * The handler of the language: the next ID, or IDs, of a declared shard.
+ * The handler of the language returns the next ID, or IDs, of a declared shard.
  *
- * It is called for each row, straight from the executor, and takes the sequence
- * of the declaration unless the caller has passed one.
+ * The executor calls it directly for each row.  It uses the sequence of the
+ * declaration, unless the caller passes one.
  */
 Datum
 instaid_call_handler(PG_FUNCTION_ARGS)
@@ -576,11 +575,11 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 	{
 		if (SRF_IS_FIRSTCALL())
 			begin_next_ids(fcinfo);
-		return instaid_return_id(fcinfo);
+		return ids_return_next(fcinfo);
 	}
 
 	call = fcinfo->flinfo->fn_extra;
-	if (unlikely(call == NULL || call->generation != generation))
+	if (unlikely(call == NULL || call->generation != proc_generation))
 		call = cache_call(fcinfo->flinfo);
 
 	sequence = call->declaration.sequence;
@@ -590,15 +589,15 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 			null_error();
 		sequence = PG_GETARG_OID(0);
 	}
-	PG_RETURN_INT64(format_id(instaid_take_tick(sequence), call->declaration.shard_id,
-							  call->declaration.epoch_ms));
+	PG_RETURN_INT64(ids_format(instaid_take_tick(sequence), call->declaration.shard_id,
+							   call->declaration.epoch_ms));
 }
 
 /*
  * Validating
  */
 
-/* Is a type bigint, or the type id of the schema that the language is in? */
+/* Is a type bigint, or the type "id" of this schema, which is the extension's? */
 static bool
 is_id_type(Oid type, Oid schema)
 {
@@ -620,20 +619,20 @@ check_signature(HeapTuple tuple, Oid schema)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("%s cannot be a function of a shard", function_name(proc)),
-				 errdetail("A shard has next_ids(integer, regclass) RETURNS SETOF bigint, next_id() RETURNS bigint and next_id(regclass) RETURNS bigint. instaid.id can stand for bigint."),
-				 errhint("instaid.create_shard() makes all three.")));
+				 errdetail("A shard has next_ids(integer, regclass) RETURNS SETOF bigint, next_id() RETURNS bigint and next_id(regclass) RETURNS bigint. The type can be instaid.id instead of bigint."),
+				 errhint("instaid.create_shard() creates all three.")));
 	if (proc->provolatile != PROVOLATILE_VOLATILE || !proc->proisstrict || proc->proparallel != PROPARALLEL_UNSAFE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("function %s must be VOLATILE STRICT PARALLEL UNSAFE", function_name(proc)),
-				 errdetail("It gives another ID at each call, and none for a null."),
+				 errdetail("It returns a new ID at each call, and null for a null."),
 				 errhint("VOLATILE and PARALLEL UNSAFE are the defaults; add STRICT.")));
 }
 
 /*
- * Refuse a second epoch for a sequence: an ID is unique for a sequence, an epoch
- * and a shard ID.  Declarations of roles without rights on the sequence do not
- * count, since anybody may write one.
+ * Check the sequence of a declaration.  A sequence with another epoch is refused,
+ * because IDs are unique for one sequence, epoch and shard ID.  A declaration of a
+ * role without rights on the sequence does not count: every role can write one.
  */
 static void
 check_sequence(HeapTuple tuple, const Declaration *declaration)
@@ -651,8 +650,8 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 				 errmsg("\"%s\" is not a sequence", name ? name : "?"),
 				 errdetail("It is the default of the parameter \"sequence\" of %s.",
 						   function_name((Form_pg_proc) GETSTRUCT(tuple))),
-				 errhint("Name a sequence; CREATE SEQUENCE makes one that can serve.")));
-	if (pg_class_aclcheck(declaration->sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+				 errhint("Create a sequence with CREATE SEQUENCE, and use it as the default.")));
+	if (pg_class_aclcheck(declaration->sequence, GetUserId(), SEQUENCE_RIGHTS) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
 
 	depend = table_open(DependRelationId, AccessShareLock);
@@ -677,13 +676,13 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 		if (proc->prolang == language && which_function(proc) == NEXT_IDS &&
 			read_declaration(other, &others) == NULL &&
 			others.epoch_ms != declaration->epoch_ms &&
-			pg_class_aclcheck(declaration->sequence, proc->proowner, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK)
+			pg_class_aclcheck(declaration->sequence, proc->proowner, SEQUENCE_RIGHTS) == ACLCHECK_OK)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("sequence \"%s\" serves another epoch", name),
-					 errdetail("It is the sequence of %s, whose epoch is not that of %s. IDs of two epochs on one sequence can repeat.",
+					 errdetail("Function %s uses it with another epoch than function %s. IDs of two epochs on one sequence can repeat.",
 							   function_name(proc), function_name((Form_pg_proc) GETSTRUCT(tuple))),
-					 errhint("Declare the shard with that epoch, or give it a sequence of its own.")));
+					 errhint("Declare the shard with the same epoch, or with a sequence of its own.")));
 		ReleaseSysCache(other);
 	}
 	systable_endscan(scan);
@@ -691,8 +690,9 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 }
 
 /*
- * Record that a function depends on another object.  Anybody may call the
- * validator for a function, but only the transaction that creates it writes.
+ * Record that a function depends on another object.  Every role can call the
+ * validator for any function.  Only the transaction that creates the function
+ * records anything.
  */
 static void
 record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
@@ -708,8 +708,8 @@ record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
 }
 
 /*
- * Refuse to replace a declaration by one of another epoch: IDs that the sequence
- * has given can come again.  The statement's snapshot still has the old row.
+ * Refuse CREATE OR REPLACE with another epoch, which could repeat IDs of the
+ * sequence.  The snapshot of the statement still sees the old row.
  */
 static void
 check_replaced(HeapTuple tuple, const Declaration *declaration)
@@ -738,13 +738,13 @@ check_replaced(HeapTuple tuple, const Declaration *declaration)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("function %s already declares another epoch", function_name(proc)),
-				 errdetail("Its sequence has served that epoch. IDs of two epochs on one sequence can repeat."),
-				 errhint("Keep the epoch, or give the declaration another sequence.")));
+				 errdetail("Its sequence has made IDs of that epoch. IDs of two epochs on one sequence can repeat."),
+				 errhint("Keep the epoch, or declare another sequence.")));
 	systable_endscan(scan);
 	table_close(procs, AccessShareLock);
 }
 
-/* Check a function's reference to the declaration of its schema, and record it. */
+/* Check the reference of a function to the declaration of its schema, and record it. */
 static void
 check_reference(HeapTuple tuple)
 {
@@ -756,7 +756,7 @@ check_reference(HeapTuple tuple)
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("function %s does not refer to a declaration", function_name(proc)),
 				 errdetail("Its body is \"%s\"; it must be \"%s\".", function_body(tuple), REFERENCE),
-				 errhint("instaid.create_shard() makes all functions of a shard.")));
+				 errhint("instaid.create_shard() creates all functions of a shard.")));
 
 	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
@@ -766,16 +766,17 @@ check_reference(HeapTuple tuple)
 		return;
 	}
 
-	/* pg_dump orders the two by this */
+	/* so that pg_dump dumps the declaration first */
 	record_dependency(tuple, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(declared))->oid, 0);
 	ReleaseSysCache(declared);
 }
 
 /*
- * The validator of the language: refuses what is not a function of a shard.
+ * The validator of the language refuses what is not a function of a shard.
  *
- * What a restore may find incomplete is checked unless check_function_bodies is
- * off: the sequence and its other declarations, and that a declaration is there.
+ * A restore turns check_function_bodies off, because other objects can be missing.
+ * Then the sequence, its other declarations, and the existence of a declaration
+ * are not checked.
  */
 Datum
 instaid_validator(PG_FUNCTION_ARGS)
@@ -816,18 +817,20 @@ instaid_validator(PG_FUNCTION_ARGS)
  * Listing
  */
 
-/* Make a row of a function, in the current memory context, if it gets one. */
+/*
+ * Make a row from a function in the language, in the current memory context.
+ * Returns false if the function gets no row.
+ */
 typedef bool (*RowMaker) (HeapTuple tuple, Datum *values, bool *nulls);
 
-/* the most columns that a row has */
+/* the most columns of such a row */
 #define MAX_COLUMNS 5
 
 /*
- * Return the rows that are made of the functions in the language.
+ * Return a row for each function in the language that gets one.
  *
- * The catalogs are read as they are now, not as the transaction's snapshot has
- * them: a session that waited for another create_shard() must see what that one
- * did.
+ * This reads the catalogs as they are now, without the transaction's snapshot: a
+ * session that waited for another create_shard() must see its shard.
  */
 static Datum
 list_functions(FunctionCallInfo fcinfo, RowMaker make_row)
@@ -864,7 +867,7 @@ list_functions(FunctionCallInfo fcinfo, RowMaker make_row)
 	return (Datum) 0;
 }
 
-/* The name of a schema.  False if it has been dropped meanwhile. */
+/* The name of a schema; false if another session has dropped the schema. */
 static bool
 get_schema_name(Oid schema, Name name)
 {
@@ -910,7 +913,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 	return list_functions(fcinfo, shard_row);
 }
 
-/* What is wrong with a function of a shard since it was created, or NULL */
+/* What has broken a function of a shard since it was created; or NULL */
 static const char *
 find_fault(HeapTuple tuple)
 {
@@ -924,16 +927,16 @@ find_fault(HeapTuple tuple)
 	if (which_function(proc) == NEXT_IDS)
 	{
 		if (strcmp(NameStr(proc->proname), DECLARATION) != 0)
-			return "it is not named next_ids, and next_id() does not find it";
+			return "it is not named next_ids, and next_id() cannot find it";
 		fault = read_declaration(tuple, &declaration);
 		if (fault == NULL && get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
-			fault = "its sequence is not there";
+			fault = "its sequence does not exist";
 		return fault;
 	}
 
 	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
-		return "it refers to next_ids(integer, regclass), which is not there";
+		return "it refers to next_ids(integer, regclass), which does not exist";
 	fault = ((Form_pg_proc) GETSTRUCT(declared))->prolang == proc->prolang ? NULL :
 		"it refers to next_ids(integer, regclass), which does not declare a shard";
 	ReleaseSysCache(declared);
@@ -955,8 +958,8 @@ fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 /*
  * _odd_declarations() -> setof (function oid, problem text)
  *
- * The functions in the language that do not work.  Nothing is raised: an odd
- * function of one role must not keep others from looking.
+ * The functions in the language that do not work.  They raise no error, because a
+ * function of one role must not keep other roles from reading the list.
  */
 Datum
 instaid_odd_declarations(PG_FUNCTION_ARGS)
@@ -968,7 +971,7 @@ instaid_odd_declarations(PG_FUNCTION_ARGS)
  * Creating
  */
 
-/* Refuse a role that cannot create a shard in a schema, or the schema. */
+/* Check that the current role may create this schema, or objects in it. */
 static void
 check_may_create(const char *schema_name)
 {
@@ -978,7 +981,7 @@ check_may_create(const char *schema_name)
 		ereport(ERROR,
 				(errcode(ERRCODE_RESERVED_NAME),
 				 errmsg("temporary schema %s cannot be a shard", quote_identifier(schema_name)),
-				 errdetail("Every role may create objects in a temporary schema of its own."),
+				 errdetail("PostgreSQL drops the objects in it when the session ends."),
 				 errhint("Choose another schema.")));
 	if (OidIsValid(schema))
 	{
@@ -992,9 +995,9 @@ check_may_create(const char *schema_name)
 /*
  * _lock_shard_id(schema_name text, shard_id integer) -> void
  *
- * Keep other sessions from making a shard with this ID until the transaction
- * ends.  The lock is on the language, with the shard ID as a part of it.  Only a
- * role that may make the shard gets it, since it makes others wait.
+ * Keep other sessions from creating a shard with this ID until the transaction
+ * ends.  The lock is on the language, with the shard ID as its sub-object.  Other
+ * roles wait for it, and therefore only a role that may create the shard gets it.
  */
 Datum
 instaid_lock_shard_id(PG_FUNCTION_ARGS)
@@ -1008,8 +1011,8 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * The declaration with this shard ID, or with the lowest from it on; as a tuple
- * to be released, or NULL.
+ * The declaration with this shard ID, or, with or_above, the one with the lowest ID
+ * that is not below it; as a tuple that the caller releases.  NULL if there is none.
  */
 static HeapTuple
 find_shard_id(int32 shard_id, bool or_above)
@@ -1043,7 +1046,7 @@ find_shard_id(int32 shard_id, bool or_above)
 	return found;
 }
 
-/* A function of the schema that a shard's would replace or be mistaken for. */
+/* A function of the schema that has the signature of one that a shard gets */
 static Oid
 find_routine(Oid schema)
 {
@@ -1072,11 +1075,11 @@ find_routine(Oid schema)
  * _find_conflicts(schema_name text, shard_id integer)
  *	-> (taken_by name, routine oid, other_schema name, other_epoch timestamptz)
  *
- * What is in the way of a new shard, or may be wrong with it: the schema that has
- * its ID; a function in its schema that has the name of one of its own; and the
- * epoch of another shard, with its schema.
+ * What a new shard conflicts with: the schema that has its ID already; a function
+ * in its schema with the signature of one of the shard's functions; and the schema
+ * and the epoch of another shard, whose epoch should be the same.
  *
- * Each is a look-up in an index, since thousands of shards are made one by one.
+ * Each is looked up by an index, because thousands of shards are created one by one.
  */
 Datum
 instaid_find_conflicts(PG_FUNCTION_ARGS)
@@ -1122,10 +1125,10 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 /*
  * create_shards(format text, first integer, last integer, epoch timestamptz)
  *
- * A procedure: creates many shards, and commits in between, since one transaction
- * has no room for the locks of 8,192 shards.  What is there already is passed by,
- * and thus a call that was cut short can be made again.  In a transaction block
- * nothing can be committed; there it creates one batch at most.
+ * A procedure that creates many shards, and commits after each batch, because one
+ * transaction cannot hold the locks of 8,192 shards.  It skips shards that exist:
+ * after an interrupted call, the same call creates the rest.  In a transaction
+ * block, where it cannot commit, it creates one batch at most.
  */
 Datum
 instaid_create_shards(PG_FUNCTION_ARGS)
@@ -1151,16 +1154,16 @@ instaid_create_shards(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("shard IDs %d to %d are out of range", first, last),
-				 errdetail("The first must be at least 0, and the last at least the first and at most %d.",
+				 errdetail("Shard IDs are between 0 and %d, and the first must not be above the last.",
 						   MAX_SHARD_ID)));
 	if (in_block && last - first >= SHARDS_PER_BATCH)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("create_shards() cannot create %d shards inside a transaction block",
 						last - first + 1),
-				 errdetail("It commits after each %d shards, since one transaction cannot hold the locks of them all.",
+				 errdetail("It commits after each %d shards, because one transaction cannot hold the locks of all of them.",
 						   SHARDS_PER_BATCH),
-				 errhint("Call it outside of a transaction block, or for %d shards at most.",
+				 errhint("Call it outside a transaction block, or for at most %d shards.",
 						 SHARDS_PER_BATCH)));
 
 	SPI_connect_ext(in_block ? 0 : SPI_OPT_NONATOMIC);

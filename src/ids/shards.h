@@ -8,6 +8,6 @@
 #ifndef INSTAID_SHARDS_H
 #define INSTAID_SHARDS_H
 
-extern void instaid_shards_init(void);
+extern void shards_init(void);
 
 #endif							/* INSTAID_SHARDS_H */

@@ -19,26 +19,26 @@ PG_FUNCTION_INFO_V1(instaid_from_shortcode);
 PG_FUNCTION_INFO_V1(instaid_to_base32);
 PG_FUNCTION_INFO_V1(instaid_from_base32);
 
-/* how much of a text an error shows, in bytes */
+/* the most bytes of a text that an error shows */
 #define MAX_SHOWN	64
 
-/* What the errors say of a form. */
-typedef struct
+/* What errors say about a text form */
+typedef struct TextForm
 {
 	const char *name;
-	const char *digits;			/* sentences on what it is made of */
-	const char *last;
+	const char *digits;			/* sentences about its digits */
+	const char *last;			/* the form of the last ID */
 } TextForm;
 
 static const TextForm shortcode_form = {
 	"shortcode",
-	"A shortcode is 1 to 11 of the digits A-Z, a-z, 0-9, - and _.",
+	"A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.",
 	LAST_SHORTCODE
 };
 
 static const TextForm base32_form = {
 	"base32",
-	"Base32 is 13 of the digits 0-9 and A-Z without U; hyphens are ignored.",
+	"Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.",
 	LAST_BASE32
 };
 
@@ -49,13 +49,13 @@ check_not_negative(int64 id)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("ID %lld has no text form", (long long) id),
-				 errdetail("IDs from 0 to %lld have one.",
+				 errdetail("Only IDs from 0 to %lld have one.",
 						   (long long) PG_INT64_MAX)));
 }
 
 /*
- * Report what is wrong with a text.  What comes before the position is digits
- * and hyphens, a byte each, so it is the position of the character, too.
+ * Report what is wrong with a text.  Only digits and hyphens are before the
+ * position, each of one byte, so it counts characters, too.
  */
 static void
 report_invalid(const TextForm *form, text *input, TextStatus status,
@@ -87,16 +87,16 @@ report_invalid(const TextForm *form, text *input, TextStatus status,
 					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 					 errmsg("leading zero \"%s\" at position %d of %s \"%s\"",
 							character, where, form->name, whole),
-					 errdetail("An ID has one %s, and that has no zeros in front.",
+					 errdetail("The %s of an ID has no leading zeros.",
 							   form->name),
-					 errhint("Leave out the \"%s\" in front.", character)));
+					 errhint("Remove the leading \"%s\".", character)));
 			break;
 		case TEXT_TOO_GREAT:
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("digit \"%s\" at position %d of %s \"%s\" takes it past the last ID",
+					 errmsg("digit \"%s\" at position %d of %s \"%s\" makes the ID too large",
 							character, where, form->name, whole),
-					 errdetail("The last ID is %lld, \"%s\".",
+					 errdetail("The largest ID is %lld, written \"%s\".",
 							   (long long) PG_INT64_MAX, form->last)));
 			break;
 		case TEXT_TOO_LONG:
@@ -115,8 +115,7 @@ report_invalid(const TextForm *form, text *input, TextStatus status,
 					 errdetail("%s", form->digits)));
 			break;
 		case TEXT_VALID:
-			elog(ERROR, "there is nothing wrong with %s \"%s\"",
-				 form->name, whole);
+			elog(ERROR, "%s \"%s\" is valid", form->name, whole);
 	}
 }
 

@@ -7,13 +7,13 @@
  *	  shortcode    A-Z a-z 0-9 - _                  6     1..11   A         H__________
  *	  base32       0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
  *
- * Both have the most significant digit first.  A shortcode is as short as can
- * be; base32 is as long as the longest, and its digits are in the order of
- * their characters, so that it sorts as the IDs do.
+ * Both have the most significant digit first.  A shortcode is as short as
+ * possible.  Base32 always has 13 digits, whose order is that of their characters,
+ * so that texts sort like their IDs.
  *
- * Only IDs that are not negative have a text form.  Each has one shortcode, so
- * zeros in front are not read.  Reading base32 takes lower case for upper case,
- * I and L for 1, O for 0, and ignores hyphens.
+ * Only IDs that are not negative have a text form.  Each ID has one shortcode, and
+ * leading zeros are refused.  Base32 can be in lower case, can have I or L for 1
+ * and O for 0, and hyphens in it are ignored.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,18 +38,18 @@ StaticAssertDecl(SHORTCODE_MAX_LEN == (63 + SHORTCODE_BITS - 1) / SHORTCODE_BITS
 				 BASE32_LEN == (63 + BASE32_BITS - 1) / BASE32_BITS,
 				 "a text form must hold 63 bits");
 
-/* What is wrong with a text, at the byte that *position counts from 0. */
+/* What is wrong with a text at its byte *position, counted from 0 */
 typedef enum
 {
 	TEXT_VALID,
 	TEXT_NOT_A_DIGIT,
 	TEXT_LEADING_ZERO,			/* of a shortcode with more digits */
-	TEXT_TOO_GREAT,				/* with this digit it is above 2^63 - 1 */
-	TEXT_TOO_LONG,				/* base32 has no such digit any more */
-	TEXT_TOO_SHORT				/* it ends here */
+	TEXT_TOO_GREAT,				/* this digit takes the ID above 2^63 - 1 */
+	TEXT_TOO_LONG,				/* this is the 14th digit of base32 */
+	TEXT_TOO_SHORT				/* the text ends here */
 } TextStatus;
 
-/* Write the shortcode of an ID that is not negative, and give its length. */
+/* Write the shortcode of an ID that is not negative, and return its length. */
 static inline int
 encode_shortcode(int64 id, char *text)
 {
@@ -103,7 +103,7 @@ base32_digit(char c)
 	return digit ? (int) (digit - alphabet) : -1;
 }
 
-/* Read a shortcode: either *id, or what is wrong with it and where. */
+/* Read a shortcode into *id, or return what is wrong with it at *position. */
 static inline TextStatus
 decode_shortcode(const char *text, size_t len, int64 *id, size_t *position)
 {
@@ -127,7 +127,10 @@ decode_shortcode(const char *text, size_t len, int64 *id, size_t *position)
 	return TEXT_VALID;
 }
 
-/* Read base32, likewise.  The first digit tells whether it fits. */
+/*
+ * Read base32 into *id, or return what is wrong with it at *position.  13 digits
+ * have 65 bits; a first digit up to 7 has three of them.
+ */
 static inline TextStatus
 decode_base32(const char *text, size_t len, int64 *id, size_t *position)
 {

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * sql_support.c
- *	  What the SQL and PL/pgSQL functions of the extension need, and SQL does
- *	  not offer.
+ * user_objects.c
+ *	  What the SQL functions that act on tables and sequences of users need from C.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,9 +25,9 @@ PG_FUNCTION_INFO_V1(instaid_execute_as);
 /*
  * _base_type(type regtype) -> regtype
  *
- * The type that a domain is over, at the bottom of a stack of domains; any
- * other type is its own.  Unlike getBaseType(), null for a type that is gone: a
- * query over the catalogs must not fail because somebody drops a type meanwhile.
+ * The type under a domain, or under a domain over a domain; any other type itself.
+ * Unlike getBaseType(), it returns null if the type does not exist: a query on the
+ * catalogs must not fail when another session drops a type.
  */
 Datum
 instaid_base_type(PG_FUNCTION_ARGS)
@@ -59,19 +58,19 @@ instaid_base_type(PG_FUNCTION_ARGS)
  * Run a command with the rights of a role, and return the first column of its
  * first row as text, or null.
  *
- * For functions that a superuser may run on other roles' objects.  The owner of
- * a table decides what code runs when the table is read or altered: CHECKs,
- * triggers, policies, and whatever the planner evaluates of its indexes.  That
- * code must have its owner's rights and no way back to the caller's.  So this
- * does what core's maintenance commands do: it switches the role, in a
- * security-restricted operation, with a search_path that nobody can put anything
- * into, and undoes the settings that were changed meanwhile.
+ * Functions that a superuser may call on objects of other roles use it.  The owner
+ * of a table decides what code runs when the table is read or altered: CHECK
+ * constraints, triggers, policies, and the index expressions that the planner
+ * evaluates.  This code must have the rights of the owner, and no way to get those
+ * of the caller.  As core's maintenance commands do, this function therefore
+ * switches to the role in a security-restricted operation, with a search_path
+ * in which no other role can create objects, and restores the settings afterwards.
  *
- * A caller who could not SET ROLE to the role is refused, so that a direct call
- * gives nobody a right.  A session that runs a command with its own role's rights
- * has nothing to be protected from, and may use its temporary tables.
+ * It refuses a caller that cannot SET ROLE to the role, so that a direct call
+ * gives no additional rights.  If the role is the session's own, there is no
+ * restricted operation, and the command can use temporary tables.
  *
- * On an error, the end of the (sub)transaction restores role and settings.
+ * After an error, the end of the (sub)transaction restores role and settings.
  */
 Datum
 instaid_execute_as(PG_FUNCTION_ARGS)
