@@ -446,7 +446,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 
 CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean, OUT issued_at timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid__last_tick';
+    AS 'MODULE_PATHNAME', 'instaid_last_tick';
 COMMENT ON FUNCTION instaid._last_tick(regclass) IS
 'where a sequence stands, null if it gave nothing yet, whether freeze_shard() stopped it, and the time in its tick; all null without USAGE or SELECT on the sequence, or while it is being altered: no lock is waited for';
 

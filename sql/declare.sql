@@ -35,7 +35,7 @@ SELECT count(*) FROM (SELECT n, lag(n) OVER (ORDER BY id) AS before FROM photos 
 CREATE FUNCTION refuse(body text, declared_default text DEFAULT $$DEFAULT 'regress_d.ids'$$) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY SELECT * FROM try(format('CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass %s)'
-        ' RETURNS SETOF bigint LANGUAGE instaid STRICT AS %L', declared_default, body)) AS line WHERE line !~ '^HINT: A shard is declared by';
+        ' RETURNS SETOF bigint LANGUAGE instaid STRICT AS %L', declared_default, body)) AS line WHERE line !~ '^HINT: Use instaid\.create_shard\(\)';
 END $$;
 CREATE SCHEMA regress_e;
 SELECT refuse(body) FROM (VALUES

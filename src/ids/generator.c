@@ -4,24 +4,24 @@
  *	  The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
  * The value of a shard's sequence is a tick, ms << 10 | sequence, with the
- * milliseconds since 1970.  Nothing here knows an epoch.  The next tick is
- * what nextval() would give, moved up to the clock's millisecond when the
- * sequence is behind it; its low ten bits run on.  Time and sequence are
- * advanced together, under the exclusive lock of the sequence's only page, so
- * no two calls can pair the same sequence number with the same millisecond.
+ * milliseconds since 1970.  The generator does not use an epoch.  The next tick is
+ * the next value of nextval(), moved up to the clock's millisecond if the sequence
+ * is behind the clock; its low ten bits run on.  Time and sequence advance together,
+ * under the exclusive lock of the sequence's only page.  Therefore no two calls can
+ * pair the same sequence number with the same millisecond.
  *
- * Everything that must survive the session is in the sequence itself, written
- * by the rules of nextval_internal() in src/backend/commands/sequence.c, so
- * that core's functions, crash recovery and standbys understand it.
+ * Everything that must survive the session is in the sequence itself, written by
+ * the rules of nextval_internal() in src/backend/commands/sequence.c.  Therefore
+ * core's functions, crash recovery and standbys understand it.
  *
- * The invariant: a tick is handed out only when the clock, or WAL that is
- * flushed, guarantees already that it will not be handed out again.
+ * The invariant: a tick is given out only when the clock, or flushed WAL, already
+ * guarantees that it will not be given out again.
  *
- * What few calls need is in functions of its own, marked pg_noinline, so that
+ * Code that few calls need is in separate functions, marked pg_noinline, so that
  * the other calls save no registers and check no stack for it.  The page stays
- * pinned until the transaction ends, as long as the lock on the sequence is
- * held.  Looking the page up, pinning it and releasing it at each call was half
- * of the cost ("make bench-instructions").
+ * pinned until the transaction ends, as the sequence stays locked.  To look up, pin
+ * and release the page in each call was half of the cost ("make
+ * bench-instructions").
  *
  *-------------------------------------------------------------------------
  */
@@ -55,59 +55,59 @@
 #include "sequence.h"
 
 /*
- * Core logs 32 values ahead.  A busy tick moves by 1,024 a millisecond, so it
- * is logged one second ahead: a WAL record a second, and after a crash the
- * sequence resumes at most a second ahead of where it was.
+ * Core logs 32 values ahead.  A busy sequence moves by 1,024 ticks a millisecond, so
+ * it is logged one second ahead.  It then writes one WAL record a second, and after
+ * a crash it goes on at most one second ahead of its last tick.
  */
-#define LOG_AHEAD		(1000 * TICKS_PER_MS)
+#define TICKS_LOGGED_AHEAD	(1000 * TICKS_PER_MS)
 
-/* What core's nextval() leaves in log_cnt at most (its SEQ_LOG_VALS). */
-#define CORE_LOG_VALS	32
+/* the most that core's nextval() leaves in log_cnt (its SEQ_LOG_VALS) */
+#define CORE_LOG_VALS		32
 
-/* the longest that one call waits for the clock, in ms */
-#define MAX_WAIT		64
+/* the longest time that one call waits for the clock, in ms */
+#define MAX_CLOCK_WAIT		64
 
-/* 2026-01-01: the first freeze_shard() came later */
-#define FIRST_FREEZE_MS	INT64CONST(1767225600000)
+/* 2026-01-01: freeze_shard() did not exist before */
+#define FIRST_FREEZE_MS		INT64CONST(1767225600000)
 
-/* how many sequences a session keeps in mind */
-#define MAX_SEQUENCES	1024
+/* how many sequences a session remembers before it forgets all of them */
+#define MAX_SEQUENCES		1024
 
-/* how often a session speaks of drift, in microseconds */
+/* how often a session warns of drift, in microseconds */
 #define WARNING_INTERVAL	(60 * USECS_PER_SEC)
 
-/* What this session knows of one sequence. */
+/* What this session remembers of one sequence */
 typedef struct ClockedSequence
 {
 	Oid			relid;			/* hash key */
 
 	/*
-	 * What load_sequence() found out.  It is valid for this role until an
+	 * What load_clocked_sequence() found.  It is valid for this role until an
 	 * invalidation.  needs_wal = false and may_pin = false hold for this
 	 * transaction only: no invalidation announces the commit of the
 	 * transaction that created the sequence.
 	 */
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 	Oid			role;
-	uint64		generation;		/* value of "generation" then, or 0 */
+	uint64		generation;		/* value of clock_generation then, or 0 */
 	RelFileLocator locator;
 	int64		cache;			/* CACHE n of the sequence */
 	bool		is_temp;
 	bool		needs_wal;
-	bool		must_log;		/* not a tick yet from this file */
+	bool		must_log;		/* no tick was taken from this file yet */
 
-	Buffer		buffer;			/* where its page was last seen, just a hint
+	Buffer		buffer;			/* buffer of its page, which is only a hint
 								 * unless it is pinned */
-	bool		may_pin;		/* past a call: see pin_page() */
+	bool		may_pin;		/* beyond a call: see pin_page() */
 
 	/*
 	 * Ticks from next up to but not including end are reserved for this
-	 * session.  end stays when they are used up, also when the sequence gets
-	 * another file: whatever happens to it, the session does not go back.
+	 * session.  end stays when they are used up, and when the sequence gets
+	 * another file, because the session must never go back.
 	 */
 	int64		next;
 	int64		end;
-	TimestampTz reserved_at;	/* the start of the clock's millisecond then */
+	TimestampTz reserved_at;	/* start of the millisecond of the reservation */
 
 	TimestampTz warned_at;
 } ClockedSequence;
@@ -118,21 +118,21 @@ int			instaid_max_drift = 1000;
 static HTAB *sequences = NULL;
 
 /*
- * Up to here WAL is known to be where this value of synchronous_commit has it.
- * XLogFlush() would find that out, too, but takes 30 instructions, for each ID
- * that is ahead of the clock.
+ * WAL up to this LSN is as durable as this value of synchronous_commit demands.
+ * XLogFlush() would return at once, too, but takes 30 instructions for each ID that
+ * is ahead of the clock.
  */
 static XLogRecPtr durable = InvalidXLogRecPtr;
 static int	durable_for = SYNCHRONOUS_COMMIT_OFF;
 
-/* Counts the invalidations that may concern what we know of a sequence. */
-static uint64 generation = 1;
+/* the number of invalidations so far that can concern a remembered sequence */
+static uint64 clock_generation = 1;
 
 /*
  * The clock in milliseconds since 1970.
  *
- * This is the wall clock, which may be set back; nothing here relies on it to
- * be monotonic.  Past LAST_TICK there are no ticks.
+ * This is the wall clock.  It can be set back, and nothing here relies on it to be
+ * monotonic.
  */
 static inline int64
 clock_ms(void)
@@ -146,11 +146,11 @@ clock_ms(void)
 static ClockedSequence *latest = NULL;
 
 /*
- * The buffer of "latest" that is pinned until the transaction ends, or another
- * sequence is used, or this one may have got another file.
+ * The buffer of "latest", pinned until the transaction ends, or the session uses
+ * another sequence, or this sequence can have another file.
  *
- * The pin is the top transaction's, as the lock is, and lives no longer: as long
- * as the page cannot be another's, it need not be looked for.
+ * The top transaction owns the pin, as it owns the lock.  While the page is pinned,
+ * the buffer cannot be given to another page, and no look-up is needed.
  */
 static Buffer pinned = InvalidBuffer;
 
@@ -165,7 +165,7 @@ release_pin(void)
 	pinned = InvalidBuffer;
 }
 
-/* When a transaction is rolled back, its resource owner releases its pins. */
+/* At a rollback, the resource owner of the transaction releases the pin. */
 static void
 xact_callback(XactEvent event, void *arg pg_attribute_unused())
 {
@@ -182,7 +182,7 @@ relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 {
 	if (!OidIsValid(relid) ||
 		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
-		generation++;
+		clock_generation++;
 }
 
 static void
@@ -190,7 +190,7 @@ role_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
 			  uint32 hashvalue pg_attribute_unused())
 {
-	generation++;
+	clock_generation++;
 }
 
 static void
@@ -217,21 +217,22 @@ instaid_generator_init(void)
 }
 
 /*
- * Is this as freeze_shard() leaves a sequence?  The sequence stands at its
- * MAXVALUE, so that to nextval() it is used up, and pg_dump takes that along.
- * It stands there at a tick of its past, which is not before 2004 (2^40 ms); or
- * at the first value that can be a MAXVALUE, if it was never used.  A sequence
- * that was given a MAXVALUE for other reasons, and reached it, is not frozen.
+ * Has freeze_shard() frozen a sequence?
  *
- * A dump without data restores the MAXVALUE, and a sequence that has given
- * nothing.  It is frozen, too, if the MAXVALUE can be what freeze_shard() chose.
+ * A frozen sequence is at its MAXVALUE.  Thus it is used up for nextval(), and a
+ * dump contains both.  The MAXVALUE is the last tick, which is not before 2004 (2^40
+ * ms); or the lowest possible MAXVALUE, if the sequence was never used.  A sequence
+ * that got its MAXVALUE for other reasons, and reached it, is not frozen.
+ *
+ * A dump without data restores the MAXVALUE and an unused sequence.  That sequence
+ * is frozen, too, if freeze_shard() can have chosen its MAXVALUE.
  */
 static bool
 is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
 {
 	int64		ms = tick_ms(options->seqmax);
 
-	if (options->seqmin > 1 || options->seqmax >= LAST_TICK || options->seqincrement < 0)
+	if (options->seqmin > 1 || options->seqmax >= MAX_TICK || options->seqincrement < 0)
 		return false;
 	if (options->seqmax == Max(options->seqmin + 1, options->seqstart))
 		return !data->is_called || data->last_value == options->seqmax;
@@ -242,10 +243,9 @@ is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
 }
 
 /*
- * Has somebody given the sequence a range in which ticks do not fit?  That is
- * to keep its values from others' mostly, and must not be undone.  The bounds
- * that CREATE SEQUENCE gives by itself, for the type and the direction, are no
- * such range.
+ * Was a sequence given a range in which ticks do not fit?  Such a range mostly keeps
+ * its values apart from those of other sequences, and must not be removed.  The
+ * default bounds of CREATE SEQUENCE, for each type and direction, do not count.
  */
 static bool
 has_own_range(Form_pg_sequence options)
@@ -261,10 +261,10 @@ has_own_range(Form_pg_sequence options)
 	else
 		default_max = PG_INT64_MAX;
 	return options->seqmin > 1 ||
-		(options->seqmax < LAST_TICK && options->seqmax != default_max);
+		(options->seqmax < MAX_TICK && options->seqmax != default_max);
 }
 
-/* Ticks must be free to grow by one as far as they go. */
+/* Check that a sequence can count ticks. */
 static void
 check_options(Relation rel, Form_pg_sequence options)
 {
@@ -283,19 +283,19 @@ check_options(Relation rel, Form_pg_sequence options)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("shard %s is frozen",
 							quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
-					 errdetail("Its sequence \"%s\" gives no IDs until the shard is thawed.",
+					 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
 							   RelationGetRelationName(rel)),
-					 errhint("If it was moved, use it where it is now; else its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+					 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
 							 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
 						RelationGetRelationName(rel)),
-				 errdetail("It has a range of its own, %lld to %lld; a source of IDs has MINVALUE 1 or less and MAXVALUE %lld or more.",
+				 errdetail("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
 						   (long long) options->seqmin,
 						   (long long) options->seqmax,
-						   (long long) LAST_TICK),
-				 errhint("If Citus made this copy for a worker, take the IDs on the coordinator; otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
+						   (long long) MAX_TICK),
+				 errhint("If Citus made this copy for a worker, use the shard on the coordinator. Otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
 	}
 
 	if (options->seqtypid != INT8OID)
@@ -305,7 +305,7 @@ check_options(Relation rel, Form_pg_sequence options)
 		complaint = psprintf("Its INCREMENT is %lld; it must be 1.",
 							 (long long) options->seqincrement);
 	else if (options->seqcycle)
-		complaint = "It is defined with CYCLE; it must not come round.";
+		complaint = "It has CYCLE, and would repeat its values.";
 
 	if (complaint)
 		ereport(ERROR,
@@ -322,7 +322,7 @@ check_options(Relation rel, Form_pg_sequence options)
  * role, and note what reserve_ticks() needs.
  */
 static pg_noinline void
-load_sequence(ClockedSequence *seq)
+load_clocked_sequence(ClockedSequence *seq)
 {
 	uint64		generation_before;
 	Relation	rel;
@@ -334,27 +334,27 @@ load_sequence(ClockedSequence *seq)
 		seq->lxid = MyLocalTransactionId;
 
 		/*
-		 * The lock has also brought what was invalidated.  If that was
-		 * nothing of ours, all is as it was in our last transaction.
+		 * To take the lock has also processed invalidations.  If none of them
+		 * was of this sequence, all is as in our last transaction.
 		 */
-		if (seq->generation == generation && seq->role == GetUserId() &&
+		if (seq->generation == clock_generation && seq->role == GetUserId() &&
 			seq->needs_wal && seq->may_pin)
 			return;
 	}
 
-	generation_before = generation;
-	seq->generation = 0;		/* for as long as an error may get us out */
+	generation_before = clock_generation;
+	seq->generation = 0;		/* in case of an error below */
 	if (BufferIsValid(pinned))
-		release_pin();			/* it may have another file */
+		release_pin();			/* the sequence can have another file */
 
 	rel = sequence_open_locked(seq->relid, &options);
 	check_options(rel, &options);
 	seq->cache = options.seqcache;
 
 	/*
-	 * In a new file the session's reserve counts for nothing.  Nor does
-	 * log_cnt: ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE copy it without
-	 * the record that it speaks of.
+	 * In a new file the session's reserved ticks are invalid.  log_cnt is, too:
+	 * ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE copy it without the WAL
+	 * record that it refers to.
 	 */
 	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
 	{
@@ -375,14 +375,13 @@ load_sequence(ClockedSequence *seq)
 }
 
 static pg_noinline void
-find_sequence(Oid relid)
+find_clocked_sequence(Oid relid)
 {
 	bool		found;
 
 	if (BufferIsValid(pinned))
 		release_pin();
 
-	/* a session that uses very many sequences forgets them all now and then */
 	if (hash_get_num_entries(sequences) >= MAX_SEQUENCES &&
 		hash_search(sequences, &relid, HASH_FIND, NULL) == NULL)
 	{
@@ -394,26 +393,26 @@ find_sequence(Oid relid)
 		*latest = (ClockedSequence) {.relid = relid};
 }
 
-/* Find a sequence that this role may use in this transaction. */
+/* Find a sequence, after checking that this role may use it in this transaction. */
 static inline ClockedSequence *
-open_sequence(Oid relid)
+open_clocked_sequence(Oid relid)
 {
 	ClockedSequence *seq;
 
 	if (unlikely(latest == NULL || latest->relid != relid))
-		find_sequence(relid);
+		find_clocked_sequence(relid);
 	seq = latest;
 
 	/*
-	 * Opening a relation and checking its ACL are most of what nextval()
-	 * costs, and one statement may need a million IDs.
+	 * To open the relation and check its ACL is most of the cost of nextval(),
+	 * and one statement can need a million IDs.
 	 */
-	if (unlikely(seq->generation != generation ||
+	if (unlikely(seq->generation != clock_generation ||
 				 seq->lxid != MyLocalTransactionId ||
 				 seq->role != GetUserId()))
-		load_sequence(seq);
+		load_clocked_sequence(seq);
 
-	/* the same rules as nextval()'s, for the same reasons */
+	/* nextval() has these rules, too */
 	if (unlikely(XactReadOnly) && !seq->is_temp)
 		PreventCommandIfReadOnly("instaid.next_id()");
 	if (unlikely(IsInParallelMode()))
@@ -425,12 +424,11 @@ open_sequence(Oid relid)
 /*
  * Pin the sequence's page.
  *
- * ReadRecentBuffer() finds the page where it was without a look-up in the
+ * ReadRecentBuffer() finds the page in its last buffer without a look-up in the
  * buffer table and without the relation.
  *
- * The pin is kept past the call if the file cannot be dropped before the
- * transaction ends: a file that the transaction has created is, if it goes back
- * to a savepoint, and a buffer that is pinned then is an error.
+ * The pin is kept beyond the call unless the transaction has created the file.  A
+ * rollback to a savepoint drops such a file, and a pinned buffer is then an error.
  */
 static pg_noinline void
 pin_page(ClockedSequence *seq)
@@ -470,7 +468,11 @@ unlock_page(ClockedSequence *seq)
 		ReleaseBuffer(seq->buffer);
 }
 
-/* Wait, with the page locked, for the millisecond after this one. */
+/*
+ * Wait, with the page locked, until the clock leaves a millisecond.  A signal can
+ * end a sleep early, so the clock is read again; but it can stand still, so this
+ * gives up after 100 times.
+ */
 static pg_noinline int64
 let_millisecond_pass(int64 running)
 {
@@ -485,28 +487,27 @@ let_millisecond_pass(int64 running)
 }
 
 /*
- * Pick the next tick from the state of the locked page and from the clock,
- * which is put into *now.  Past LAST_TICK there is none.
+ * The next tick, by the state of the locked page and by the clock, whose time goes
+ * into *now.  If it is above MAX_TICK, there is none.
  */
 static inline int64
 next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 {
 	int64		next;
-	int64		floor;
+	int64		lowest;			/* the next tick must not be below this */
 
 	*now = clock_ms();
-	floor = pack_tick(*now, 0);
+	lowest = pack_tick(*now, 0);
 
-	/* setval() may have left anything, but past the last tick is past it */
-	next = Min(data->last_value, LAST_TICK + 1) + (data->is_called ? 1 : 0);
+	/* setval() can have set any value, and adding 1 must not overflow */
+	next = Min(data->last_value, MAX_TICK + 1) + (data->is_called ? 1 : 0);
 
 	/*
-	 * log_cnt is 0 after setval(), RESTART or a restore, and 32 at most if
-	 * nextval() was called since; we never leave it so.  Where the sequence
-	 * stood before is lost; it may have been anywhere in the running
-	 * millisecond.  Let that pass, and let nobody else take from the page
-	 * meanwhile.  A signal cuts a sleep short, so what counts is the clock; it
-	 * may stand still, so do not look at it for ever.
+	 * After setval(), RESTART or a restore, log_cnt is 0, and at most 32 if
+	 * nextval() was called since; this module always leaves more.  The last
+	 * tick before that is lost, and can be any of the running millisecond.
+	 * Therefore let this millisecond pass, and keep other sessions from the page
+	 * until then.
 	 */
 	if (unlikely(data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS) &&
 		tick_ms(next) <= *now)
@@ -514,32 +515,29 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 		int64		running = *now;
 
 		*now = let_millisecond_pass(running);
-		floor = pack_tick(Max(*now, running + 1), 0);
+		lowest = pack_tick(Max(*now, running + 1), 0);
 	}
 
 	/*
-	 * This session also remembers ticks that were ahead of the clock.  If
-	 * they were ahead by more than load can explain, the sequence was set
-	 * back for a reason.
+	 * This session remembers its own ticks, even those ahead of the clock.  If
+	 * they are further ahead than load explains, the sequence was set back on
+	 * purpose, and may go back.
 	 */
-	if (seq->end > floor &&
-		tick_ms(seq->end) - *now <= (int64) instaid_max_drift + MAX_WAIT)
-		floor = seq->end;
+	if (seq->end > lowest &&
+		tick_ms(seq->end) - *now <= (int64) instaid_max_drift + MAX_CLOCK_WAIT)
+		lowest = seq->end;
 
-	/* Move up to the first such tick; its low bits run on. */
-	if (next < floor)
+	/* Move up to the first tick from there whose low bits run on. */
+	if (next < lowest)
 	{
-		next = pack_tick(tick_ms(floor), tick_sequence(next));
-		if (next < floor)
+		next = pack_tick(tick_ms(lowest), tick_sequence(next));
+		if (next < lowest)
 			next += TICKS_PER_MS;
 	}
 	return next;
 }
 
-/*
- * Write the WAL record that covers the ticks up to logged, with the page as it
- * is replayed.
- */
+/* Write the WAL record that covers the ticks up to this one. */
 static pg_noinline void
 log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 {
@@ -550,16 +548,16 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 	lsn = sequence_log_page(seq->buffer, seq->locator, data, logged);
 
 	/*
-	 * A transaction that goes on, or is rolled back, does not flush the record;
-	 * let the WAL writer do so, as for an asynchronous commit.
+	 * While the transaction goes on, or if it is rolled back, it does not flush
+	 * the record.  Let the WAL writer flush it, as for an asynchronous commit.
 	 */
 	XLogSetAsyncXactLSN(lsn);
 }
 
 /*
- * Store the last tick taken in the locked page, by the rules of
- * nextval_internal().  Returns the LSN up to which WAL must be flushed for
- * the page to be where it is after a crash.
+ * Store the last tick that was taken in the locked page, by the rules of
+ * nextval_internal().  Returns the LSN up to which WAL must be flushed so that the
+ * sequence does not go back in a crash.
  */
 static inline XLogRecPtr
 store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
@@ -569,33 +567,34 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	bool		log_it;
 
 	/*
-	 * Before XLogInsert(): see SyncOneBuffer().  And before the look at the
-	 * redo pointer, which core's nextval() takes first: a checkpoint that
-	 * begins in between would pass by a page that is still clean, and leave
-	 * the tick to a record from before its redo point.
+	 * This must come before XLogInsert(): see SyncOneBuffer().  Unlike in core's
+	 * nextval(), it must also come before GetRedoRecPtr().  Otherwise a
+	 * checkpoint that begins in between would skip the page, which is still
+	 * clean, and only a record before its redo point would cover the tick.
 	 */
 	MarkBufferDirty(seq->buffer);
 	logged = data->last_value + data->log_cnt;
 
 	/*
-	 * A record is due when the last one is nearly used up, so that next_tick()
-	 * can tell what is left of it from what setval() and nextval() leave; and,
-	 * as in core, after a checkpoint: replay would start behind it.
+	 * A record is due when fewer ticks of the last one are left than core leaves
+	 * in log_cnt, because next_tick() must be able to see the difference.  As in
+	 * core, a record is also due after a checkpoint: replay starts after the last
+	 * record then.
 	 */
 	log_it = seq->must_log || last + CORE_LOG_VALS >= logged ||
 		PageGetLSN(page) <= GetRedoRecPtr();
 	if (unlikely(log_it))
 	{
-		logged = Min(last + LOG_AHEAD, LAST_TICK);
+		logged = Min(last + TICKS_LOGGED_AHEAD, MAX_TICK);
 		if (seq->needs_wal)
 			log_ticks(seq, data, logged);
 		seq->must_log = false;
 	}
 
 	/*
-	 * Plain stores cannot fail, so they need no critical section.  Where no
-	 * WAL is written, be it until the commit only (wal_level = minimal), no
-	 * record covers anything: -1 makes core log, too.
+	 * Plain stores cannot fail, so they need no critical section.  If no WAL is
+	 * written, no record covers anything, and -1 makes core's nextval() write
+	 * one.  With wal_level = minimal that can change with the commit.
 	 */
 	data->last_value = last;
 	data->is_called = true;
@@ -632,8 +631,8 @@ wait_for_clock(long timeout)
 }
 
 /*
- * Tell of a sequence that is further ahead of the clock than load explains,
- * once a minute; also at once when the clock was set back since.
+ * Warn that a sequence is further ahead of the clock than load explains.  This is
+ * done once a minute, and again when the clock was set back.
  */
 static pg_noinline void
 warn_of_drift(ClockedSequence *seq, int64 drift)
@@ -647,9 +646,9 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 	ereport(WARNING,
 			(errmsg("IDs of sequence \"%s\" are %lld ms ahead of the clock",
 					get_rel_name(seq->relid), (long long) drift),
-			 errdetail("instaid.max_drift is %d ms; calls wait to keep to it.",
+			 errdetail("instaid.max_drift is %d ms. Calls wait to reduce the drift to it.",
 					   instaid_max_drift),
-			 errhint("The server's clock was set back, the sequence was set ahead, or the server has just restarted after a crash.")));
+			 errhint("Either the server's clock was set back, or the sequence was set ahead, or the server has just restarted after a crash.")));
 }
 
 static pg_noinline void
@@ -661,8 +660,8 @@ make_durable(XLogRecPtr lsn)
 }
 
 /*
- * Reserve up to wanted ticks for this session, at least one, all of one
- * millisecond.
+ * Reserve ticks of one millisecond for this session: at least one, and at most as
+ * many as wanted or, if that is more, CACHE.
  */
 static void
 reserve_ticks(ClockedSequence *seq, int wanted)
@@ -679,7 +678,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	{
 		data = lock_page(seq);
 		next = next_tick(seq, data, &now);
-		if (next > LAST_TICK)
+		if (next > MAX_TICK)
 		{
 			int64		last_value = data->last_value;
 
@@ -688,28 +687,29 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 					 errmsg("sequence \"%s\" has reached the last tick",
 							get_rel_name(seq->relid)),
-					 errdetail("The sequence stands at %lld; the last tick is %lld.",
-							   (long long) last_value, (long long) LAST_TICK),
-					 errhint("If it was set too far by mistake, set it back with setval().")));
+					 errdetail("The sequence is at %lld. The last tick is %lld.",
+							   (long long) last_value, (long long) MAX_TICK),
+					 errhint("If the sequence was set too far by mistake, set it back with setval().")));
 		}
 		drift = tick_ms(next) - now;
 
 		/*
-		 * Too far ahead, do not open another millisecond at once.  One wait is
-		 * enough: it bounds the pace of each session, and never stops it.
+		 * If the sequence is too far ahead, wait before taking the first tick of
+		 * another millisecond.  One wait limits the rate of each session, and
+		 * never stops it.
 		 */
 		if (drift <= instaid_max_drift || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
 		unlock_page(seq);
-		wait_for_clock(Min(drift - instaid_max_drift, MAX_WAIT));
+		wait_for_clock(Min(drift - instaid_max_drift, MAX_CLOCK_WAIT));
 		waited = true;
 	}
 
 	/*
-	 * CACHE is for the millisecond that the clock reads.  A sequence that is
-	 * ahead of the clock is not pushed further by what may be dropped.
+	 * CACHE applies only in the clock's own millisecond.  A sequence that is
+	 * ahead of the clock must not move further for ticks that can be dropped.
 	 */
 	if (drift == 0)
 		count = Max(wanted, seq->cache);
@@ -723,29 +723,29 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	seq->reserved_at = (now - POSTGRES_EPOCH_MS) * 1000;
 
 	/*
-	 * The invariant.  What is not ahead of the clock cannot come again, since
-	 * a restarted sequence catches up with the clock first; what is ahead
-	 * needs the record that takes it past, here and, as synchronous_commit
-	 * says, on the standby that may take over.
+	 * The invariant.  A tick that is not ahead of the clock cannot come again,
+	 * because the sequence catches up with the clock after a restart.  A tick
+	 * that is ahead needs a durable WAL record past it, here and, if
+	 * synchronous_commit says so, on the standbys that can be promoted.
 	 */
 	if (drift > 0)
 	{
-		seq->next = seq->end;	/* for as long as an error may get us out */
+		seq->next = seq->end;	/* in case of an error below */
 		if (unlikely(lsn > durable || synchronous_commit > durable_for))
 			make_durable(lsn);
 	}
 	seq->next = next;
 
-	if (unlikely(drift > (int64) instaid_max_drift + MAX_WAIT))
+	if (unlikely(drift > (int64) instaid_max_drift + MAX_CLOCK_WAIT))
 		warn_of_drift(seq, drift);
 }
 
 /*
- * Make sure that the session has ticks that it may give now.
+ * Make sure that the session has a reserved tick that it may give out now.
  *
- * What CACHE left over is good while the clock reads the millisecond in which
- * it was reserved, lest it be older than another session's.  The clock's
- * microseconds tell that without a division.
+ * Ticks that CACHE has left are valid only while the clock reads the millisecond of
+ * their reservation.  Later, they could be older than ticks of other sessions.
+ * Comparing microseconds needs no division.
  */
 static inline void
 ensure_ticks(ClockedSequence *seq, int wanted)
@@ -758,26 +758,26 @@ ensure_ticks(ClockedSequence *seq, int wanted)
 /*
  * Take a tick of a sequence for the calling session.
  *
- * Errors are those of nextval(), and besides: a sequence that cannot count
- * ticks (55000), the last tick passed (2200H).
+ * Errors are those of nextval(), and two more: the sequence cannot count ticks
+ * (55000), or has reached the last tick (2200H).
  */
 int64
-instaid_take_tick(Oid sequence)
+generator_take_tick(Oid sequence)
 {
-	ClockedSequence *seq = open_sequence(sequence);
+	ClockedSequence *seq = open_clocked_sequence(sequence);
 
 	ensure_ticks(seq, 1);
 	return seq->next++;
 }
 
 /*
- * Take up to wanted ticks, 1 to TICKS_PER_MS: consecutive ones from *first on,
- * all in one millisecond.  Returns how many, at least 1.
+ * Take up to wanted ticks, where wanted is 1 to TICKS_PER_MS.  They are consecutive
+ * from *first on, and of one millisecond.  Returns how many they are, at least 1.
  */
 int
-instaid_take_ticks(Oid sequence, int wanted, int64 *first)
+generator_take_ticks(Oid sequence, int wanted, int64 *first)
 {
-	ClockedSequence *seq = open_sequence(sequence);
+	ClockedSequence *seq = open_clocked_sequence(sequence);
 	int			count;
 
 	ensure_ticks(seq, wanted);
@@ -788,12 +788,12 @@ instaid_take_ticks(Oid sequence, int wanted, int64 *first)
 }
 
 /*
- * Where a sequence stands: the last tick that it gave, or reserved for a
- * session; or whatever setval() left there.  Returns false if sequence_try_lock()
- * or sequence_read_locked() cannot tell.
+ * Read the last tick that a sequence gave, or reserved for a session; or the value
+ * that setval() has set.  Returns false if sequence_try_lock() or
+ * sequence_read_locked() does.
  */
 bool
-instaid_last_tick(Oid sequence, SequenceState *state)
+generator_last_tick(Oid sequence, SequenceState *state)
 {
 	FormData_pg_sequence options;
 	FormData_pg_sequence_data data;
@@ -813,21 +813,20 @@ instaid_last_tick(Oid sequence, SequenceState *state)
 }
 
 /*
- * From now on, give only ticks that are greater.  Errors are those of
- * instaid_take_ticks() and setval().
+ * From now on, give only ticks above this one.  Errors are those of
+ * generator_take_tick() and setval().
  *
- * The record that covers the page may be another session's, and need not be
- * flushed by our commit: that is waited for, as for a tick that is ahead of the
- * clock.
+ * Another session can have written the WAL record that covers the page, and our
+ * commit need not flush it.  Therefore this waits until it is durable.
  */
 void
-instaid_skip_ticks(Oid sequence, int64 tick)
+generator_skip_ticks(Oid sequence, int64 tick)
 {
-	ClockedSequence *seq = open_sequence(sequence);
+	ClockedSequence *seq = open_clocked_sequence(sequence);
 	Form_pg_sequence_data data;
 	XLogRecPtr	lsn;
 
-	/* moving it is more than taking from it, as with setval() */
+	/* like setval(), this needs more rights than nextval() */
 	if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
 
@@ -835,7 +834,7 @@ instaid_skip_ticks(Oid sequence, int64 tick)
 	if (data->last_value < tick)
 	{
 		store_tick(seq, data, tick);
-		/* what the session has reserved is below */
+		/* the session's reserved ticks are below it */
 		seq->next = seq->end = tick + 1;
 	}
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;

@@ -8,10 +8,10 @@
 #ifndef INSTAID_GENERATOR_H
 #define INSTAID_GENERATOR_H
 
-/* What the page and the options of a sequence tell. */
+/* The state of a sequence, from its page and its options */
 typedef struct SequenceState
 {
-	int64		last_value;		/* if it is called */
+	int64		last_value;		/* meaningless unless is_called */
 	bool		is_called;
 	bool		is_frozen;
 } SequenceState;
@@ -19,10 +19,10 @@ typedef struct SequenceState
 /* instaid.max_drift: milliseconds that ticks may run ahead of the clock */
 extern int	instaid_max_drift;
 
-extern int64 instaid_take_tick(Oid sequence);
-extern int	instaid_take_ticks(Oid sequence, int wanted, int64 *first);
-extern bool instaid_last_tick(Oid sequence, SequenceState *state);
-extern void instaid_skip_ticks(Oid sequence, int64 tick);
+extern int64 generator_take_tick(Oid sequence);
+extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
+extern bool generator_last_tick(Oid sequence, SequenceState *state);
+extern void generator_skip_ticks(Oid sequence, int64 tick);
 extern void instaid_generator_init(void);
 
 #endif							/* INSTAID_GENERATOR_H */

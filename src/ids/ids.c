@@ -25,7 +25,7 @@ PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
-PG_FUNCTION_INFO_V1(instaid__last_tick);
+PG_FUNCTION_INFO_V1(instaid_last_tick);
 PG_FUNCTION_INFO_V1(instaid_tick_to_id);
 PG_FUNCTION_INFO_V1(instaid_max_tick);
 PG_FUNCTION_INFO_V1(instaid_check_shard_id);
@@ -249,7 +249,7 @@ instaid_next_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 
-	PG_RETURN_INT64(ids_format(instaid_take_tick(sequence), shard_id, epoch_ms));
+	PG_RETURN_INT64(ids_format(generator_take_tick(sequence), shard_id, epoch_ms));
 }
 
 /* A set of IDs that is being returned */
@@ -293,7 +293,7 @@ take_ids(IdSet *ids, uint64 wanted)
 	int64		first;
 	int			taken;
 
-	taken = instaid_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
+	taken = generator_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
 	ids->next = ids_format(first, ids->shard_id, ids->epoch_ms);
 	ids->end = ids->next + taken;
 }
@@ -348,7 +348,7 @@ instaid_last_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 
-	if (!instaid_last_tick(sequence, &state) || !state.is_called ||
+	if (!generator_last_tick(sequence, &state) || !state.is_called ||
 		!tick_has_id(state.last_value, epoch_ms))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(tick_to_id(state.last_value, shard_id, epoch_ms));
@@ -363,7 +363,7 @@ instaid_last_id(PG_FUNCTION_ARGS)
  * no tick.  All are null if the state of the sequence cannot be read.
  */
 Datum
-instaid__last_tick(PG_FUNCTION_ARGS)
+instaid_last_tick(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc = fcinfo->flinfo->fn_extra;
 	SequenceState state;
@@ -382,7 +382,7 @@ instaid__last_tick(PG_FUNCTION_ARGS)
 		MemoryContextSwitchTo(saved);
 	}
 
-	if (instaid_last_tick(PG_GETARG_OID(0), &state))
+	if (generator_last_tick(PG_GETARG_OID(0), &state))
 	{
 		values[0] = Int64GetDatum(state.last_value);
 		nulls[0] = !state.is_called;
@@ -390,7 +390,7 @@ instaid__last_tick(PG_FUNCTION_ARGS)
 		nulls[1] = false;
 		values[2] = TimestampTzGetDatum(tick_timestamp(state.last_value));
 		nulls[2] = !state.is_called ||
-			state.last_value < 0 || state.last_value > LAST_TICK;
+			state.last_value < 0 || state.last_value > MAX_TICK;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
@@ -416,7 +416,7 @@ Datum
 instaid_max_tick(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
-	PG_RETURN_INT64(LAST_TICK);
+	PG_RETURN_INT64(MAX_TICK);
 }
 
 /* _check_shard_id(shard_id integer) -> void */
@@ -450,7 +450,7 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 	if (tick_ms(now_tick) < epoch_ms)
 		ids_no_id_error(now_tick, epoch_ms);
 
-	instaid_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
+	generator_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
 	PG_RETURN_VOID();
 }
 

@@ -49,7 +49,7 @@
 /* the last millisecond after an epoch whose IDs are positive */
 #define LAST_MS			(MAX_MS >> 1)
 
-#define LAST_TICK		((INT64CONST(1) << (TICK_MS_BITS + SEQUENCE_BITS)) - 1)
+#define MAX_TICK		((INT64CONST(1) << (TICK_MS_BITS + SEQUENCE_BITS)) - 1)
 
 /* 2000-01-01, the origin of a TimestampTz, in milliseconds since 1970 */
 #define POSTGRES_EPOCH_MS \
@@ -125,7 +125,7 @@ ms_timestamp(int64 ms)
 	return (ms - POSTGRES_EPOCH_MS) * 1000;
 }
 
-/* The start of a tick's millisecond.  The tick must be between 0 and LAST_TICK. */
+/* The start of a tick's millisecond.  The tick must be between 0 and MAX_TICK. */
 static inline TimestampTz
 tick_timestamp(int64 tick)
 {

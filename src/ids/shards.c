@@ -589,7 +589,7 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 			null_error();
 		sequence = PG_GETARG_OID(0);
 	}
-	PG_RETURN_INT64(ids_format(instaid_take_tick(sequence), call->declaration.shard_id,
+	PG_RETURN_INT64(ids_format(generator_take_tick(sequence), call->declaration.shard_id,
 							   call->declaration.epoch_ms));
 }
 

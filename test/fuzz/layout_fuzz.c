@@ -134,7 +134,7 @@ check_id_of_tick(int64 tick, int32 shard_id, int64 epoch_ms)
 	wide		ms = (wide) tick / SEQUENCES - epoch_ms;
 	bool		has_id = ms >= 0 && ms < MILLISECONDS / 2;
 
-	CHECK(tick <= LAST_TICK);
+	CHECK(tick <= MAX_TICK);
 	CHECK(time_ms(tick_timestamp(tick)) == tick / SEQUENCES);
 	CHECK(tick_has_id(tick, epoch_ms) == has_id);
 	if (has_id)
