@@ -17,8 +17,8 @@ all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t &&
 # change: the headers, SQL, WAL, recovery, dumps, shared memory, background
 # workers, libpq.
 not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
-	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards'
-not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt 019_many_shards'
+	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards 020_docs'
+not_assert='build lint model fuzz bench regress pgtap 001_concurrency 004_fields 006_clock 008_restore 009_partman 010_move 011_adopt 019_many_shards 020_docs'
 
 # all_but SUITE...: every other suite
 all_but()

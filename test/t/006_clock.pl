@@ -11,6 +11,7 @@ use Time::HiRes qw(sleep);
 
 use Clients;
 use Clock;
+use Docs;
 
 my $clock = Clock->new;
 my $node  = Clients::server('main', 'autovacuum = off', 'checkpoint_timeout = 1d');
@@ -142,7 +143,7 @@ $node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_re
 
 # The clock was wrong by ten years.  The statements that bring the shard back are those
 # of the documentation.
-my ($procedure) = slurp_file('docs/operations.md') =~ /^## The clock was wrong by years\n.*?^```sql\n(.*?)^```/ms;
+my ($procedure) = section_blocks('docs/operations.md', 'The clock was wrong by years');
 ok($procedure, 'the documentation has statements for it');
 $base += 7200;
 $clock->set($base);
@@ -161,7 +162,7 @@ $clock->set($base + 60);
 $node->safe_psql('postgres', 'SET client_min_messages = error; INSERT INTO insta5.photos (n) VALUES (5001)');
 my $years = $node->safe_psql('postgres', q{SELECT extract(year FROM justify_interval(drift)) FROM instaid.shards});
 cmp_ok($years, '>=', 9, "a shard is $years years ahead");
-$node->safe_psql('postgres', $procedure);
+$node->safe_psql('postgres', $procedure->{text});
 is($node->safe_psql('postgres', q{
 	SELECT drift, instaid.extract_timestamp(instaid.last_id('insta5.likes_id_seq', 5)) <= clock_timestamp() FROM instaid.shards}),
 	'00:00:00|t', '... and brought back');

@@ -13,6 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Docs;
 
 my $shards = q{
 	SELECT instaid.create_shard('light', 5);
@@ -109,7 +110,7 @@ for my $strategy ('wal_log', 'file_copy')
 
 # Logical replication, and a switchover to the subscriber.  Sequences are not
 # replicated; the documentation has a statement that copies their state.
-my ($procedure) = slurp_file('docs/operations.md') =~ /^## Switching over to a logical subscriber\n.*?^```sql\n(.*?)^```/ms;
+my ($procedure) = section_blocks('docs/operations.md', 'Switching over to a logical subscriber');
 ok($procedure, 'the documentation has a statement for a switchover');
 my $subscriber = Clients::server('subscriber', { allows_streaming => 'logical' });
 $subscriber->safe_psql('postgres', $shards);
@@ -119,7 +120,7 @@ $subscriber->wait_for_subscription_sync($main, 's');
 $main->safe_psql('postgres', $fill);
 %last = last_ids($main, 'postgres');
 $main->wait_for_catchup('s');
-$subscriber->safe_psql('postgres', $main->safe_psql('postgres', $procedure));
+$subscriber->safe_psql('postgres', $main->safe_psql('postgres', $procedure->{text}));
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 is($subscriber->safe_psql('postgres', 'SELECT max(id) FROM ahead.photos'), $last{ahead}, 'logical replication: the rows are there');
 goes_on('logical replication', $subscriber, 'postgres', %last);

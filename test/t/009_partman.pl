@@ -9,9 +9,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Docs;
 
-my ($section) = slurp_file('docs/partitions.md') =~ /^## pg_partman\n(.*?)^## /ms;
-my ($setup, $daily, @rest) = $section =~ /^```sql\n(.*?)^```/msg;
+my ($setup, $daily, @rest) = map { $_->{text} } section_blocks('docs/partitions.md', 'pg_partman');
 ok($setup && $daily && !@rest, 'the documentation has statements for pg_partman');
 
 my $node = Clients::server('main');

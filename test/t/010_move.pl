@@ -11,9 +11,10 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Clients;
+use Docs;
 
-my $page = slurp_file('docs/moving-a-shard.md');
-my ($before, @ways) = $page =~ /^## Before\n(.*?)^## With pg_dump\n(.*?)^## With logical replication\n(.*)/ms;
+my @before = section_blocks('docs/moving-a-shard.md', 'Before');
+my @ways = map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump', 'With logical replication';
 my @statements = (
 	('SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3,
 	'SET ROLE app; INSERT INTO insta5.likes (photo_id) SELECT min(id) FROM insta5.photos; SELECT insta5.next_id();');
@@ -37,30 +38,30 @@ sub misdirected
 	};
 }
 
-# Run the commands of a part of the page.  Note after each shell command whether the
+# Run blocks of the page.  Note after each shell command whether the
 # shard is frozen at the target.
 my @frozen;
 sub follow
 {
-	my ($text, %nodes) = @_;
+	my ($blocks, %nodes) = @_;
 	@frozen = ();
 	local $ENV{SOURCE} = $nodes{source}->connstr('postgres') =~ s/'//gr;
 	local $ENV{TARGET} = $nodes{target}->connstr('postgres') =~ s/'//gr;
-	while ($text =~ /^```(sh|sql) ?(\w*) ?(until empty)?\n(.*?)^```/msg)
+	for my $block (@$blocks)
 	{
-		my ($language, $where, $until_empty, $block) = ($1, $2, $3, $4);
-		if ($language eq 'sh')
+		my ($text, $node) = ($block->{text}, $nodes{ $block->{server} });
+		if ($block->{language} eq 'sh')
 		{
-			system('sh', '-ec', $block) == 0 or die "failed: $block";
+			system('sh', '-ec', $text) == 0 or die "failed: $text";
 			push @frozen, $nodes{target}->safe_psql('postgres', 'SELECT frozen FROM instaid.shards');
 		}
-		elsif ($until_empty)
+		elsif ($block->{until_empty})
 		{
-			$nodes{$where}->poll_query_until('postgres', $block, '') or die "never empty: $block";
+			$node->poll_query_until('postgres', $text, '') or die "never empty: $text";
 		}
 		else
 		{
-			$nodes{$where}->safe_psql('postgres', $block);
+			$node->safe_psql('postgres', $text);
 		}
 	}
 	return;
@@ -87,9 +88,9 @@ for my $way (0, 1)
 	my $stop_misdirected = misdirected($target);
 
 	# the first command copies, and fails here because there is no role app
-	my ($copy) = $ways[$way] =~ /^(```sh\n.*?^```\n)/ms;
-	follow($before, source => $source, target => $target);
-	ok(!eval { follow($copy, target => $target, source => $source) }, "$name: a copy that fails");
+	my ($copy) = grep { $_->{language} eq 'sh' } @{ $ways[$way] };
+	follow(\@before, source => $source, target => $target);
+	ok(!eval { follow([$copy], target => $target, source => $source) }, "$name: a copy that fails");
 	is($target->safe_psql('postgres', q{SELECT to_regnamespace('insta5')}), '', "$name: ... leaves nothing behind");
 
 	$target->safe_psql('postgres', 'CREATE ROLE app LOGIN');

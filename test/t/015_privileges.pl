@@ -16,6 +16,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Docs;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
@@ -89,7 +90,7 @@ my $fakes = q{
 	CREATE FUNCTION instaid.audit(integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT m.gain()';
 	CREATE VIEW instaid.shards AS SELECT ''::text AS schema_name, m.gain() AS shard_id, true AS frozen;};
 # what a superuser runs who sets up a shard and moves it
-my ($before) = slurp_file('docs/moving-a-shard.md') =~ /^```sql target\n(.*?)^```/ms;
+my ($before) = map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'Before');
 ok($before, 'the documentation has statements for the target of a move');
 my $follow = "$before\n" . q{
 	SELECT instaid.create_shard('insta5', 5);

@@ -1,0 +1,75 @@
+# The blocks of a page of the documentation, for tests that run them.
+
+package Docs;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(blocks section_blocks);
+
+# The blocks of a page, in order.  Each is a hash:
+#
+#   section      the heading above it
+#   line         its line in the page
+#   language     the first word after the backquotes: sql, sh, conf (a part of
+#                postgresql.conf), or empty
+#   server       the second word: the server that it is for, or else "main"
+#   until_empty  whether the words "until empty" follow: repeat it until it prints
+#                nothing
+#   text         its lines
+#   shows        the lines of the unlabelled block that follows it, if there is one:
+#                what it prints
+#
+# A comment "<!-- setup" is a block of SQL that readers do not see.  It creates what
+# the page takes for granted.  A server can follow the word.
+sub blocks
+{
+	my ($page) = @_;
+	my @blocks;
+	my ($section, $end) = ('', 0);
+
+	while ($page =~ /^\#+\ (?<section>.*)\n
+		| ^(?<indent>\ *)```(?<info>.*)\n(?<text>(?:.*\n)*?)\k<indent>```\n
+		| ^<!--\ setup(?<setup>.*)\n(?<text>(?:.*\n)*?)-->\n/mxg)
+	{
+		my %match = %+;
+		my $line  = 1 + (substr($page, 0, $-[0]) =~ tr/\n//);
+		my $gap   = substr($page, $end, $-[0] - $end);
+		$end = $+[0];
+		if (defined $match{section})
+		{
+			$section = $match{section};
+			next;
+		}
+		my $indent = $match{indent} // '';
+		my $text   = $match{text} =~ s/^$indent//mgr;
+		my ($language, $server, $repeat) = split / /, defined $match{setup} ? "sql$match{setup}" : $match{info}, 3;
+		if (!defined $language && @blocks && $blocks[-1]{language} ne '' && !defined $blocks[-1]{shows} && $gap !~ /\S/)
+		{
+			$blocks[-1]{shows} = $text;
+			next;
+		}
+		push @blocks,
+		  {
+			section     => $section,
+			line        => $line,
+			language    => $language // '',
+			server      => $server // 'main',
+			until_empty => ($repeat // '') eq 'until empty',
+			text        => $text
+		  };
+	}
+	return @blocks;
+}
+
+# The blocks of one section of a file
+sub section_blocks
+{
+	my ($file, $section) = @_;
+	return grep { $_->{section} eq $section } blocks(slurp_file($file));
+}
+
+1;

@@ -1,0 +1,197 @@
+# The blocks of README.md and docs/, run in their order, each page on servers of its
+# own: they do not fail, and they print what the page shows.  pg_regress cannot read
+# a page, and has one server.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::Local ();
+
+use Clients;
+use Docs;
+
+# The blocks that are not run: how many of a section, and why
+my %not_run = (
+	'README.md: Install' => [ 1, 'it installs packages; test/lib/run does that' ],
+	'docs/benchmarks.md: Benchmarks' => [ 1, 'it takes 25 minutes; the suite bench runs it at a smaller size' ],
+	'docs/model.md: A model of the clocked sequence' => [ 1, 'the suite model runs it' ],
+	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
+	'docs/moving-a-shard.md: Before' => [ 1, '010_move.pl runs it' ],
+	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
+	'docs/moving-a-shard.md: With logical replication' => [ 10, '010_move.pl runs it' ],
+	'docs/partitions.md: pg_partman' => [ 2, '009_partman.pl runs it where pg_partman is installed' ],
+	'docs/partitions.md: TimescaleDB' => [ 2, 'Debian has no package of TimescaleDB' ],
+	'docs/tickets.md: From another server' => [ 2, '014_sources.pl tests sources' ]);
+
+# The lines of a text, with blanks and rules of one length.  psql leaves out zeros at
+# the end of a time, which changes the width of the column.
+sub lines
+{
+	my ($text) = @_;
+	$text =~ s/^-[-+]*$/---/mg;
+	$text =~ s/[ \t]+/ /g;
+	return grep { /\S/ } map { s/^ | $//gr } split /\n/, $text;
+}
+
+# Is this ID or time of the last seconds?
+sub is_recent
+{
+	my ($piece) = @_;
+	my $seconds;
+	if ($piece =~ /^\d+$/)
+	{
+		$seconds = (($piece >> 23) + 1314220021721) / 1000;
+	}
+	else
+	{
+		my ($year, $month, $day, $hour, $minute, $second) = split /[-: +]/, $piece;
+		$seconds = $second + Time::Local::timegm(0, $minute, $hour, $day, $month - 1, $year);
+	}
+	return $seconds > $^T - 1 && $seconds < time + 2;
+}
+
+# What does not change with time: the shard and the sequence of an ID
+sub fixed_part
+{
+	my ($piece) = @_;
+	return $piece =~ /^\d+$/ ? $piece & 0x7fffff : 'time';
+}
+
+# Are the last lines of what was printed the ones that the page shows?  Where a
+# recent ID or time was printed, the page shows one of another time.
+sub same
+{
+	my ($shown, $printed) = @_;
+	my @shown   = lines($shown);
+	my @printed = lines($printed);
+	return 0 if @shown > @printed;
+	# every second piece is an ID or a time
+	my $pieces = qr/(\b\d{19}\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00)/;
+	@printed = split $pieces, join "\n", @printed[ -@shown .. -1 ];
+	@shown   = split $pieces, join "\n", @shown;
+	return 0 if @shown != @printed;
+	for my $i (0 .. $#shown)
+	{
+		my ($s, $p) = ($shown[$i], $printed[$i]);
+		next if $s eq $p;
+		return 0 if $i % 2 == 0 || !is_recent($p) || fixed_part($s) ne fixed_part($p);
+	}
+	return 1;
+}
+
+# Start the server that a page calls by this name, unless it is running.
+my $pages = 0;
+
+sub server
+{
+	my ($servers, $name) = @_;
+	if (!$servers->{$name})
+	{
+		$servers->{$name} = Clients::server("${name}_$pages", q{timezone = 'UTC'});
+		$servers->{$name}->safe_psql('postgres', 'CREATE DATABASE app');
+	}
+	return $servers->{$name};
+}
+
+# Run a program with a server; return whether it succeeded, and what it printed.
+sub run
+{
+	my ($node, $input, @command) = @_;
+	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}) = ($node->host, $node->port, 'app');
+	my $output;
+	my $ok = IPC::Run::run([@command], '<', \$input, '>&', \$output, IPC::Run::timeout(60));
+	return ($ok, $output);
+}
+
+# Run the blocks of a page; return a text for each one that the page lies about.
+sub lies
+{
+	my ($name, @blocks) = @_;
+	my (%servers, @lies);
+	my $directory = PostgreSQL::Test::Utils::tempdir . '/page' . ++$pages;
+	mkdir $directory;
+
+	for my $block (@blocks)
+	{
+		my ($text, $shows) = @$block{ 'text', 'shows' };
+		my $node = server(\%servers, $block->{server});
+		my ($ok, $output) = (1, '');
+		if ($block->{language} eq 'conf')
+		{
+			$node->append_conf('postgresql.conf', $text);
+			$node->restart;
+		}
+		elsif ($block->{language} eq 'sh')
+		{
+			($ok, $output) = run($node, '', 'sh', '-ec', "cd $directory\n$text");
+		}
+		elsif ($block->{until_empty})
+		{
+			$ok = $node->poll_query_until('app', $text, '');
+		}
+		else
+		{
+			($ok, $output) = run($node, $text, 'psql', '-Xq', '-P', 'footer=off', '-v', 'ON_ERROR_STOP=1',
+				'-v', 'SHOW_CONTEXT=never');
+			# the result of a function that returns nothing
+			$output =~ s/^ +\w+ *\n-+\n *\n\n//mg;
+		}
+		my $fails = defined $shows && $shows =~ /^ERROR:/m;
+		next if !$ok == !!$fails && (!defined $shows || same($shows, $output));
+		push @lies, "$name, line $block->{line}, prints:\n$output" . (defined $shows ? "and the page shows:\n$shows" : '');
+	}
+	$_->stop('immediate') for values %servers;
+	return @lies;
+}
+
+# Run a page; return its lies, how many blocks were run, and how many blocks of each
+# section were left out.
+sub run_page
+{
+	my ($file, $page) = @_;
+	my (@run, %left_out);
+	for my $block (blocks($page))
+	{
+		my $section = "$file: $block->{section}";
+		if ($block->{language} =~ /^(sql|conf|sh)$/ && !$not_run{$section})
+		{
+			push @run, $block;
+		}
+		else
+		{
+			$left_out{$section}++;
+		}
+	}
+	return ([ lies($file, @run) ], scalar(@run), %left_out);
+}
+
+my %left_out;
+for my $file ('README.md', glob 'docs/*.md')
+{
+	my $page = slurp_file($file);
+	my ($lies, $count, %here) = run_page($file, $page);
+	is(join("\n", @$lies), '', "$file: $count blocks");
+	%left_out = (%left_out, %here);
+	# blocks() would not find it
+	ok($page !~ /^\n {4}/m, '... and none that is indented rather than fenced');
+}
+is_deeply(\%left_out, { map { $_ => $not_run{$_}[0] } keys %not_run }, 'no other block is left out');
+
+# Pages that lie
+for my $change (
+	[ 'a number', 'docs/tickets.md', '2005 |', '2007 |' ],
+	[ 'the shard of an ID', 'docs/adopting.md', '653763', '653764' ],
+	[ 'a statement that fails', 'docs/partitions.md', 'instaid.create_partitions(', 'instaid.create_partition(' ],
+	[ 'a statement that is missing', 'README.md', "SELECT instaid.create_shard('insta5', 5);\n", '' ])
+{
+	my ($name, $file, $from, $to) = @$change;
+	my $page = slurp_file($file);
+	$page =~ s/\Q$from\E/$to/ or die "$file has no $from";
+	my ($lies) = run_page($file, $page);
+	isnt(scalar(@$lies), 0, "$name: found");
+}
+
+done_testing();
