@@ -22,6 +22,7 @@ OBJS = \
 	src/ids/text_forms.o \
 	src/ids/user_objects.o \
 	src/tickets/autocreate.o \
+	src/tickets/launch.o \
 	src/tickets/lease.o \
 	src/tickets/segments.o \
 	src/tickets/source.o \
@@ -35,6 +36,8 @@ HEADERS = \
 	src/ids/layout.h \
 	src/ids/shards.h \
 	src/ids/text_forms.h \
+	src/tickets/autocreate.h \
+	src/tickets/launch.h \
 	src/tickets/lease.h \
 	src/tickets/segments.h \
 	src/tickets/source.h \

@@ -30,7 +30,7 @@ typedef struct TicketBlock
 	int64		last;
 	int64		increment;
 	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past them */
-	uint64		generation;		/* of the ticket's buffer then: see segments.c */
+	uint64		buffer_generation;	/* when they were taken: see segments.c */
 } TicketBlock;
 
 /*

@@ -3,18 +3,20 @@
  * autocreate.c
  *	  Creating a ticket on first use, apart from the caller's transaction.
  *
- * A ticket that others use at once must not go away when the transaction that
- * happened to be the first is rolled back.  So a background worker creates it,
- * in a transaction of its own: in the same database, with the rights of the
- * calling role and no others.  It is started when it is needed, and so needs
- * no shared_preload_libraries.
+ * Other sessions use the ticket at once, so it must not disappear when the
+ * transaction that needed it first is rolled back.  Therefore a background worker
+ * creates it, in a transaction of its own: in the same database, and with the
+ * rights of the calling role only.  The worker is launched when it is needed, and
+ * does not need shared_preload_libraries.
  *
- * The caller waits for it in a way that the deadlock detector does not see.
- * Hence the worker does not wait for locks without end.
+ * The deadlock detector does not see that the caller waits for the worker.
+ * Therefore the worker waits for locks only for a limited time.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <limits.h>
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
@@ -46,83 +48,83 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "tickets/tickets.h"
+#include "sequence.h"
+#include "tickets/autocreate.h"
 
-/*
- * How long a call waits for its turn and a free worker slot, and a worker for a
- * lock, in ms
- */
-#define MAX_WAIT		10000
-#define RETRY_INTERVAL	50
+/* how long a call waits for a free worker, and a worker for a lock, in ms */
+#define AUTOCREATE_TIMEOUT	10000
+/* how soon a waiting call looks again for a free worker, in ms */
+#define AUTOCREATE_RETRY_INTERVAL	50
 
-/* room for what the worker has to say; longer messages go through in parts */
+/* size of the queue; a longer message is sent in parts */
 #define QUEUE_SIZE		8192
 
-/* What the worker is to do; the queue for its messages follows. */
-typedef struct TicketOrder
+/* A ticket that the worker is to create; the queue for its messages follows. */
+typedef struct AutocreateRequest
 {
 	Oid			database;
-	Oid			authenticated_role; /* who logged in */
-	Oid			role;			/* whose rights count */
+	Oid			authenticated_role; /* that has logged in */
+	Oid			role;			/* whose rights apply */
 	int			sec_context;
 	int			server;
 	int			servers;
 	int			lock_timeout;	/* in ms */
 	char		name[NAMEDATALEN];
-} TicketOrder;
+} AutocreateRequest;
 
-bool		instaid_auto_create_tickets = false;
-int			instaid_ticket_server = 1;
-int			instaid_ticket_servers = 1;
+/* settings: see autocreate_init() */
+static bool auto_create_tickets;
+static int	ticket_server;
+static int	ticket_servers;
 
 PG_FUNCTION_INFO_V1(instaid_lock_ticket_name);
 PGDLLEXPORT void instaid_ticket_worker(Datum main_arg);
 
 static shm_mq *
-order_queue(TicketOrder *order)
+request_queue(AutocreateRequest *request)
 {
-	return (shm_mq *) ((char *) order + MAXALIGN(sizeof(TicketOrder)));
+	return (shm_mq *) ((char *) request + MAXALIGN(sizeof(AutocreateRequest)));
 }
 
-/* The background worker: create the ticket, and end. */
+/* The background worker creates the ticket, and ends. */
 void
 instaid_ticket_worker(Datum main_arg)
 {
 	static const Oid types[] = {TEXTOID, INT4OID, INT4OID};
 	Datum		args[lengthof(types)];
 	dsm_segment *segment;
-	TicketOrder *order;
+	AutocreateRequest *request;
 
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	MemoryContextSwitchTo(TopMemoryContext);
 
-	/* From here on the caller gets our errors; if it is gone, nobody does. */
+	/* From here on the caller gets our errors.  If it is gone, there is no work. */
 	segment = dsm_attach(DatumGetUInt32(main_arg));
 	if (segment == NULL)
 		proc_exit(0);
-	order = dsm_segment_address(segment);
-	shm_mq_set_sender(order_queue(order), MyProc);
-	pq_redirect_to_shm_mq(segment, shm_mq_attach(order_queue(order), segment, NULL));
+	request = dsm_segment_address(segment);
+	shm_mq_set_sender(request_queue(request), MyProc);
+	pq_redirect_to_shm_mq(segment, shm_mq_attach(request_queue(request), segment, NULL));
 
-	/* it works for a session that is there, even where no others may come */
-	BackgroundWorkerInitializeConnectionByOid(order->database, order->authenticated_role,
+	/* it works for a session that is connected, even where no others may connect */
+	BackgroundWorkerInitializeConnectionByOid(request->database, request->authenticated_role,
 											  BGWORKER_BYPASS_ALLOWCONN);
-	SetConfigOption("lock_timeout", psprintf("%d", order->lock_timeout),
+	SetConfigOption("lock_timeout", psprintf("%d", request->lock_timeout),
 					PGC_USERSET, PGC_S_SESSION);
 	/* the caller's transaction may write */
 	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_SESSION);
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	SetUserIdAndSecContext(order->role, order->sec_context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(request->role, request->sec_context | SECURITY_LOCAL_USERID_CHANGE);
 	SPI_connect();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	pgstat_report_activity(STATE_RUNNING, "SELECT instaid.create_ticket($1, $2, $3)");
 
-	args[0] = CStringGetTextDatum(order->name);
-	args[1] = Int32GetDatum(order->server);
-	args[2] = Int32GetDatum(order->servers);
+	args[0] = CStringGetTextDatum(request->name);
+	args[1] = Int32GetDatum(request->server);
+	args[2] = Int32GetDatum(request->servers);
 	if (SPI_execute_with_args("SELECT instaid.create_ticket($1, $2, $3)",
 							  lengthof(types), (Oid *) types, args, NULL,
 							  false, 0) != SPI_OK_SELECT)
@@ -134,16 +136,16 @@ instaid_ticket_worker(Datum main_arg)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* How long a call that began then may still wait, in ms. */
+/* How long a call that began at this time may still wait, in ms */
 static int
 time_left(int64 began)
 {
-	return (int) Max(MAX_WAIT - (instaid_monotonic_time() - began) / 1000, 0);
+	return (int) Max(AUTOCREATE_TIMEOUT - (instaid_monotonic_time() - began) / 1000, 0);
 }
 
-/* Start the worker; wait for a free slot if there is none. */
+/* Launch the worker.  If none is free, wait for one. */
 static BackgroundWorkerHandle *
-start_worker(dsm_segment *segment, const char *name, int64 began)
+launch_worker(dsm_segment *segment, const char *name, int64 began)
 {
 	BackgroundWorker worker = {0};
 	BackgroundWorkerHandle *handle;
@@ -164,44 +166,43 @@ start_worker(dsm_segment *segment, const char *name, int64 began)
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 					 errmsg("no background worker is free to create ticket \"%s\"", name),
-					 errdetail("The call has waited for %d s.", MAX_WAIT / 1000),
+					 errdetail("The call has waited for %d s.", AUTOCREATE_TIMEOUT / 1000),
 					 errhint("Increase max_worker_processes, or create the ticket with create_ticket().")));
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 RETRY_INTERVAL, PG_WAIT_EXTENSION);
+						 AUTOCREATE_RETRY_INTERVAL, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}
 	return handle;
 }
 
 /*
- * Let a worker create the ticket, and wait for it.  Errors are the worker's,
- * except that there is a relation of that name already: whoever created it, the
- * caller will find it.
+ * Let a worker create the ticket, and wait for it.  Raises the worker's errors,
+ * unless the name was taken: the caller finds the ticket that has it.
  */
 static void
 create_apart(const char *name, int64 began)
 {
-	dsm_segment *segment = dsm_create(MAXALIGN(sizeof(TicketOrder)) + QUEUE_SIZE, 0);
-	TicketOrder *order = dsm_segment_address(segment);
+	dsm_segment *segment = dsm_create(MAXALIGN(sizeof(AutocreateRequest)) + QUEUE_SIZE, 0);
+	AutocreateRequest *request = dsm_segment_address(segment);
 	shm_mq_handle *queue;
 	Size		length;
 	void	   *data;
 	bool		failed = false;
 	ErrorData	error;
 
-	order->database = MyDatabaseId;
-	order->authenticated_role = GetAuthenticatedUserId();
-	GetUserIdAndSecContext(&order->role, &order->sec_context);
-	order->server = instaid_ticket_server;
-	order->servers = instaid_ticket_servers;
-	order->lock_timeout = LockTimeout > 0 ? Min(LockTimeout, MAX_WAIT) : MAX_WAIT;
-	strlcpy(order->name, name, NAMEDATALEN);
+	request->database = MyDatabaseId;
+	request->authenticated_role = GetAuthenticatedUserId();
+	GetUserIdAndSecContext(&request->role, &request->sec_context);
+	request->server = ticket_server;
+	request->servers = ticket_servers;
+	request->lock_timeout = LockTimeout > 0 ? Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT;
+	strlcpy(request->name, name, NAMEDATALEN);
 
-	shm_mq_create(order_queue(order), QUEUE_SIZE);
-	shm_mq_set_receiver(order_queue(order), MyProc);
-	queue = shm_mq_attach(order_queue(order), segment, NULL);
-	shm_mq_set_handle(queue, start_worker(segment, name, began));
+	shm_mq_create(request_queue(request), QUEUE_SIZE);
+	shm_mq_set_receiver(request_queue(request), MyProc);
+	queue = shm_mq_attach(request_queue(request), segment, NULL);
+	shm_mq_set_handle(queue, launch_worker(segment, name, began));
 
 	/* The worker detaches from the queue when it ends, done or not. */
 	while (shm_mq_receive(queue, &length, &data, false) == SHM_MQ_SUCCESS)
@@ -220,7 +221,7 @@ create_apart(const char *name, int64 began)
 
 	if (failed && error.sqlerrcode != ERRCODE_DUPLICATE_TABLE)
 	{
-		/* a FATAL error was the end of the worker only */
+		/* a FATAL error ends the worker, not this session */
 		error.elevel = ERROR;
 		error.context = error.context ?
 			psprintf("%s\ncreating ticket \"%s\" on first use", error.context, name) :
@@ -229,17 +230,17 @@ create_apart(const char *name, int64 began)
 	}
 }
 
-/* What tells the locks of a ticket's name from users' advisory locks, which have 1 or 2 */
+/* The fourth field of a lock on a name.  Users' advisory locks have 1 or 2 there. */
 typedef enum NameLock
 {
-	QUEUE_LOCK = 3,				/* of sessions that want it created on first use */
-	CREATE_LOCK = 4				/* of transactions that create it */
+	QUEUE_LOCK = 3,				/* for sessions that create on first use */
+	CREATE_LOCK = 4				/* for transactions that create the ticket */
 } NameLock;
 
 /*
- * The tag of a lock on a ticket's name.  No function of core's takes it, and we
- * take it only for roles that may create the ticket: others could stop those
- * with it.
+ * The tag of a lock on a ticket's name.  No function of PostgreSQL takes this
+ * lock, and we take it only for roles that may create the ticket: it keeps others
+ * from creating it.
  */
 static void
 set_name_tag(LOCKTAG *tag, NameLock lock, Oid schema, const char *name)
@@ -250,7 +251,7 @@ set_name_tag(LOCKTAG *tag, NameLock lock, Oid schema, const char *name)
 	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, schema, DatumGetUInt32(hash), lock);
 }
 
-/* The schema of tickets, in which the role must be allowed to create */
+/* The schema of tickets, on which the role must have CREATE */
 static Oid
 creation_schema(void)
 {
@@ -269,7 +270,7 @@ creation_schema(void)
 /*
  * _lock_ticket_name(name text) -> void
  *
- * Keep others from creating a ticket of this name until the transaction ends.
+ * Keeps other transactions from creating a ticket of this name until this one ends.
  */
 Datum
 instaid_lock_ticket_name(PG_FUNCTION_ARGS)
@@ -278,14 +279,12 @@ instaid_lock_ticket_name(PG_FUNCTION_ARGS)
 
 	set_name_tag(&tag, CREATE_LOCK, creation_schema(), text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-	/* whom we have waited for may have created it */
+	/* the transaction that had the lock may have created it */
 	AcceptInvalidationMessages();
 	PG_RETURN_VOID();
 }
 
-/*
- * Take a lock for the session, but do not wait longer for it than the call may.
- */
+/* Take a lock for the session, waiting for it no longer than the call may wait. */
 static void
 lock_in_time(const LOCKTAG *tag, const char *name, int64 began)
 {
@@ -314,26 +313,35 @@ lock_in_time(const LOCKTAG *tag, const char *name, int64 began)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("could not create ticket \"%s\" on first use", name),
-				 errdetail("The call has waited for %d s for other sessions that are creating it.", MAX_WAIT / 1000),
+				 errdetail("The call has waited for %d s for other sessions that are creating it.",
+						   AUTOCREATE_TIMEOUT / 1000),
 				 errhint("Call again. If no background worker is free, increase max_worker_processes, or create the ticket with create_ticket().")));
 	}
 	PG_END_TRY();
 	LockTimeout = saved;
 }
 
+/* Must a call for a name that has no ticket create the ticket? */
+bool
+autocreate_is_enabled(void)
+{
+	return auto_create_tickets;
+}
+
 /*
- * Create a ticket that this session did not find, unless another session does;
- * the caller looks again afterwards.
+ * Create a ticket that this session did not find, unless another session creates
+ * it.  The caller looks again afterwards.
  *
- * Sessions that want the same name go one after the other, so that there is one
- * worker for it.  Their lock is the session's, not the transaction's: nobody
- * waits for the end of our transaction.  Should we be cancelled, the worker
- * goes on, and the lock that create_ticket() takes keeps it from meeting
- * another.  That lock we also wait for, so that a transaction that is creating
- * the ticket is waited for here, where the deadlock detector sees it.
+ * Sessions that want the same name wait for each other, so that only one of them
+ * launches a worker.  They hold the queue lock as sessions, not as transactions,
+ * so none waits for the end of this transaction.  If this call is cancelled, its
+ * worker continues, and the lock that create_ticket() takes keeps another worker
+ * from creating the ticket at once.  This function waits for that lock, too: the
+ * deadlock detector then sees that it waits for a transaction that creates the
+ * ticket.
  */
 void
-instaid_autocreate_ticket(const char *name)
+autocreate_ticket(const char *name)
 {
 	Oid			schema = creation_schema();
 	LOCKTAG		create_tag;
@@ -359,4 +367,36 @@ instaid_autocreate_ticket(const char *name)
 	}
 	PG_END_TRY();
 	AcceptInvalidationMessages();
+}
+
+void
+autocreate_init(void)
+{
+	/* anybody's, since creating a ticket needs CREATE on the schema as well */
+	DefineCustomBoolVariable("instaid.auto_create_tickets",
+							 "Creates a ticket when its name is first used.",
+							 "If this is off, next_ticket() fails for a name that does not exist.",
+							 &auto_create_tickets,
+							 false,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	/*
+	 * Superusers' settings: with the number of another server, this server
+	 * would issue the values of that one.
+	 */
+	DefineCustomIntVariable("instaid.ticket_server",
+							"Sets this server's number, for tickets that are created on first use.",
+							"It is from 1 to instaid.ticket_servers.",
+							&ticket_server,
+							1, 1, INT_MAX,
+							PGC_SUSET, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("instaid.ticket_servers",
+							"Sets the number of servers, for tickets that are created on first use.",
+							"Each server issues every Nth value.",
+							&ticket_servers,
+							1, 1, INT_MAX,
+							PGC_SUSET, 0,
+							NULL, NULL, NULL);
 }

@@ -3,29 +3,31 @@
  * segments.c
  *	  Segments of tickets in shared memory, for all sessions.
  *
- * A ticket whose sequence has CACHE > 1 is given out by segments of so many
- * values, which a background worker (worker.c) takes from the sequence ahead of
- * demand.  There are two in the ticket's buffer: when a tenth of the one is
- * used, the worker is asked for the other, so that nobody waits at its end.
+ * If a ticket's sequence has CACHE > 1, a background worker (worker.c) takes
+ * segments of that many values from the sequence before sessions need them.  The
+ * ticket's buffer has room for two: when a tenth of one is used, the worker is
+ * asked for the other, so that no session waits at its end.
  *
- * Every value in a buffer is taken: the WAL that takes the sequence past it is
- * where the worker's synchronous_commit says.  So to lose a buffer leaves values
- * out and repeats none.  A session whose synchronous_commit asks for more waits
- * for that before it returns a value.
+ * Every value in a buffer has been taken: the WAL that takes the sequence past it
+ * is as durable as the worker's synchronous_commit says.  Losing a buffer
+ * therefore skips values and repeats none.  A session whose synchronous_commit
+ * asks for more waits for that before it returns a value.
  *
- * The sequence remains the authority.  A session that takes a value looks at its
- * page, under a shared lock, and gives up what is buffered when setval(), ALTER
- * SEQUENCE or nextval() has been there; and when the buffer stays empty, it
- * takes a value of the sequence itself.
+ * setval(), ALTER SEQUENCE and nextval() still work on the sequence.  A session
+ * that takes a value looks at the sequence's page, under a shared lock, and drops
+ * what is buffered if one of them has changed the page.  While the buffer stays
+ * empty, sessions take values from the sequence itself.
  *
  * Locks are taken in this order: the sequence's relation lock, its page's, the
- * table's, the buffer's.  A pointer to a buffer is good while the table is locked,
- * and no longer: a buffer goes when its ticket is dropped, or when another ticket
+ * table's, the buffer's.  A pointer to a buffer is valid only while the table is
+ * locked: a buffer is removed when its ticket is dropped, or when another ticket
  * needs it and this one has been idle.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <limits.h>
 
 #include "catalog/objectaccess.h"
 #include "catalog/pg_authid.h"
@@ -37,15 +39,14 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/atomics.h"
-#include "postmaster/bgworker.h"
 #include "storage/bufmgr.h"
 #include "storage/condition_variable.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
@@ -53,29 +54,29 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
+#include "sequence.h"
+#include "tickets/launch.h"
 #include "tickets/segments.h"
 
-/* the longest segment, if the step is not longer */
+/* the most values of a segment, unless one step is more */
 #define MAX_SEGMENT		1000000
 
-/* how long a refill that failed is not tried again, in ms: first, and at most */
+/* how long the worker waits after a failed refill, in ms: first, and at most */
 #define FIRST_BACKOFF	100
 #define LAST_BACKOFF	5000
 
-/* how long a worker has to start, in ms, before another one is launched */
-#define WORKER_START	1000
-/* how soon a call tries again to launch one when no slot was free, in ms */
-#define WORKER_RETRY	100
+/* how soon a waiting call looks again for a free background worker, in ms */
+#define WORKER_RETRY_INTERVAL	100
 
-/* after how long without use, in ms, another ticket can have a buffer */
+/* how long a buffer must be unused, in ms, before another ticket may have it */
 #define MIN_IDLE		10000
 /* how long no idle buffer is looked for after none was found, in ms */
-#define FULL_FOR		1000
+#define FULL_INTERVAL	1000
 
 /* how many condition variables the tickets share */
 #define SIGNAL_COUNT	16
 
-#define PROBLEM_LENGTH	512
+#define FAILURE_LENGTH	512
 
 PG_FUNCTION_INFO_V1(instaid_segment_state);
 
@@ -94,14 +95,14 @@ typedef struct BufferKey
 	Oid			ticket;
 } BufferKey;
 
-/* Times are those of instaid_monotonic_time(), but where a view shows them. */
-typedef struct TicketBuffer
+/* Times are monotonic, except those that the view shows. */
+typedef struct SegmentBuffer
 {
 	BufferKey	key;			/* hash key */
 	LWLock		lock;			/* protects what follows */
 
 	Segment		segments[2];
-	int			current;		/* the one that is given out */
+	int			current;		/* the one that values are taken from */
 	int64		current_since;
 	int64		empty_since;	/* when a call found both empty, or 0 */
 	int64		last_used;
@@ -113,50 +114,51 @@ typedef struct TicketBuffer
 	RelFileLocator file;
 	XLogRecPtr	lsn;
 	int64		last_value;
-	uint64		generation;		/* goes up when what was taken is given up */
+	uint64		buffer_generation;	/* changes when values are dropped */
 
 	/* the other segment */
-	bool		requested;		/* the worker sees to it, perhaps after a rest */
-	int64		blocks;			/* its length in steps */
+	bool		requested;		/* the worker gets it, perhaps after a pause */
+	int64		steps;			/* how many steps long it is */
 	int64		lasted;			/* ms that the last one did, or -1 */
-	int			turn;			/* which of several sources is next */
-	Stripes		stripes;		/* what they are known to give */
+	int			turn;			/* which server of a source is next */
+	Stripes		stripes;		/* what is known of the servers */
 	int			failures_in_a_row;
 	int64		retry_at;
 
 	/* for the view */
 	int64		refills;
 	TimestampTz refilled_at;
-	int64		refill_took;	/* microseconds */
+	int64		refill_duration;	/* microseconds */
 	int64		failures;
 	TimestampTz failed_at;
-	char		problem[PROBLEM_LENGTH];
+	char		failure[FAILURE_LENGTH];
 	int64		waits;
-	int64		bypassed;
-} TicketBuffer;
-
-/* The worker of a database */
-typedef struct WorkerSlot
-{
-	Oid			database;		/* InvalidOid: free */
-	Latch	   *latch;			/* null until it has attached */
-	int64		launched_at;
-} WorkerSlot;
+	int64		bypasses;
+} SegmentBuffer;
 
 typedef struct SharedState
 {
-	LWLock	   *lock;			/* protects the slots, and the table */
+	LWLock	   *lock;			/* protects the table of buffers */
 	int			tranche;
-	pg_atomic_uint64 full_until;	/* before, no buffer is idle */
-	pg_atomic_uint64 generation;	/* the last that a buffer got */
+	pg_atomic_uint64 full_until;	/* until then, no buffer is idle */
+	pg_atomic_uint64 last_buffer_generation;
 	ConditionVariable refilled[SIGNAL_COUNT];	/* by ticket */
-	int			slot_count;
-	WorkerSlot	slots[FLEXIBLE_ARRAY_MEMBER];
 } SharedState;
 
-int			instaid_segment_duration = 15 * 60 * 1000;
-int			instaid_segment_timeout = 5000;
-int			instaid_max_buffered_tickets = 1000;
+/* What a call has got from a buffer */
+typedef struct Attempt
+{
+	bool		taken;			/* it has a value */
+	int64		value;
+	XLogRecPtr	lsn;			/* of the WAL that covers the value */
+	bool		wake_worker;	/* the worker is to get a segment */
+	int64		wait;			/* without a value: ms to wait for a segment */
+} Attempt;
+
+/* settings: see segments_init() */
+static int	segment_target_duration;
+static int	segment_timeout;
+static int	max_buffered_tickets;
 
 static SharedState *shared = NULL;
 static HTAB *buffers = NULL;
@@ -164,56 +166,47 @@ static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 static object_access_hook_type prev_object_access_hook = NULL;
 
-static Size
-state_size(void)
-{
-	return add_size(offsetof(SharedState, slots),
-					mul_size(max_worker_processes, sizeof(WorkerSlot)));
-}
-
 static void
 request_shmem(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	RequestAddinShmemSpace(add_size(state_size(),
-									hash_estimate_size(instaid_max_buffered_tickets,
-													   sizeof(TicketBuffer))));
+	RequestAddinShmemSpace(add_size(sizeof(SharedState),
+									hash_estimate_size(max_buffered_tickets,
+													   sizeof(SegmentBuffer))));
 	RequestNamedLWLockTranche("instaid", 1);
+	launch_request_shmem();
 }
 
 static void
 startup_shmem(void)
 {
-	HASHCTL		ctl;
+	HASHCTL		ctl = {.keysize = sizeof(BufferKey),.entrysize = sizeof(SegmentBuffer)};
 	bool		found;
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("instaid", state_size(), &found);
+	shared = ShmemInitStruct("instaid", sizeof(SharedState), &found);
 	if (!found)
 	{
-		memset(shared, 0, state_size());
 		shared->lock = &GetNamedLWLockTranche("instaid")->lock;
 		shared->tranche = shared->lock->tranche;
-		shared->slot_count = max_worker_processes;
 		pg_atomic_init_u64(&shared->full_until, 0);
-		pg_atomic_init_u64(&shared->generation, 0);
+		pg_atomic_init_u64(&shared->last_buffer_generation, 0);
 		for (int i = 0; i < SIGNAL_COUNT; i++)
 			ConditionVariableInit(&shared->refilled[i]);
 	}
-	ctl.keysize = sizeof(BufferKey);
-	ctl.entrysize = sizeof(TicketBuffer);
-	buffers = ShmemInitHash("instaid tickets", instaid_max_buffered_tickets, &ctl,
+	buffers = ShmemInitHash("instaid tickets", max_buffered_tickets, &ctl,
 							HASH_ELEM | HASH_BLOBS);
+	launch_startup_shmem();
 	LWLockRelease(AddinShmemInitLock);
 }
 
 /* Find a buffer, in the table that the caller has locked. */
-static TicketBuffer *
-lookup(Oid ticket)
+static SegmentBuffer *
+find_segment_buffer(Oid ticket)
 {
 	BufferKey	key = {MyDatabaseId, ticket};
 
@@ -221,13 +214,13 @@ lookup(Oid ticket)
 }
 
 /* The buffer of a ticket, locked, and with it the table; or NULL if it has none. */
-static TicketBuffer *
+static SegmentBuffer *
 lock_buffer(Oid ticket)
 {
-	TicketBuffer *buffer;
+	SegmentBuffer *buffer;
 
 	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = lookup(ticket);
+	buffer = find_segment_buffer(ticket);
 	if (buffer != NULL)
 		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
 	else
@@ -236,15 +229,15 @@ lock_buffer(Oid ticket)
 }
 
 static void
-unlock_buffer(TicketBuffer *buffer)
+unlock_buffer(SegmentBuffer *buffer)
 {
 	LWLockRelease(&buffer->lock);
 	LWLockRelease(shared->lock);
 }
 
-/* What sessions sleep on that wait for a segment.  Some wait for another ticket's. */
+/* The condition variable on which sessions wait for a segment; tickets share it. */
 static ConditionVariable *
-refilled(Oid ticket)
+refill_signal(Oid ticket)
 {
 	return &shared->refilled[ticket % SIGNAL_COUNT];
 }
@@ -254,7 +247,7 @@ static void
 forget_database(Oid database)
 {
 	HASH_SEQ_STATUS scan;
-	TicketBuffer *buffer;
+	SegmentBuffer *buffer;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	hash_seq_init(&scan, buffers);
@@ -268,8 +261,8 @@ forget_database(Oid database)
 }
 
 /*
- * Remove the buffers of what is dropped.  Should the transaction be rolled back,
- * what they had is left out.
+ * Remove the buffers of what is dropped.  If the transaction is rolled back, their
+ * values are skipped.
  */
 static void
 on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
@@ -279,27 +272,14 @@ on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 	if (access != OAT_DROP || sub != 0 || shared == NULL)
 		return;
 	if (class == RelationRelationId)
-		instaid_forget_buffer(object);
+		segments_forget_ticket(object);
 	else if (class == DatabaseRelationId)
 		forget_database(object);
 }
 
-void
-instaid_segments_init(void)
-{
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup_shmem;
-	prev_object_access_hook = object_access_hook;
-	object_access_hook = on_object_access;
-}
-
 /*
- * Has the transaction in progress created the sequence, or given it a new file?
- * Such a sequence is not buffered, as the transaction may be rolled back.
+ * Has the current transaction created the sequence, or given it a new file?  Such a
+ * sequence has no buffer, as the transaction may be rolled back.
  */
 static bool
 is_uncommitted(Relation rel)
@@ -310,15 +290,15 @@ is_uncommitted(Relation rel)
 
 /*
  * Remove the buffer that has been idle for longest, and for at least min_idle ms,
- * from the table that the caller has locked.  A buffer for which a segment is on
- * its way must have been idle for MIN_IDLE, as calls may be waiting for it.
+ * from the table that the caller has locked.  A buffer with a requested segment
+ * must have been idle for MIN_IDLE, as calls may be waiting for it.
  */
 static bool
 evict_idle(int64 now, int64 min_idle)
 {
 	HASH_SEQ_STATUS scan;
-	TicketBuffer *buffer;
-	TicketBuffer *victim = NULL;
+	SegmentBuffer *buffer;
+	SegmentBuffer *victim = NULL;
 
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
@@ -336,107 +316,100 @@ evict_idle(int64 now, int64 min_idle)
 }
 
 /*
- * Make a buffer for a ticket that has none.  Returns false if there is no room.
- *
- * When all are taken, it replaces an idle one.  A ticket that has a source cannot
- * do without a buffer.  So it replaces the one that was not used for longest, idle
- * or not.
+ * Create a buffer for a ticket that has none.  If all are in use, it replaces one
+ * that has been idle for min_idle ms.  Returns false if there is none.
  */
 static bool
-create_buffer(Oid ticket, bool has_source)
+create_buffer(Oid ticket, int64 min_idle)
 {
 	BufferKey	key = {MyDatabaseId, ticket};
 	int64		now = instaid_monotonic_time();
-	bool		there;
-
-	if (!has_source && now < (int64) pg_atomic_read_u64(&shared->full_until))
-		return false;
+	bool		found;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	there = lookup(ticket) != NULL;
-	if (!there &&
-		(hash_get_num_entries(buffers) < instaid_max_buffered_tickets ||
-		 evict_idle(now, has_source ? 0 : MIN_IDLE)))
+	found = find_segment_buffer(ticket) != NULL;
+	if (!found &&
+		(hash_get_num_entries(buffers) < max_buffered_tickets || evict_idle(now, min_idle)))
 	{
-		TicketBuffer *buffer = hash_search(buffers, &key, HASH_ENTER_NULL, NULL);
+		SegmentBuffer *buffer = hash_search(buffers, &key, HASH_ENTER_NULL, NULL);
 
 		if (buffer != NULL)
 		{
-			memset((char *) buffer + sizeof(BufferKey), 0, sizeof(TicketBuffer) - sizeof(BufferKey));
+			memset((char *) buffer + sizeof(BufferKey), 0, sizeof(SegmentBuffer) - sizeof(BufferKey));
 			LWLockInitialize(&buffer->lock, shared->tranche);
-			buffer->generation = pg_atomic_add_fetch_u64(&shared->generation, 1);
+			buffer->buffer_generation = pg_atomic_add_fetch_u64(&shared->last_buffer_generation, 1);
 			buffer->last_used = now;
-			buffer->blocks = 1;
+			buffer->steps = 1;
 			buffer->lasted = -1;
-			there = true;
+			found = true;
 		}
 	}
 	LWLockRelease(shared->lock);
-	if (!there)
-		pg_atomic_write_u64(&shared->full_until, now + FULL_FOR * 1000);
-	return there;
+	if (!found)
+		pg_atomic_write_u64(&shared->full_until, now + FULL_INTERVAL * 1000);
+	return found;
 }
 
-/* Give up what is buffered, and what is on its way. */
+/* Drop the values of a buffer, and of the segment that is on its way. */
 static void
-give_up_values(TicketBuffer *buffer)
+drop_values(SegmentBuffer *buffer)
 {
 	buffer->segments[0].left = buffer->segments[1].left = 0;
 	buffer->lasted = -1;
-	buffer->generation = pg_atomic_add_fetch_u64(&shared->generation, 1);
+	buffer->buffer_generation = pg_atomic_add_fetch_u64(&shared->last_buffer_generation, 1);
 }
 
 /*
- * Give up what is buffered if the ticket, which has a source, has another name
- * now: the source has been asked for another ticket's values.
+ * Drop what is buffered if the ticket, which has a source, was renamed: the values
+ * belong to the sequence that has the old name at the source.
  */
 static void
-follow_name(TicketBuffer *buffer, const char *name)
+follow_name(SegmentBuffer *buffer, const char *name)
 {
 	if (strcmp(buffer->name, name) == 0)
 		return;
 	if (buffer->name[0] != '\0')
 	{
-		give_up_values(buffer);
+		drop_values(buffer);
 		buffer->retry_at = 0;
 	}
 	strlcpy(buffer->name, name, NAMEDATALEN);
 }
 
 /*
- * Give up what is buffered if the sequence, whose page the caller has locked, is
- * not as we left it: somebody has said what comes next.
+ * Drop what is buffered if the sequence, whose page the caller has locked, is not
+ * as we left it.
  *
- * setval() always writes WAL, ALTER SEQUENCE another file, and nextval() writes
- * WAL or moves the value.  After a nextval() alone the buffer would still be good,
- * but it cannot be told from a nextval() that came after a setval().
+ * setval() always writes WAL, ALTER SEQUENCE creates another file, and nextval()
+ * writes WAL or moves the value.  After nextval() alone the buffer would still be
+ * valid, but that looks like setval() followed by nextval().
  */
 static void
-follow_sequence(TicketBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
+follow_sequence(SegmentBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
 {
 	XLogRecPtr	lsn = PageGetLSN(BufferGetPage(page));
 
 	if (RelFileLocatorEquals(buffer->file, rel->rd_locator) &&
 		buffer->lsn == lsn && buffer->last_value == data->last_value)
 		return;
-	give_up_values(buffer);
+	drop_values(buffer);
 	buffer->file = rel->rd_locator;
 	buffer->lsn = lsn;
 	buffer->last_value = data->last_value;
 }
 
-/* The buffer of a sequence that is about to be taken of, locked, or NULL */
-static TicketBuffer *
-lock_buffer_beside(Relation rel)
+/* The buffer of a sequence from which values are taken directly, locked, or NULL */
+static SegmentBuffer *
+lock_buffer_if_any(Relation rel)
 {
 	return shared == NULL || is_uncommitted(rel) ? NULL : lock_buffer(RelationGetRelid(rel));
 }
 
-/* To be called before values are taken of the sequence, whose page is locked. */
+/* To be called before values are taken from the sequence, whose page is locked */
 void
-instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
+segments_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 {
-	TicketBuffer *buffer = lock_buffer_beside(rel);
+	SegmentBuffer *buffer = lock_buffer_if_any(rel);
 
 	if (buffer == NULL)
 		return;
@@ -446,26 +419,26 @@ instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 
 /*
  * To be called afterwards, while the page is still locked.  Returns the generation
- * of the buffer, which instaid_publish() compares.
+ * of the buffer, which segments_finish_refill() compares.
  */
 uint64
-instaid_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
+segments_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
 {
-	TicketBuffer *buffer = lock_buffer_beside(rel);
-	uint64		generation;
+	SegmentBuffer *buffer = lock_buffer_if_any(rel);
+	uint64		buffer_generation;
 
 	if (buffer == NULL)
 		return 0;
 	buffer->lsn = PageGetLSN(BufferGetPage(page));
 	buffer->last_value = data->last_value;
-	generation = buffer->generation;
+	buffer_generation = buffer->buffer_generation;
 	unlock_buffer(buffer);
-	return generation;
+	return buffer_generation;
 }
 
-/* Take a value out of the buffer, which the caller has locked. */
+/* Take a value from the buffer, which the caller has locked. */
 static bool
-take_value(TicketBuffer *buffer, int64 now, TicketBlock *block)
+take_value(SegmentBuffer *buffer, int64 now, Attempt *attempt)
 {
 	Segment    *segment = &buffer->segments[buffer->current];
 
@@ -484,8 +457,8 @@ take_value(TicketBuffer *buffer, int64 now, TicketBlock *block)
 		buffer->current_since = now;
 		segment = other;
 	}
-	block->first = segment->next;
-	block->lsn = segment->lsn;
+	attempt->value = segment->next;
+	attempt->lsn = segment->lsn;
 	segment->left--;
 	if (segment->left > 0)
 		segment->next += segment->increment;
@@ -494,101 +467,68 @@ take_value(TicketBuffer *buffer, int64 now, TicketBlock *block)
 	return true;
 }
 
-/* After a failure it is not asked for a segment for a while. */
+/* Is the worker waiting before it tries again? */
 static bool
-is_resting(TicketBuffer *buffer, int64 now)
+is_backing_off(SegmentBuffer *buffer, int64 now)
 {
 	return buffer->retry_at > now;
 }
 
 /*
- * Ask for the other segment when it is time, in the buffer that the caller has
- * locked.  Returns whether the worker has to be told.
+ * Request the other segment if it is time for it, in the buffer that the caller
+ * has locked.  Returns true if the worker has to be told.
  */
 static bool
-request_segment(TicketBuffer *buffer, int64 now)
+request_segment(SegmentBuffer *buffer, int64 now)
 {
 	Segment    *segment = &buffer->segments[buffer->current];
 
 	if (buffer->requested ||
 		buffer->segments[1 - buffer->current].left > 0 ||
 		(segment->size - segment->left) < segment->size / 10.0 ||
-		is_resting(buffer, now))
+		is_backing_off(buffer, now))
 		return false;
 	buffer->requested = true;
-	/* the time that calls wait is counted from this request */
+	/* the time that calls wait begins with this request */
 	if (segment->left == 0)
 		buffer->empty_since = now;
 	return true;
 }
 
-/*
- * Wake the worker of this database, or launch one.  Returns false if there is none
- * and no slot for background workers is free.
- */
-static bool
-wake_worker(void)
+/* Try to take a value from the buffer, which the caller has locked. */
+static Attempt
+try_buffer(SegmentBuffer *buffer)
 {
-	BackgroundWorker worker = {0};
 	int64		now = instaid_monotonic_time();
-	WorkerSlot *slot = NULL;
-	bool		there = false;
+	Attempt		attempt = {0};
 
-	LWLockAcquire(shared->lock, LW_SHARED);
-	for (int i = 0; i < shared->slot_count && !there; i++)
+	attempt.taken = take_value(buffer, now, &attempt);
+	attempt.wake_worker = request_segment(buffer, now);
+	if (!attempt.taken && buffer->requested && !is_backing_off(buffer, now))
 	{
-		if (shared->slots[i].database == MyDatabaseId && shared->slots[i].latch != NULL)
-		{
-			SetLatch(shared->slots[i].latch);
-			there = true;
-		}
+		/* even if it was asked before: it may have been killed since */
+		attempt.wake_worker = true;
+		attempt.wait = Max(segment_timeout - (now - buffer->empty_since) / 1000, 0);
 	}
-	LWLockRelease(shared->lock);
-	if (there)
-		return true;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->slot_count; i++)
-	{
-		WorkerSlot *s = &shared->slots[i];
-		bool		waiting = s->latch == NULL && OidIsValid(s->database) &&
-			now < s->launched_at + WORKER_START * 1000;
-
-		if (s->database == MyDatabaseId && (waiting || s->latch != NULL))
-		{
-			/* it has come, or another session has launched it */
-			LWLockRelease(shared->lock);
-			return true;
-		}
-		if (s->latch == NULL && !waiting && slot == NULL)
-			slot = s;
-	}
-	if (slot != NULL)
-	{
-		worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION |
-			BGWORKER_INTERRUPTIBLE;
-		worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-		worker.bgw_restart_time = BGW_NEVER_RESTART;
-		strlcpy(worker.bgw_library_name, "instaid", sizeof(worker.bgw_library_name));
-		strlcpy(worker.bgw_function_name, "instaid_refill_worker", sizeof(worker.bgw_function_name));
-		strlcpy(worker.bgw_name, "instaid segments", BGW_MAXLEN);
-		strlcpy(worker.bgw_type, "instaid segments", BGW_MAXLEN);
-		worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
-
-		there = RegisterDynamicBackgroundWorker(&worker, NULL);
-		if (there)
-		{
-			slot->database = MyDatabaseId;
-			slot->launched_at = now;
-		}
-	}
-	LWLockRelease(shared->lock);
-	return there;
+	return attempt;
 }
 
-/* The error for a ticket that has a source, but cannot have a buffer */
-void
-instaid_no_buffer_error(Relation rel)
+/* Count a call that waits, when it begins to. */
+static void
+count_wait(Oid ticket, bool *waiting)
+{
+	SegmentBuffer *buffer = *waiting ? NULL : lock_buffer(ticket);
+
+	if (buffer == NULL)
+		return;
+	buffer->waits++;
+	unlock_buffer(buffer);
+	*waiting = true;
+}
+
+/* The error for a ticket that has a source, and cannot have a buffer */
+static void
+no_buffer_error(Relation rel)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -597,21 +537,21 @@ instaid_no_buffer_error(Relation rel)
 			 errdetail("The server was started without instaid in shared_preload_libraries.") :
 			 is_uncommitted(rel) ?
 			 errdetail("This transaction has created or altered it.") :
-			 errdetail("All of them are taken: instaid.max_buffered_tickets is %d.",
-					   instaid_max_buffered_tickets),
+			 errdetail("All buffers are in use: instaid.max_buffered_tickets is %d.",
+					   max_buffered_tickets),
 			 shared == NULL ?
-			 errhint("Add it there, and restart the server.") :
+			 errhint("Add instaid to shared_preload_libraries, and restart the server.") :
 			 is_uncommitted(rel) ?
 			 errhint("Commit first.") :
-			 errhint("Raise it, and restart the server.")));
+			 errhint("Increase instaid.max_buffered_tickets, and restart the server.")));
 }
 
 /*
- * May the role see why a segment could not be had?  The reasons name files of
- * the server, as libpq's messages do: sockets, passwords, certificates.
+ * May the role see why a refill failed?  libpq's messages name files of the
+ * server: sockets, passwords, certificates.
  */
 static bool
-may_see_problem(Oid ticket)
+may_see_failure(Oid ticket)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
 	Oid			owner = InvalidOid;
@@ -629,8 +569,8 @@ may_see_problem(Oid ticket)
 static void
 empty_error(Relation rel, bool no_worker)
 {
-	TicketBuffer *buffer = lock_buffer(RelationGetRelid(rel));
-	char		problem[PROBLEM_LENGTH] = "";
+	SegmentBuffer *buffer = lock_buffer(RelationGetRelid(rel));
+	char		failure[FAILURE_LENGTH] = "";
 	bool		failing = false;
 	TimestampTz failed_at = 0;
 
@@ -638,7 +578,7 @@ empty_error(Relation rel, bool no_worker)
 	{
 		failing = buffer->failures_in_a_row > 0 && !no_worker;
 		failed_at = buffer->failed_at;
-		strlcpy(problem, buffer->problem, sizeof(problem));
+		strlcpy(failure, buffer->failure, sizeof(failure));
 		unlock_buffer(buffer);
 	}
 
@@ -647,223 +587,171 @@ empty_error(Relation rel, bool no_worker)
 			 errmsg("ticket \"%s\" has no values left from its source",
 					RelationGetRelationName(rel)),
 			 no_worker ?
-			 errdetail("No background worker was free within %d ms to ask it.", instaid_segment_timeout) :
-			 failing && !may_see_problem(RelationGetRelid(rel)) ?
+			 errdetail("No background worker was free within %d ms.", segment_timeout) :
+			 failing && !may_see_failure(RelationGetRelid(rel)) ?
 			 errdetail("The last attempt, at %s, failed. The ticket's owner and members of pg_read_all_stats see the reason in instaid.segments.",
 					   timestamptz_to_str(failed_at)) :
 			 failing ?
 			 errdetail("The last attempt, at %s, failed: %s",
-					   timestamptz_to_str(failed_at), problem) :
-			 errdetail("The source has not answered within %d ms.", instaid_segment_timeout),
+					   timestamptz_to_str(failed_at), failure) :
+			 errdetail("The source has not answered within %d ms.", segment_timeout),
 			 no_worker ?
 			 errhint("Increase max_worker_processes.") :
 			 failing ?
-			 errhint("It is asked again by itself, at most %d s after that.",
+			 errhint("The background worker asks the source again, at most %d s after that.",
 					 LAST_BACKOFF / 1000) :
-			 errhint("It goes on by itself when the source answers; instaid.segments shows it.")));
+			 errhint("The background worker keeps asking; instaid.segments shows the outcome.")));
 }
 
-/* No worker can be had: let calls take their values from the sequence for a while. */
+/* No worker can be had: let calls do without a segment for a while. */
 static void
 note_no_worker(Relation rel)
 {
 	SegmentRequest request = {.ticket = RelationGetRelid(rel)};
 
 	strlcpy(request.name, RelationGetRelationName(rel), NAMEDATALEN);
-	instaid_refill_failed(&request, "no background worker is free; max_worker_processes can be increased", false);
+	segments_fail_refill(&request, "no background worker is free; max_worker_processes can be increased", false);
 }
 
 /*
- * Take the next value of an open ticket from its buffer.  Waits for a segment if
- * there is none, up to instaid.segment_timeout after the buffer became empty.
- * When it returns a value, that is as durable as sequence_make_durable() has it.
+ * Take the next value of an open ticket that has no source.  If both segments are
+ * empty, wait for one, until instaid.segment_timeout after that was found.  When
+ * this returns a value, it is as durable as sequence_make_durable() makes it.
  *
- * Returns false if there is no value: the caller then takes it from the
- * sequence.  If the ticket has a source and a buffer, that is an error (55000).
+ * Returns false if there is no value, and the caller must take it from the
+ * sequence.
  */
 bool
-instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block)
+segments_take(Relation rel, int64 *value)
 {
 	Oid			ticket = RelationGetRelid(rel);
 	bool		waiting = false;
-	bool		no_worker = false;
+	Attempt		attempt;
 
 	if (shared == NULL || is_uncommitted(rel))
 		return false;
 
 	for (;;)
 	{
-		TicketBuffer *buffer;
-		Buffer		page = InvalidBuffer;
-		Form_pg_sequence_data data = NULL;
-		bool		there;
-		bool		taken = false;
-		bool		wanted = false;
-		bool		give_up = true;
-		int64		timeout = instaid_segment_timeout;
+		Buffer		page;
+		Form_pg_sequence_data data = sequence_lock_page(rel, &page, BUFFER_LOCK_SHARE);
+		SegmentBuffer *buffer = lock_buffer(ticket);
 
-		if (!has_source)
-			data = sequence_lock_page(rel, &page, BUFFER_LOCK_SHARE);
-		buffer = lock_buffer(ticket);
-		there = buffer != NULL;
-		if (there)
+		attempt.taken = false;
+		if (buffer != NULL)
 		{
-			int64		now = instaid_monotonic_time();
-
-			if (has_source)
-				follow_name(buffer, RelationGetRelationName(rel));
-			else
-				follow_sequence(buffer, rel, page, data);
-			taken = take_value(buffer, now, block);
-			wanted = request_segment(buffer, now) ||
-				(!taken && buffer->requested && !is_resting(buffer, now));
-			give_up = !wanted;
-			if (!taken && !give_up)
-			{
-				timeout -= (now - buffer->empty_since) / 1000;
-				give_up = timeout <= 0;
-			}
-			if (!taken && give_up && !has_source)
-				buffer->bypassed++;
+			follow_sequence(buffer, rel, page, data);
+			attempt = try_buffer(buffer);
+			if (!attempt.taken && attempt.wait == 0)
+				buffer->bypasses++;
 			unlock_buffer(buffer);
 		}
-		if (!has_source)
-			UnlockReleaseBuffer(page);
+		UnlockReleaseBuffer(page);
 
-		if (!there)
+		if (buffer == NULL)
 		{
-			/* this is its first use, or the buffer was removed */
+			/* this is the ticket's first use, or its buffer was removed */
 			CHECK_FOR_INTERRUPTS();
-			if (create_buffer(ticket, has_source))
-				continue;
-			ConditionVariableCancelSleep();
-			return false;
+			if (instaid_monotonic_time() < (int64) pg_atomic_read_u64(&shared->full_until) ||
+				!create_buffer(ticket, MIN_IDLE))
+				break;
+			continue;
 		}
-
-		/* even if it was asked before: it may have been killed since */
-		if (wanted)
+		if (attempt.wake_worker && !launch_wake_worker())
 		{
-			no_worker = !wake_worker();
-			/* without a source, the sequence will do */
-			if (no_worker && (taken || !has_source))
-			{
-				note_no_worker(rel);
-				if (!taken && !give_up)
-					continue;
-			}
+			note_no_worker(rel);
+			if (!attempt.taken && attempt.wait > 0)
+				continue;		/* which finds that the worker is backing off */
 		}
-		if (taken || give_up)
-		{
-			ConditionVariableCancelSleep();
-			if (!taken && has_source)
-				empty_error(rel, no_worker);
-			if (taken)
-				sequence_make_durable(block->lsn);
-			return taken;
-		}
-		if (!waiting && (buffer = lock_buffer(ticket)) != NULL)
-		{
-			buffer->waits++;
-			unlock_buffer(buffer);
-			waiting = true;
-		}
-		(void) ConditionVariableTimedSleep(refilled(ticket),
-										   Min(timeout, no_worker ? WORKER_RETRY : WORKER_START),
+		if (attempt.taken || attempt.wait == 0)
+			break;
+		count_wait(ticket, &waiting);
+		(void) ConditionVariableTimedSleep(refill_signal(ticket),
+										   Min(attempt.wait, WORKER_START_TIMEOUT),
 										   PG_WAIT_EXTENSION);
 	}
+	ConditionVariableCancelSleep();
+	if (!attempt.taken)
+		return false;
+	sequence_make_durable(attempt.lsn);
+	*value = attempt.value;
+	return true;
 }
 
 /*
- * This process is the worker no more.  The caller has locked the slots.  What was
- * requested of it is forgotten, so that sessions request it of the next one.
+ * Take the next value of an open ticket that has a source.  It needs a buffer, and
+ * replaces the one that was not used for longest, idle or not.  Waits as
+ * segments_take() does, and for a free background worker, too.
+ *
+ * Errors: it has no buffer, or has no value within that time (55000).
  */
-static void
-free_slot(void)
+int64
+segments_take_leased(Relation rel)
 {
-	HASH_SEQ_STATUS scan;
-	TicketBuffer *buffer;
+	Oid			ticket = RelationGetRelid(rel);
+	bool		waiting = false;
+	bool		no_worker = false;
+	Attempt		attempt;
 
-	for (int i = 0; i < shared->slot_count; i++)
+	if (shared == NULL || is_uncommitted(rel))
+		no_buffer_error(rel);
+
+	for (;;)
 	{
-		if (shared->slots[i].latch != MyLatch)
+		SegmentBuffer *buffer = lock_buffer(ticket);
+
+		if (buffer == NULL)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (!create_buffer(ticket, 0))
+			{
+				ConditionVariableCancelSleep();
+				no_buffer_error(rel);
+			}
 			continue;
-		memset(&shared->slots[i], 0, sizeof(WorkerSlot));
-		hash_seq_init(&scan, buffers);
-		while ((buffer = hash_seq_search(&scan)) != NULL)
-		{
-			if (buffer->key.database == MyDatabaseId)
-				buffer->requested = false;
 		}
+		follow_name(buffer, RelationGetRelationName(rel));
+		attempt = try_buffer(buffer);
+		unlock_buffer(buffer);
+
+		if (attempt.wake_worker)
+			no_worker = !launch_wake_worker();
+		if (attempt.wake_worker && no_worker && attempt.taken)
+			note_no_worker(rel);
+		if (attempt.taken || attempt.wait == 0)
+			break;
+		count_wait(ticket, &waiting);
+		(void) ConditionVariableTimedSleep(refill_signal(ticket),
+										   Min(attempt.wait, no_worker ? WORKER_RETRY_INTERVAL : WORKER_START_TIMEOUT),
+										   PG_WAIT_EXTENSION);
 	}
-}
-
-void
-instaid_detach_worker(void)
-{
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	free_slot();
-	LWLockRelease(shared->lock);
-}
-
-static void
-detach_at_exit(int code, Datum arg)
-{
-	(void) code;
-	(void) arg;
-	instaid_detach_worker();
-}
-
-/* Be the worker of this database, unless there is one. */
-bool
-instaid_attach_worker(void)
-{
-	WorkerSlot *slot = NULL;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->slot_count; i++)
-	{
-		WorkerSlot *s = &shared->slots[i];
-
-		if (s->database == MyDatabaseId && s->latch != NULL)
-		{
-			LWLockRelease(shared->lock);
-			return false;
-		}
-		if (s->database == MyDatabaseId || (slot == NULL && !OidIsValid(s->database)))
-			slot = s;
-	}
-	if (slot != NULL)
-	{
-		slot->database = MyDatabaseId;
-		slot->latch = MyLatch;
-		before_shmem_exit(detach_at_exit, (Datum) 0);
-	}
-	LWLockRelease(shared->lock);
-	return slot != NULL;
+	ConditionVariableCancelSleep();
+	if (!attempt.taken)
+		empty_error(rel, no_worker);
+	sequence_make_durable(attempt.lsn);
+	return attempt.value;
 }
 
 /*
- * The tickets of this database that need a segment now, and in how many ms the
- * next one is due, or -1.  If there are neither, and the worker wants to retire,
- * its slot is freed under the same lock: a session whose request comes later finds
- * no worker, and launches another.
+ * The tickets of this database that need a segment now.  Stores in how many ms the
+ * next one needs one, or -1.
  */
 List *
-instaid_requests(bool retire, int64 *next_due)
+segments_requested(int64 *next_due)
 {
 	HASH_SEQ_STATUS scan;
-	TicketBuffer *buffer;
+	SegmentBuffer *buffer;
 	List	   *tickets = NIL;
 	int64		now = instaid_monotonic_time();
 
 	*next_due = -1;
-	LWLockAcquire(shared->lock, retire ? LW_EXCLUSIVE : LW_SHARED);
+	LWLockAcquire(shared->lock, LW_SHARED);
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
 	{
 		if (buffer->key.database != MyDatabaseId || !buffer->requested)
 			continue;
-		if (is_resting(buffer, now))
+		if (is_backing_off(buffer, now))
 		{
 			int64		due = (buffer->retry_at - now) / 1000 + 1;
 
@@ -873,42 +761,58 @@ instaid_requests(bool retire, int64 *next_due)
 		else
 			tickets = lappend_oid(tickets, buffer->key.ticket);
 	}
-	if (retire && tickets == NIL && *next_due < 0)
-		free_slot();
 	LWLockRelease(shared->lock);
 	return tickets;
 }
 
 /*
- * The length of a segment of so many steps: no longer than a million values, or
- * the step if that is longer.
+ * Forget what was requested from the worker of this database, which has ended, so
+ * that sessions request it from the next one.
  */
-static int64
-segment_length(int64 *blocks, int64 step)
+void
+segments_forget_requests(void)
 {
-	*blocks = Max(Min(*blocks, MAX_SEGMENT / step), 1);
-	return *blocks * step;
+	HASH_SEQ_STATUS scan;
+	SegmentBuffer *buffer;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	hash_seq_init(&scan, buffers);
+	while ((buffer = hash_seq_search(&scan)) != NULL)
+	{
+		if (buffer->key.database == MyDatabaseId)
+			buffer->requested = false;
+	}
+	LWLockRelease(shared->lock);
+}
+
+/* How many values so many steps are.  MAX_SEGMENT limits the number of steps. */
+static int64
+segment_size(int64 *steps, int64 step)
+{
+	*steps = Max(Min(*steps, MAX_SEGMENT / step), 1);
+	return *steps * step;
 }
 
 /*
- * What the worker is to get for a ticket.  Returns false if its buffer is gone.
+ * Begin to refill a ticket.  Returns false if its buffer is gone.
  *
- * The length is by Leaf's rule: twice that of the last segment if that lasted for
- * less than instaid.segment_duration, half of it if for more than twice that.
+ * The size follows Leaf's rule: a segment that lasted for less than
+ * instaid.segment_target_duration is followed by one of twice its size, and a
+ * segment that lasted for more than twice that time by one of half its size.
  */
 bool
-instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *request)
+segments_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *request)
 {
-	TicketBuffer *buffer = lock_buffer(ticket);
+	SegmentBuffer *buffer = lock_buffer(ticket);
 
 	if (buffer == NULL)
 		return false;
 	if (buffer->name[0] != '\0')
 		follow_name(buffer, name);
-	if (buffer->lasted >= 0 && buffer->lasted < instaid_segment_duration)
-		buffer->blocks *= 2;
-	else if (buffer->lasted >= 2 * (int64) instaid_segment_duration)
-		buffer->blocks /= 2;
+	if (buffer->lasted >= 0 && buffer->lasted < segment_target_duration)
+		buffer->steps *= 2;
+	else if (buffer->lasted >= 2 * (int64) segment_target_duration)
+		buffer->steps /= 2;
 	/* how long a segment lasted counts once, even if the refill fails */
 	buffer->lasted = -1;
 
@@ -916,11 +820,11 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *r
 	request->ticket = ticket;
 	strlcpy(request->name, name, NAMEDATALEN);
 	request->started = instaid_monotonic_time();
-	request->count = segment_length(&buffer->blocks, step);
+	request->count = segment_size(&buffer->steps, step);
 	request->turn = buffer->turn;
 	request->stripes = buffer->stripes;
-	request->generation = buffer->generation;
-	/* the time that calls wait is counted from this attempt */
+	request->buffer_generation = buffer->buffer_generation;
+	/* the time that calls wait begins with this attempt */
 	if (buffer->empty_since != 0)
 		buffer->empty_since = request->started;
 	unlock_buffer(buffer);
@@ -929,29 +833,30 @@ instaid_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *r
 
 /* Note that an attempt, or a part of one, failed.  The caller has locked the buffer. */
 static void
-note_problem(TicketBuffer *buffer, const char *problem)
+note_failure(SegmentBuffer *buffer, const char *failure)
 {
 	buffer->failures++;
 	buffer->failed_at = GetCurrentTimestamp();
-	strlcpy(buffer->problem, problem,
-			1 + pg_mbcliplen(problem, strlen(problem), PROBLEM_LENGTH - 1));
+	strlcpy(buffer->failure, failure,
+			1 + pg_mbcliplen(failure, strlen(failure), FAILURE_LENGTH - 1));
 }
 
 /*
  * Put a segment of count values, which were taken for this request, into the
- * buffer.  If one of several servers of a source failed before, problem says why.
+ * buffer.  If a server of a source failed before another one gave the segment,
+ * failure says why.
  */
 void
-instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 count,
-				const char *problem)
+segments_finish_refill(const SegmentRequest *request, const TicketBlock *block, int64 count,
+					   const char *failure)
 {
-	TicketBuffer *buffer = lock_buffer(request->ticket);
-	bool		mended = false;
+	SegmentBuffer *buffer = lock_buffer(request->ticket);
+	bool		recovered = false;
 
 	if (buffer != NULL)
 	{
 		/* not if the sequence was set meanwhile, or the ticket renamed */
-		if (request->generation == buffer->generation)
+		if (request->buffer_generation == buffer->buffer_generation)
 		{
 			Segment    *other = &buffer->segments[1 - buffer->current];
 
@@ -962,37 +867,37 @@ instaid_publish(const SegmentRequest *request, const TicketBlock *block, int64 c
 			other->lsn = block->lsn;
 			buffer->empty_since = 0;
 		}
-		mended = buffer->failures_in_a_row > 0;
+		recovered = buffer->failures_in_a_row > 0;
 		buffer->failures_in_a_row = 0;
 		buffer->retry_at = 0;
 		buffer->turn = request->turn;
 		buffer->requested = false;
 		buffer->refills++;
 		buffer->refilled_at = GetCurrentTimestamp();
-		buffer->refill_took = instaid_monotonic_time() - request->started;
-		if (problem)
-			note_problem(buffer, problem);
+		buffer->refill_duration = instaid_monotonic_time() - request->started;
+		if (failure)
+			note_failure(buffer, failure);
 		unlock_buffer(buffer);
-		ConditionVariableBroadcast(refilled(request->ticket));
+		ConditionVariableBroadcast(refill_signal(request->ticket));
 	}
-	if (mended)
-		ereport(LOG, (errmsg("ticket \"%s\" gets segments again", request->name)));
-	if (problem)
+	if (recovered)
+		ereport(LOG, (errmsg("ticket \"%s\" can be refilled again", request->name)));
+	if (failure)
 		ereport(WARNING,
-				(errmsg("ticket \"%s\" gets no segment from one of its servers", request->name),
-				 errdetail_internal("%s", problem),
-				 errhint("It stays with the one that gave it this segment, as long as that does.")));
+				(errmsg("could not refill ticket \"%s\" from one of its servers", request->name),
+				 errdetail_internal("%s", failure),
+				 errhint("The next segments come from the server that gave this one, as long as it answers.")));
 }
 
 /*
- * An attempt to get a segment failed.  Log the first failure of a row of them, and
- * let the ticket rest.  After that the worker tries again by itself, if try_again
- * says so, or else when a session asks.
+ * Note that a refill failed, and let the worker wait before the next attempt.  The
+ * worker makes that by itself if try_again is set, and else when a session requests
+ * a segment.  Only the first of several failures in a row is logged.
  */
 void
-instaid_refill_failed(const SegmentRequest *request, const char *problem, bool try_again)
+segments_fail_refill(const SegmentRequest *request, const char *failure, bool try_again)
 {
-	TicketBuffer *buffer = lock_buffer(request->ticket);
+	SegmentBuffer *buffer = lock_buffer(request->ticket);
 	bool		first = false;
 
 	if (buffer != NULL)
@@ -1002,29 +907,29 @@ instaid_refill_failed(const SegmentRequest *request, const char *problem, bool t
 		first = buffer->failures_in_a_row == 0;
 		backoff = Min((int64) FIRST_BACKOFF << Min(buffer->failures_in_a_row, 16), LAST_BACKOFF);
 		buffer->failures_in_a_row++;
-		note_problem(buffer, problem);
-		/* a segment may have been too long for a slow server */
-		buffer->blocks = Max(buffer->blocks / 2, 1);
+		note_failure(buffer, failure);
+		/* the segment may have been too large for a slow server */
+		buffer->steps = Max(buffer->steps / 2, 1);
 		buffer->retry_at = instaid_monotonic_time() + backoff * 1000;
 		if (buffer->empty_since != 0)
 			buffer->empty_since = buffer->retry_at;
 		buffer->requested = try_again;
 		unlock_buffer(buffer);
-		ConditionVariableBroadcast(refilled(request->ticket));
+		ConditionVariableBroadcast(refill_signal(request->ticket));
 	}
 	if (first)
 		ereport(WARNING,
-				(errmsg("ticket \"%s\" gets no segment", request->name),
-				 errdetail_internal("%s", problem),
-				 errhint("It is tried again, after %d ms at first, %d ms at most; instaid.segments shows it.",
+				(errmsg("could not refill ticket \"%s\"", request->name),
+				 errdetail_internal("%s", failure),
+				 errhint("Attempts continue, after %d ms at first and %d ms at most; instaid.segments shows them.",
 						 FIRST_BACKOFF, LAST_BACKOFF)));
 }
 
-/* Keep what was learnt of the sources of a ticket. */
+/* Keep what was learnt about the servers of a source. */
 void
-instaid_remember_stripes(const SegmentRequest *request)
+segments_remember_stripes(const SegmentRequest *request)
 {
-	TicketBuffer *buffer = lock_buffer(request->ticket);
+	SegmentBuffer *buffer = lock_buffer(request->ticket);
 
 	if (buffer == NULL)
 		return;
@@ -1034,13 +939,13 @@ instaid_remember_stripes(const SegmentRequest *request)
 
 /* Remove the buffer of a ticket, if it has one. */
 void
-instaid_forget_buffer(Oid ticket)
+segments_forget_ticket(Oid ticket)
 {
 	BufferKey	key = {MyDatabaseId, ticket};
 	bool		found;
 
 	LWLockAcquire(shared->lock, LW_SHARED);
-	found = lookup(ticket) != NULL;
+	found = find_segment_buffer(ticket) != NULL;
 	LWLockRelease(shared->lock);
 	if (!found)
 		return;
@@ -1053,8 +958,8 @@ instaid_forget_buffer(Oid ticket)
 /*
  * segment_state() -> setof record
  *
- * The buffers of this database, of tickets that the role may use; see the view
- * instaid.segments.
+ * The buffers of this database whose tickets the role may use or see: see the
+ * view instaid.segments.
  */
 Datum
 instaid_segment_state(PG_FUNCTION_ARGS)
@@ -1062,8 +967,8 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 #define SEGMENT_COLUMNS 17
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HASH_SEQ_STATUS scan;
-	TicketBuffer *found;
-	TicketBuffer *copies;
+	SegmentBuffer *found;
+	SegmentBuffer *copies;
 	int			count = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -1072,7 +977,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 
 	/* the catalogs are not to be read under the lock */
 	LWLockAcquire(shared->lock, LW_SHARED);
-	copies = palloc_extended(hash_get_num_entries(buffers) * sizeof(TicketBuffer), MCXT_ALLOC_HUGE);
+	copies = palloc_extended(hash_get_num_entries(buffers) * sizeof(SegmentBuffer), MCXT_ALLOC_HUGE);
 	hash_seq_init(&scan, buffers);
 	while ((found = hash_seq_search(&scan)) != NULL)
 	{
@@ -1084,7 +989,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 	}
 	LWLockRelease(shared->lock);
 
-	for (TicketBuffer *buffer = copies; buffer < copies + count; buffer++)
+	for (SegmentBuffer *buffer = copies; buffer < copies + count; buffer++)
 	{
 		Datum		values[SEGMENT_COLUMNS] = {0};
 		bool		nulls[SEGMENT_COLUMNS] = {false};
@@ -1100,7 +1005,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		if (!HeapTupleIsValid(tuple))
 			continue;
 		values[column++] = ObjectIdGetDatum(buffer->key.ticket);
-		values[column++] = Int64GetDatum(segment_length(&buffer->blocks,
+		values[column++] = Int64GetDatum(segment_size(&buffer->steps,
 														((Form_pg_sequence) GETSTRUCT(tuple))->seqcache));
 		ReleaseSysCache(tuple);
 		for (int i = 0; i < 2; i++)
@@ -1115,14 +1020,14 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		values[column++] = Int64GetDatum(buffer->refills);
 		nulls[column] = nulls[column + 1] = buffer->refills == 0;
 		values[column++] = TimestampTzGetDatum(buffer->refilled_at);
-		values[column++] = Int64GetDatum(buffer->refill_took);
+		values[column++] = Int64GetDatum(buffer->refill_duration);
 		values[column++] = Int64GetDatum(buffer->waits);
-		values[column++] = Int64GetDatum(buffer->bypassed);
+		values[column++] = Int64GetDatum(buffer->bypasses);
 		values[column++] = Int64GetDatum(buffer->failures);
 		nulls[column] = nulls[column + 1] = buffer->failures == 0;
 		values[column++] = TimestampTzGetDatum(buffer->failed_at);
-		values[column++] = CStringGetTextDatum(may_see_problem(buffer->key.ticket) ?
-											   buffer->problem : "<insufficient privilege>");
+		values[column++] = CStringGetTextDatum(may_see_failure(buffer->key.ticket) ?
+											   buffer->failure : "<insufficient privilege>");
 		for (int i = 0; i < MAX_SERVERS; i++)
 			overlap |= find_overlap(&buffer->stripes, i) >= 0;
 		values[column++] = BoolGetDatum(overlap);
@@ -1130,4 +1035,41 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+void
+segments_init(void)
+{
+	/* not a session's, since the worker uses it */
+	DefineCustomIntVariable("instaid.segment_target_duration",
+							"Sets how long a segment of a ticket should last.",
+							"If a segment lasts for less time, the next one has twice its size; if it lasts for more than twice the time, half its size.",
+							&segment_target_duration,
+							15 * 60 * 1000, 1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("instaid.segment_timeout",
+							"Sets how long a call waits for a segment of a ticket when none is left.",
+							"After that, the call takes its value from the ticket's sequence; if the ticket has a source, the call fails.",
+							&segment_timeout,
+							5000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	/* it is the size of shared memory */
+	DefineCustomIntVariable("instaid.max_buffered_tickets",
+							"Sets how many tickets can have segments in shared memory.",
+							"Each call for another ticket takes its value from the ticket's sequence.",
+							&max_buffered_tickets,
+							1000, 1, 1000000,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup_shmem;
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = on_object_access;
 }

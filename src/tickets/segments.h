@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * segments.h
- *	  Segments of tickets in shared memory: see segments.c and worker.c.
+ *	  Segments of tickets in shared memory: see segments.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,43 +13,36 @@
 #include "sequence.h"
 #include "tickets/stripe.h"
 
-/* What the worker is to get for a ticket */
+/* A segment that the worker is to get */
 typedef struct SegmentRequest
 {
 	Oid			ticket;
 	char		name[NAMEDATALEN];
 	int64		count;			/* how many values */
-	int			turn;			/* at which of several sources to begin */
-	uint64		generation;		/* of the buffer, when they were taken */
-	Stripes		stripes;		/* what is known of the sources */
-	int64		started;		/* instaid_monotonic_time() */
+	int			turn;			/* which server of a source to begin with */
+	uint64		buffer_generation;	/* when the values were taken */
+	Stripes		stripes;		/* what is known of the servers */
+	int64		started;		/* monotonic time */
 } SegmentRequest;
 
-/* instaid.segment_duration, instaid.segment_timeout, both in milliseconds */
-extern int	instaid_segment_duration;
-extern int	instaid_segment_timeout;
-/* instaid.max_buffered_tickets */
-extern int	instaid_max_buffered_tickets;
-
 /* for sessions */
-extern bool instaid_take_buffered(Relation rel, bool has_source, TicketBlock *block);
-extern void instaid_no_buffer_error(Relation rel);
-extern void instaid_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data);
-extern uint64 instaid_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data);
+extern bool segments_take(Relation rel, int64 *value);
+extern int64 segments_take_leased(Relation rel);
+extern void segments_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data);
+extern uint64 segments_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data);
 
 /* for the worker */
-extern bool instaid_attach_worker(void);
-extern List *instaid_requests(bool retire, int64 *next_due);
-extern void instaid_detach_worker(void);
-extern bool instaid_begin_refill(Oid ticket, const char *name, int64 step,
-								 SegmentRequest *request);
-extern void instaid_publish(const SegmentRequest *request, const TicketBlock *block,
-							int64 count, const char *problem);
-extern void instaid_refill_failed(const SegmentRequest *request, const char *problem,
-								  bool try_again);
-extern void instaid_remember_stripes(const SegmentRequest *request);
-extern void instaid_forget_buffer(Oid ticket);
+extern List *segments_requested(int64 *next_due);
+extern void segments_forget_requests(void);
+extern bool segments_begin_refill(Oid ticket, const char *name, int64 step,
+								  SegmentRequest *request);
+extern void segments_finish_refill(const SegmentRequest *request, const TicketBlock *block,
+								   int64 count, const char *failure);
+extern void segments_fail_refill(const SegmentRequest *request, const char *failure,
+								 bool try_again);
+extern void segments_remember_stripes(const SegmentRequest *request);
+extern void segments_forget_ticket(Oid ticket);
 
-extern void instaid_segments_init(void);
+extern void segments_init(void);
 
 #endif							/* INSTAID_SEGMENTS_H */

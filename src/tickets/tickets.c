@@ -3,20 +3,20 @@
  * tickets.c
  *	  Named, dense, durable integers: the values of PostgreSQL sequences.
  *
- * A ticket is a sequence in a schema of its own, and the sequence's attributes
- * are all that configures it: INCREMENT is the number of servers, START's
- * residue is which server this is, MAXVALUE is a guard.
+ * A ticket is a sequence in a schema of its own, and is configured by the options
+ * of that sequence alone: INCREMENT is the number of servers, START modulo
+ * INCREMENT tells which server this is, and MAXVALUE is a guard.
  *
  * Values are taken from the sequence's page by the rules of nextval_internal()
  * in src/backend/commands/sequence.c, with three differences:
  *
- * - A value is handed out when the WAL that takes the sequence past it is where
- *	 synchronous_commit says: flushed, and on synchronous standbys.  nextval()
- *	 leaves that to the commit of the transaction that wrote the record, which
- *	 may not have come yet.  It also means that no XID is needed.
- * - A value has START's residue modulo INCREMENT, whatever setval() did.
- * - CACHE is not the session's: values that a session keeps are lost with it.
- *	 It is the length of a segment for all of them: see segments.c.
+ * - A value is returned when the WAL that takes the sequence past it is as
+ *	 durable as synchronous_commit says: flushed, and on synchronous standbys.
+ *	 nextval() leaves that to the commit of the transaction that wrote the
+ *	 record, which may still be running.  Therefore no XID is needed.
+ * - A value equals START modulo INCREMENT, whatever setval() did.
+ * - CACHE does not say how many values a session keeps, as those are lost when it
+ *	 ends.  It is the step of segments that all sessions share: see segments.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,25 +44,26 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
-#include "tickets/segments.h"
 #include "sequence.h"
+#include "tickets/autocreate.h"
+#include "tickets/segments.h"
 #include "tickets/source.h"
 #include "tickets/tickets.h"
 
-/* How many values WAL is written ahead of what is given, as in core. */
-#define LOG_AHEAD	32
+/* how many values a WAL record covers ahead of those that are taken, as in core */
+#define TICKET_LOG_AHEAD	32
 
 PG_FUNCTION_INFO_V1(instaid_next_ticket);
 PG_FUNCTION_INFO_V1(instaid_lease_ticket);
 PG_FUNCTION_INFO_V1(instaid_ticket_sequence);
 PG_FUNCTION_INFO_V1(instaid_ticket_state);
 
-/* What a ticket can give, by its options and its page. */
+/* The values that a ticket has left */
 typedef struct TicketState
 {
 	int64		next;			/* the value that comes next, if any is left */
 	int64		left;			/* how many there are, up to MAXVALUE */
-	bool		slipped;		/* is what it stands at another server's? */
+	bool		off_stripe;		/* does it stand at a value of another server? */
 } TicketState;
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
@@ -80,29 +81,30 @@ find_fault(char persistence, Form_pg_sequence options)
 }
 
 /*
- * What comes after the state of the page: the first value of START's residue
- * that is not below what nextval() would give.
+ * The values after the state of the page.  The next one is the first of this
+ * server's stripe, START plus a multiple of INCREMENT, that is not below what
+ * nextval() would return.
  */
 static TicketState
 read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 {
 	uint64		increment = options->seqincrement;
 	int64		next = data->last_value;
-	uint64		residue;
 	int64		gap;
 	TicketState state = {0};
 
-	/* how far it stands from the value of START's residue at or above it */
+	/* how far it stands below the stripe's next value, or 0 if it is in the stripe */
 	if (next >= options->seqstart)
 	{
-		residue = ((uint64) next - (uint64) options->seqstart) % increment;
-		gap = residue == 0 ? 0 : increment - residue;
+		uint64		past = ((uint64) next - (uint64) options->seqstart) % increment;
+
+		gap = past == 0 ? 0 : increment - past;
 	}
 	else
 		gap = ((uint64) options->seqstart - (uint64) next) % increment;
-	state.slipped = gap != 0;
+	state.off_stripe = gap != 0;
 
-	/* a value of START's residue that was given is followed by another */
+	/* a value of the stripe that was taken is followed by another */
 	if (gap == 0 && data->is_called)
 		gap = increment;
 	if (!pg_add_s64_overflow(next, gap, &state.next) &&
@@ -114,7 +116,7 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 
 /* The end of an integer type */
 int64
-instaid_last_of_type(Oid type)
+tickets_last_of_type(Oid type)
 {
 	return type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
 }
@@ -122,7 +124,7 @@ instaid_last_of_type(Oid type)
 static void
 used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 {
-	bool		guarded = options->seqmax < instaid_last_of_type(options->seqtypid);
+	bool		guarded = options->seqmax < tickets_last_of_type(options->seqtypid);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -135,10 +137,10 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 					   psprintf("the end of %s", format_type_be(options->seqtypid)),
 					   (long long) left),
 			 guarded ?
-			 errhint("If the number of servers is being changed, go on with restripe_ticket(); else its owner can lift the guard: ALTER SEQUENCE %s NO MAXVALUE;",
+			 errhint("If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;",
 					 sequence_qualified_name(rel)) :
 			 options->seqtypid != INT8OID ?
-			 errhint("If whatever holds its values is a bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
+			 errhint("If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
 					 sequence_qualified_name(rel)) :
 			 left > 0 ?
 			 errhint("Lease at most as many as are left.") :
@@ -150,7 +152,7 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
  * which WAL must be flushed for the sequence to be there after a crash.
  */
 static XLogRecPtr
-store_block(Relation rel, TicketCacheEntry *known, Buffer buffer, Form_pg_sequence_data data,
+store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequence_data data,
 			const TicketBlock *block, int64 count, int64 left)
 {
 	Page		page = BufferGetPage(buffer);
@@ -159,28 +161,29 @@ store_block(Relation rel, TicketCacheEntry *known, Buffer buffer, Form_pg_sequen
 	bool		log_it;
 
 	/*
-	 * Before XLogInsert(): see SyncOneBuffer().  And before the look at the
-	 * redo pointer, lest a checkpoint that begins in between pass by a page
-	 * that is still clean, and leave the block to a record from before its
-	 * redo point.
+	 * This comes before XLogInsert(): see SyncOneBuffer().  It also comes
+	 * before the look at the redo pointer: otherwise a checkpoint that begins
+	 * in between would not write the page, which is still clean, and only a
+	 * record from before its redo point would cover the block.
 	 */
 	MarkBufferDirty(buffer);
 
 	/*
 	 * A record is due when the last one does not cover the block (log_cnt is
-	 * how many values it does), or has not the block's residue, and after a
-	 * checkpoint: replay would start behind it.  Besides, when this session
-	 * comes to the file for the first time: ALTER SEQUENCE and CREATE DATABASE
-	 * ... TEMPLATE may have copied log_cnt without the record that it speaks
-	 * of, and the commit of the transaction that made the file may not be
-	 * flushed, which a record behind it will be.
+	 * the number of values that it does cover), when it is not of the block's
+	 * stripe, and after a checkpoint, as replay would start behind it.  A
+	 * record is also due when this session uses the file for the first time.
+	 * ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE may have copied log_cnt
+	 * without the record that it counts from.  The commit of the transaction
+	 * that created the file may not be flushed yet; flushing a later record
+	 * flushes it, too.
 	 */
 	log_it = !data->is_called || data->log_cnt < count ||
 		(uint64) block->last - (uint64) data->last_value !=
 		(uint64) count * (uint64) block->increment ||
-		!RelFileLocatorEquals(known->logged, rel->rd_locator) ||
+		!RelFileLocatorEquals(entry->logged, rel->rd_locator) ||
 		PageGetLSN(page) <= GetRedoRecPtr();
-	ahead = log_it ? Min(LOG_AHEAD, left - count) : data->log_cnt - count;
+	ahead = log_it ? Min(TICKET_LOG_AHEAD, left - count) : data->log_cnt - count;
 
 	if (log_it && needs_wal)
 		sequence_log_page(buffer, rel->rd_locator, data,
@@ -197,7 +200,7 @@ store_block(Relation rel, TicketCacheEntry *known, Buffer buffer, Form_pg_sequen
 
 	if (!needs_wal)
 		return InvalidXLogRecPtr;
-	known->logged = rel->rd_locator;
+	entry->logged = rel->rd_locator;
 	return PageGetLSN(page);
 }
 
@@ -209,7 +212,7 @@ store_block(Relation rel, TicketCacheEntry *known, Buffer buffer, Form_pg_sequen
  * (55000).
  */
 static Relation
-open_sequence(Oid ticket, FormData_pg_sequence *options)
+open_ticket_sequence(Oid ticket, FormData_pg_sequence *options)
 {
 	Relation	rel;
 	const char *fault;
@@ -228,12 +231,12 @@ open_sequence(Oid ticket, FormData_pg_sequence *options)
 	return rel;
 }
 
-/* instaid_take_values() for a sequence that is open, and has no source */
+/* As tickets_take_values(), for a sequence that is open, and has no source */
 static int64
 take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
 {
-	TicketCacheEntry *known = source_cache_ticket(RelationGetRelid(rel));
+	TicketCacheEntry *entry = source_cache_ticket(RelationGetRelid(rel));
 	bool		has_segments = options->seqcache > 1;
 	Buffer		buffer;
 	Form_pg_sequence_data data;
@@ -252,10 +255,10 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 	block->increment = options->seqincrement;
 	block->last = state.next + (count - 1) * options->seqincrement;
 	if (has_segments)
-		instaid_before_taking(rel, buffer, data);
-	block->lsn = store_block(rel, known, buffer, data, block, count, state.left);
+		segments_before_taking(rel, buffer, data);
+	block->lsn = store_block(rel, entry, buffer, data, block, count, state.left);
 	if (has_segments)
-		block->generation = instaid_after_taking(rel, buffer, data);
+		block->buffer_generation = segments_after_taking(rel, buffer, data);
 	UnlockReleaseBuffer(buffer);
 
 	sequence_make_durable(block->lsn);
@@ -263,35 +266,35 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 }
 
 /*
- * Take values of a ticket, as many as there are from least to most, in one
- * write.  Returns how many.  When it returns, WAL that takes the sequence past
- * them is where synchronous_commit says.
+ * Take values of a ticket, from least to most of them, in one write.  Returns how
+ * many there were.  The WAL that takes the sequence past them is then as durable as
+ * synchronous_commit says.
  *
- * The caller has seen to it that the transaction may write.  Errors are those
- * of open_sequence(), and: fewer values left than least (2200H), a ticket that
- * has its values from elsewhere (55000).
+ * The caller has checked that the transaction may write.  Errors are those of
+ * open_ticket_sequence(), and: fewer values are left than least (2200H), the ticket
+ * has a source (55000).
  */
 int64
-instaid_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
+tickets_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 {
 	FormData_pg_sequence options;
-	Relation	rel = open_sequence(ticket, &options);
+	Relation	rel = open_ticket_sequence(ticket, &options);
 	int64		count;
 
 	if (source_exists(ticket, &options))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
-				 errdetail("Its own sequence has none to lease."),
-				 errhint("Use next_ticket(), or lease at the source.")));
+				 errdetail("Its own sequence has no values to lease."),
+				 errhint("Use next_ticket(), or lease the values on a server of the source.")));
 	count = take_block(rel, &options, least, most, block);
 	relation_close(rel, NoLock);
 	return count;
 }
 
 /*
- * Refuse what is no sequence, and roles that may not take values of it, before it
- * is locked: they would hold the lock until their transaction ends.
+ * Refuse a relation that is no sequence, and a role that may not take values of it,
+ * before it is locked: the role would hold the lock until its transaction ends.
  */
 static void
 check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
@@ -307,7 +310,7 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a sequence", relation->relname),
-				 errdetail("A ticket is a sequence; %s is another relation.",
+				 errdetail("A ticket is a sequence; %s is another kind of relation.",
 						   quote_qualified_identifier(relation->schemaname, relation->relname)),
 				 errhint("Use another name, or rename that relation.")));
 	if (pg_class_aclcheck_ext(relid, GetUserId(), SEQUENCE_RIGHTS,
@@ -316,11 +319,11 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
 }
 
 /*
- * The sequence of a ticket, or InvalidOid.  A name that is too long is refused
- * rather than truncated, as it could then be another ticket's.
+ * The sequence of a ticket, or InvalidOid.  A name that is too long is refused: if
+ * it were truncated, it could be the name of another ticket.
  */
 static Oid
-find_sequence(const char *name, LOCKMODE lockmode)
+find_ticket(const char *name, LOCKMODE lockmode)
 {
 	if (name[0] == '\0')
 		ereport(ERROR,
@@ -345,12 +348,12 @@ no_ticket_error(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_TABLE),
 			 errmsg("ticket \"%s\" does not exist", name),
-			 errdetail("instaid.tickets lists those that do."),
-			 errhint("To create it: SELECT instaid.create_ticket(%s); or let names be created on first use: SET instaid.auto_create_tickets = on;",
+			 errdetail("The view instaid.tickets lists all tickets."),
+			 errhint("Create it: SELECT instaid.create_ticket(%s); or let tickets be created on first use: SET instaid.auto_create_tickets = on;",
 					 quote_literal_cstr(name))));
 }
 
-/* The sequence of a ticket that is about to give values to an SQL function. */
+/* The sequence of a ticket from which an SQL function is to take values */
 static Oid
 open_ticket(const char *name, const char *function)
 {
@@ -360,19 +363,19 @@ open_ticket(const char *name, const char *function)
 	PreventCommandIfReadOnly(function);
 	PreventCommandIfParallelMode(function);
 
-	relid = find_sequence(name, RowExclusiveLock);
+	relid = find_ticket(name, RowExclusiveLock);
 	if (OidIsValid(relid))
 		return relid;
-	if (!instaid_auto_create_tickets)
+	if (!autocreate_is_enabled())
 		no_ticket_error(name);
 
-	instaid_autocreate_ticket(name);
-	relid = find_sequence(name, RowExclusiveLock);
+	autocreate_ticket(name);
+	relid = find_ticket(name, RowExclusiveLock);
 	if (!OidIsValid(relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("ticket \"%s\" could not be created on first use", name),
-				 errdetail("The background worker that was to create it ended."),
+				 errmsg("could not create ticket \"%s\" on first use", name),
+				 errdetail("The background worker ended without creating it."),
 				 errhint("The server's log may say why.")));
 	return relid;
 }
@@ -380,7 +383,7 @@ open_ticket(const char *name, const char *function)
 /*
  * next_ticket(name text) -> bigint
  *
- * The next value of a ticket, which is never given again.
+ * Returns the next value of a ticket.  No other call returns it.
  */
 Datum
 instaid_next_ticket(PG_FUNCTION_ARGS)
@@ -388,26 +391,27 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 	Oid			ticket = open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 									 "instaid.next_ticket()");
 	FormData_pg_sequence options;
-	Relation	rel = open_sequence(ticket, &options);
-	bool		has_source = source_exists(ticket, &options);
-	TicketBlock block;
+	Relation	rel = open_ticket_sequence(ticket, &options);
+	int64		value;
 
-	if (!(options.seqcache > 1 || has_source) ||
-		!instaid_take_buffered(rel, has_source, &block))
+	if (source_exists(ticket, &options))
+		value = segments_take_leased(rel);
+	else if (options.seqcache == 1 || !segments_take(rel, &value))
 	{
-		if (has_source)
-			instaid_no_buffer_error(rel);
+		TicketBlock block;
+
 		take_block(rel, &options, 1, 1, &block);
+		value = block.first;
 	}
 	relation_close(rel, NoLock);
-	PG_RETURN_INT64(block.first);
+	PG_RETURN_INT64(value);
 }
 
 /*
  * lease_ticket(name text, count bigint)
  *	-> (first bigint, last bigint, increment bigint)
  *
- * The next values of a ticket, taken together.
+ * Takes the next values of a ticket together.
  */
 Datum
 instaid_lease_ticket(PG_FUNCTION_ARGS)
@@ -426,7 +430,7 @@ instaid_lease_ticket(PG_FUNCTION_ARGS)
 				 errmsg("count %lld is out of range", (long long) count),
 				 errdetail("A lease has at least one value.")));
 
-	instaid_take_values(open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+	tickets_take_values(open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 									"instaid.lease_ticket()"),
 						count, count, &block);
 	values[0] = Int64GetDatum(block.first);
@@ -439,13 +443,13 @@ instaid_lease_ticket(PG_FUNCTION_ARGS)
 /*
  * ticket_sequence(name text, missing_ok boolean) -> regclass
  *
- * The sequence that a ticket is; null if there is none and that is all right.
+ * Returns the sequence of a ticket.  If there is none, returns null if missing_ok.
  */
 Datum
 instaid_ticket_sequence(PG_FUNCTION_ARGS)
 {
 	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	Oid			relid = find_sequence(name, NoLock);
+	Oid			relid = find_ticket(name, NoLock);
 
 	if (!OidIsValid(relid))
 	{
@@ -460,9 +464,9 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
  * ticket_state(sequence regclass)
  *	-> (last_value bigint, values_left bigint, off_stripe boolean)
  *
- * Where a ticket stands.  All are null if the sequence is no ticket, has a source,
- * is being altered or dropped by another transaction, is not readable here, or
- * may not be seen by the role.  The last value is null until there is one.
+ * Returns where a ticket stands.  All columns are null if the sequence is no ticket,
+ * has a source, is being altered or dropped by another transaction, cannot be read
+ * here, or may not be seen by the role.  last_value is null until a value was taken.
  */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
@@ -488,7 +492,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 			values[0] = Int64GetDatum(data.last_value);
 			nulls[0] = !data.is_called;
 			values[1] = Int64GetDatum(state.left);
-			values[2] = BoolGetDatum(state.slipped);
+			values[2] = BoolGetDatum(state.off_stripe);
 			nulls[1] = nulls[2] = false;
 		}
 		UnlockRelationOid(relid, RowExclusiveLock);

@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * worker.c
- *	  The background worker that fills the buffers of tickets.
+ *	  The background worker that refills the tickets of a database.
  *
- * There is one for each database, while it is needed: sessions start it, and it
- * ends when no segment was wanted for a while, so as not to be in the way of DROP
- * DATABASE.  While one is wanted that cannot be had, it tries again by itself, but
- * still makes way.
+ * Sessions launch it (launch.c).  It ends when no segment has been requested for
+ * a while, to keep out of the way of DROP DATABASE.  While a request fails, the
+ * worker stays and tries again, but still makes way for DROP DATABASE.
  *
- * No ticket holds up another: a sequence that is locked is tried again later, and
- * leases from other servers go on side by side.
+ * No ticket delays another: a sequence that is locked is tried again later, and
+ * several leases from other servers can be under way at once.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +21,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
@@ -33,6 +33,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
+#include "tickets/launch.h"
 #include "tickets/segments.h"
 #include "tickets/source.h"
 #include "tickets/tickets.h"
@@ -40,7 +41,7 @@
 /* how long the worker stays when there is nothing to do, in ms */
 #define IDLE_TIME		1000
 /* how soon a sequence that was locked is tried again, in ms */
-#define RETRY_INTERVAL	10
+#define LOCKED_RETRY_INTERVAL	10
 
 PGDLLEXPORT void instaid_refill_worker(Datum main_arg);
 
@@ -51,7 +52,7 @@ typedef struct Refill
 	Lease	   *lease;
 } Refill;
 
-/* those that are under way */
+/* leases that are under way */
 static List *refills = NIL;
 
 static bool
@@ -119,13 +120,13 @@ refill(Oid ticket)
 	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(ticket));
 	if (!HeapTupleIsValid(tuple))
 	{
-		instaid_forget_buffer(ticket);
+		segments_forget_ticket(ticket);
 		CommitTransactionCommand();
 		return true;
 	}
 	options = *(Form_pg_sequence) GETSTRUCT(tuple);
 	ReleaseSysCache(tuple);
-	if (!instaid_begin_refill(ticket, get_rel_name(ticket), options.seqcache, &request))
+	if (!segments_begin_refill(ticket, get_rel_name(ticket), options.seqcache, &request))
 	{
 		CommitTransactionCommand();
 		return true;
@@ -133,7 +134,7 @@ refill(Oid ticket)
 
 	PG_TRY();
 	{
-		if (begin_lease(&request, instaid_last_of_type(options.seqtypid)))
+		if (begin_lease(&request, tickets_last_of_type(options.seqtypid)))
 			 /* the lease goes on in wait_for_work() */ ;
 		else if (source_exists(ticket, &options))
 			ereport(ERROR,
@@ -142,7 +143,7 @@ refill(Oid ticket)
 					 errdetail("Its security label is gone."),
 					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS '...' sets it.")));
 		else
-			count = instaid_take_values(ticket, 1, request.count, &block);
+			count = tickets_take_values(ticket, 1, request.count, &block);
 		CommitTransactionCommand();
 	}
 	PG_CATCH();
@@ -156,13 +157,13 @@ refill(Oid ticket)
 	MemoryContextSwitchTo(saved);
 
 	if (error != NULL)
-		instaid_refill_failed(&request, error->detail ?
-							  psprintf("%s: %s", error->message, error->detail) : error->message,
-							  error->sqlerrcode != ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED);
+		segments_fail_refill(&request, error->detail ?
+							 psprintf("%s: %s", error->message, error->detail) : error->message,
+							 error->sqlerrcode != ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED);
 	else if (count > 0)
 	{
-		request.generation = block.generation;
-		instaid_publish(&request, &block, count, NULL);
+		request.buffer_generation = block.buffer_generation;
+		segments_finish_refill(&request, &block, count, NULL);
 	}
 	return true;
 }
@@ -179,11 +180,11 @@ advance(Refill *refill, uint32 events)
 	refill->request.turn = lease->turn;
 	refill->request.stripes = lease->stripes;
 	if (state == LEASE_DONE)
-		instaid_publish(&refill->request, &lease->block, lease->count,
-						lease->failure.len > 0 ? lease->failure.data : NULL);
+		segments_finish_refill(&refill->request, &lease->block, lease->count,
+							   lease->failure.len > 0 ? lease->failure.data : NULL);
 	else
-		instaid_refill_failed(&refill->request, lease->failure.data, true);
-	instaid_remember_stripes(&refill->request);
+		segments_fail_refill(&refill->request, lease->failure.data, true);
+	segments_remember_stripes(&refill->request);
 	refills = list_delete_ptr(refills, refill);
 	lease_end(lease);
 }
@@ -238,8 +239,8 @@ wait_for_work(long timeout)
 }
 
 /*
- * Does a session wait for this database to be free, to drop it, rename it, or copy
- * it?  That session has locked it, so that no new ones come.
+ * Is a session waiting until nobody uses this database, to drop, rename or copy
+ * it?  That session has locked it, and no new session can connect to it.
  */
 static bool
 is_database_wanted(void)
@@ -253,6 +254,22 @@ is_database_wanted(void)
 	return false;
 }
 
+static void
+detach(void)
+{
+	if (launch_detach())
+		segments_forget_requests();
+}
+
+static void
+detach_at_exit(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	detach();
+}
+
+/* launch.c starts this by its name. */
 void
 instaid_refill_worker(Datum main_arg)
 {
@@ -260,15 +277,16 @@ instaid_refill_worker(Datum main_arg)
 	int64		busy_at;
 
 	pqsignal(SIGTERM, die);
-	/* a wait for a standby that is cancelled would leave a segment out */
+	/* if a wait for a standby were cancelled, a segment would be skipped */
 	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	/* it works for sessions that are there, also where no others may come */
+	/* it works for sessions that are connected, even where no others may connect */
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid,
 											  BGWORKER_BYPASS_ALLOWCONN);
-	if (!instaid_attach_worker())
+	if (!launch_attach())
 		return;
+	before_shmem_exit(detach_at_exit, (Datum) 0);
 
 	context = AllocSetContextCreate(TopMemoryContext, "instaid segments", ALLOCSET_DEFAULT_SIZES);
 	pgstat_report_activity(STATE_IDLE, NULL);
@@ -291,13 +309,22 @@ instaid_refill_worker(Datum main_arg)
 		}
 
 		idle = instaid_monotonic_time() - busy_at > IDLE_TIME * 1000;
-		requests = instaid_requests(idle, &next_due);
+		requests = segments_requested(&next_due);
 		if (idle && requests == NIL && next_due < 0)
-			return;
+		{
+			/*
+			 * From now on, a session that requests a segment launches another
+			 * worker.  Look once more for requests from before.
+			 */
+			launch_detach();
+			requests = segments_requested(&next_due);
+			if ((requests == NIL && next_due < 0) || !launch_attach())
+				return;
+		}
 		if (idle && is_database_wanted())
 		{
-			/* if there are sessions, they start another worker */
-			instaid_detach_worker();
+			/* if a session needs a worker, it launches another one */
+			detach();
 			return;
 		}
 		foreach(lc, requests)
@@ -313,7 +340,7 @@ instaid_refill_worker(Datum main_arg)
 		MemoryContextSwitchTo(context);
 		pgstat_report_stat(true);
 
-		if (wait_for_work(locked ? RETRY_INTERVAL :
+		if (wait_for_work(locked ? LOCKED_RETRY_INTERVAL :
 						  next_due >= 0 ? Min(next_due, IDLE_TIME + 1) : IDLE_TIME + 1))
 			ResetLatch(MyLatch);
 	}

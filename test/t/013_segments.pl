@@ -177,7 +177,7 @@ sub use_up
 sub set_duration
 {
 	my ($duration) = @_;
-	$node->append_conf('postgresql.conf', "instaid.segment_duration = '$duration'\n");
+	$node->append_conf('postgresql.conf', "instaid.segment_target_duration = '$duration'\n");
 	$node->reload;
 	# the worker has it when a new one has come
 	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'instaid segments'});

@@ -83,7 +83,7 @@ is(scalar(@odd), 200, '... to the last value');
 is(scalar(@from_one) - @odd, 810, '... and then values of the other');
 is(duplicates(@from_one, @from_two), 0, '... none of them twice');
 is(segment($one, 'photos', 'failures, failure ~ \'connection to server\''), '1|t', '... which the view shows');
-is(log_count($one, qr/WARNING:  ticket "photos" gets no segment from one of its servers/), 1, '... and the log, once');
+is(log_count($one, qr/WARNING:  could not refill ticket "photos" from one of its servers/), 1, '... and the log, once');
 
 ### Neither of them
 
@@ -99,17 +99,17 @@ my $left = segment($one, 'photos', 'values_left + spare_left');
 push @from_one, take($one, 'photos', $left);
 is(duplicates(@from_one, @from_two), 0, "both are killed: the $left values that are buffered are given");
 my $error = failure($one, 'photos');
-like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  It is asked again/, '... and then there is a clear error');
+like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  The background worker asks the source again/, '... and then there is a clear error');
 failure($one, 'photos') for 1 .. 30;
 cmp_ok(segment($one, 'photos', 'failures'), '<', 15, '... not every call asks again');
-is(log_count($one, qr/WARNING:  ticket "photos" gets no segment\n/), 1, '... and the log has one warning');
+is(log_count($one, qr/WARNING:  could not refill ticket "photos"\n/), 1, '... and the log has one warning');
 
 $odd->start;
 my $again = retry($one, 'photos');
 isnt($again, '', 'when one of them is back, it goes on by itself');
 push @from_one, $again, take($one, 'photos', 1000);
 is(duplicates(@from_one, @from_two), 0, '... with values that nobody had');
-is(log_count($one, qr/LOG:  ticket "photos" gets segments again/), 1, '... and says so');
+is(log_count($one, qr/LOG:  ticket "photos" can be refilled again/), 1, '... and says so');
 $even->start;
 
 ### What the authority gives is on its disk.

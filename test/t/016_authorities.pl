@@ -61,7 +61,7 @@ for my $node ($one, $two)
 {
 	like(failure($node, 'same'), $overlap, 'two authorities that both have START 1: refused, by ' . $node->name);
 	is(segment($node, 'same', 'sources_overlap, refills'), 't|0', '... which the view shows');
-	like(slurp_file($node->logfile), qr/WARNING:  ticket "same" gets no segment\n.*$overlap/, '... and the log');
+	like(slurp_file($node->logfile), qr/WARNING:  could not refill ticket "same"\n.*$overlap/, '... and the log');
 	is($node->safe_psql('postgres', q{SELECT severity, object, problem FROM instaid.audit() WHERE object ~ 'same'}), 'error|instaid_tickets.same|two servers of its source give the same values', '... and audit()');
 }
 is($left->safe_psql('postgres', 'SELECT is_called FROM instaid_tickets.same'), 'f', '... and nothing is drawn for it');

@@ -131,7 +131,7 @@ for my $case ([ 'plain', 1 ], [ 'with segments', 5 ])
 	my $take  = q{SELECT instaid.next_ticket('busy');};
 	for my $round (1 .. $rounds)
 	{
-		my $primary = Clients::server("primary_${step}_$round", @settings, "instaid.segment_duration = '1ms'");
+		my $primary = Clients::server("primary_${step}_$round", @settings, "instaid.segment_target_duration = '1ms'");
 		$primary->safe_psql('postgres', qq{SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000, step => $step)});
 		$primary->backup('backup');
 		my $standby = PostgreSQL::Test::Cluster->new("standby_${step}_$round");

@@ -1,0 +1,15 @@
+/*-------------------------------------------------------------------------
+ *
+ * autocreate.h
+ *	  Tickets that are created on first use: see autocreate.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_AUTOCREATE_H
+#define INSTAID_AUTOCREATE_H
+
+extern bool autocreate_is_enabled(void);
+extern void autocreate_ticket(const char *name);
+extern void autocreate_init(void);
+
+#endif							/* INSTAID_AUTOCREATE_H */
