@@ -20,9 +20,9 @@ POSTGRES=$SCRATCH/valgrind-postgres
 start_server
 
 status=0
-# Four files are left out, since they take minutes here and reach no C code that the
-# others do not: "generate" and "usage" make very many IDs, "audit" is SQL, and the fuzzer
-# runs the code of "text_forms" under sanitizers.
+# Four files are left out, since they take minutes here and reach little C code that the
+# others do not: "generate" and "usage" make very many IDs, "audit" is mostly SQL, and the
+# fuzzer runs the code of "text_forms" under sanitizers.
 make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
 	REGRESS="$(sed -n 's/^REGRESS = //p' Makefile | sed -E 's/ (generate|usage|audit|text_forms)\b//g')" || status=$?
 pg_ctl -D "$SCRATCH/data" -m fast -s stop

@@ -1,5 +1,5 @@
 -- The arithmetic that Instagram published, in PL/pgSQL: nextval first, the clock
--- afterwards.  It is used beside instaid and as what instaid takes over.
+-- afterwards.  The assignments are faster than the SELECT ... INTO that was published.
 --
 -- The psql variables "schema" and "shard_id" say which schema is created, and
 -- which shard ID its next_id() puts into IDs.  "also" may hold a statement that
