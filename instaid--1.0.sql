@@ -3,35 +3,36 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
--- The schema is made here, and not by the control file's "schema", so that it is
--- new, belongs to a superuser whoever installs the extension, and goes with the
--- extension.  Whoever owns it could add functions that are found in place of ours.
--- One that was there before is not taken over, even if it is empty: its owner may
--- be adding something to it in another session, which is not to be seen yet.
+-- The schema is created here, and not through the control file's "schema": it must be
+-- new, belong to a superuser whatever role installs the extension, and be dropped with
+-- the extension.  A role that owned it could add functions that are found in place of
+-- ours.  An existing schema is refused, even an empty one: its owner may be adding
+-- something to it in another session, which is not visible yet.
 DO $$
 DECLARE
     owner name;
 BEGIN
-    -- the whole script has been parsed with it
+    -- PostgreSQL has parsed the whole script with this setting.
     IF current_setting('standard_conforming_strings') = 'off' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'standard_conforming_strings is off',
-            DETAIL = 'Backslashes in the script of the extension would be taken for escapes.',
+            DETAIL = 'The script of the extension has strings with backslashes.',
             HINT = 'SET standard_conforming_strings = on, and create the extension again.';
     END IF;
     SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'instaid';
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid" already exists',
-            DETAIL = format('It belongs to role %I. The extension creates a schema of its own.', owner),
-            HINT = 'Run nothing in it. Rename the schema or drop it, and create the extension again.';
+            DETAIL = format('It belongs to role %I. The extension creates a schema of its own.',
+                            owner),
+            HINT = 'Run nothing in that schema. Rename or drop it, and create the extension again.';
     END IF;
-    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %I',
-                   (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pg_catalog'));
+    SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'pg_catalog';
+    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %I', owner);
 END
 $$;
 
--- The functions are for everybody; what generates needs rights on a sequence.
+-- Every role can use the functions.  Those that issue IDs need rights on a sequence.
 GRANT USAGE ON SCHEMA instaid TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64-bit, sorted by time, named by shard';
@@ -103,8 +104,8 @@ COMMENT ON FUNCTION instaid._check_owner(regrole, text, text) IS
 
 -- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
 -- its name alone, as in a cast to regprocedure, reads all of them.
-CREATE FUNCTION instaid._find_function(schema_name text, function_name name, argument_types oidvector)
-    RETURNS oid
+CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
+                                       argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT p.oid FROM pg_proc AS p
@@ -187,21 +188,23 @@ END;
 COMMENT ON FUNCTION instaid._heirs_of_others(oid) IS
 'the partitions and children of a table, at all levels, that belong to another owner';
 
--- Functions take names as text, since a cast to name cuts those that are too long.
+-- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    max_bytes CONSTANT integer := current_setting('max_identifier_length');
 BEGIN
-    IF octet_length(name) > current_setting('max_identifier_length')::integer THEN
+    IF octet_length(name) > max_bytes THEN
         RAISE name_too_long USING
             MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
-            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name), current_setting('max_identifier_length'));
+            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name), max_bytes);
     END IF;
     IF name = '' THEN
         RAISE invalid_name USING
             MESSAGE = format('%s name is empty', what),
-            DETAIL = format('A name has 1 to %s bytes.', current_setting('max_identifier_length'));
+            DETAIL = format('A name has 1 to %s bytes.', max_bytes);
     END IF;
 END
 $$;
@@ -214,10 +217,13 @@ CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
 AS $$
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema') OR starts_with(schema_name, 'pg_') THEN
+    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema')
+       OR starts_with(schema_name, 'pg_') THEN
         RAISE reserved_name USING
             MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = CASE WHEN starts_with(schema_name, 'instaid') THEN 'It belongs to the extension.' ELSE 'It belongs to the server.' END,
+            DETAIL = CASE WHEN starts_with(schema_name, 'instaid')
+                          THEN 'It belongs to the extension.'
+                          ELSE 'It belongs to the server.' END,
             HINT = 'Choose another schema.';
     END IF;
 END
@@ -243,7 +249,8 @@ COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) I
 'pack an ID from a time (rounded down to the ms, from the epoch to 2^41 ms after it), a shard ID (0 to 8191) and a sequence value (taken modulo 1024)';
 
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
-                                          epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
+                                          epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
 COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
@@ -263,7 +270,8 @@ COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS
 
 CREATE FUNCTION instaid.decode(id bigint,
                                epoch timestamptz DEFAULT instaid.default_epoch(),
-                               OUT created_at timestamptz, OUT shard_id integer, OUT sequence integer)
+                               OUT created_at timestamptz, OUT shard_id integer,
+                               OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_decode';
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
@@ -288,26 +296,30 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time outside the format counts as its first or last millisecond';
 
 CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
-                                    epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+                                    epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_min_id_from';
 COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
 'the smallest ID that is not older than a time; null if all are older';
 
 CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
-                                      epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+                                      epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 'the largest ID that is older than a time; -1 if none is';
 
--- Not STRICT, which would keep an AND from being inlined.  Each time is used
--- once, so that it may be a subselect.  ">=", since "> the largest before" does
--- not prune the partition that ends there.
+-- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
+-- be a subselect.  ">=", because "> the largest before" does not prune the partition that
+-- ends there.
 CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
-                                        epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS boolean
+                                        epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id >= instaid.min_id_from(from_time, epoch) AND id <= instaid.max_id_before(to_time, epoch);
+    RETURN id >= instaid.min_id_from(from_time, epoch)
+           AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID was made at from_time or later, and before to_time; is inlined, so an index on the ID is used and partitions are pruned';
 
@@ -355,10 +367,10 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 -- A bigint that is a string in JSON
 --
 
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's
--- are text's.  Operators of its own would have to be in pg_catalog to be found,
--- operator classes of its own would have to be in integer_ops to compare with an
--- integer, and pg_upgrade drops what an extension adds to that family.
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
+-- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
+-- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
+-- an extension adds to that family.
 
 CREATE TYPE instaid.id;
 
@@ -382,7 +394,7 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
     AS 'int8send';
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
--- The category is bigint's, so that COALESCE(id, 0) and id IN (1, 2) find a common type.
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
 CREATE TYPE instaid.id (
     INPUT = instaid.id_in,
     OUTPUT = instaid.id_out,
@@ -412,22 +424,24 @@ COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 -- The generator
 --
 
--- Two functions: a default value would be read and computed anew by each statement
--- that is not prepared, which costs more than to pass the epoch.
+-- Two functions, because each statement that is not prepared would evaluate a default
+-- value again, which costs more than passing the epoch.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
 'the next ID of a sequence, with the default epoch, greater than all that it gave before; needs USAGE or UPDATE on the sequence';
 
-CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz) RETURNS bigint
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
+    RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
 'the next ID of a sequence, greater than all that it gave before; needs USAGE or UPDATE on the sequence';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS SETOF bigint
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
     AS 'MODULE_PATHNAME', 'instaid_next_ids';
 COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
@@ -444,7 +458,8 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'the last ID that a sequence gave, or reserved for a session; null if none, or without USAGE or SELECT on the sequence, or while it is being altered';
 
-CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean, OUT issued_at timestamptz)
+CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean,
+                                   OUT issued_at timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_last_tick';
 COMMENT ON FUNCTION instaid._last_tick(regclass) IS
@@ -485,8 +500,9 @@ CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid.
 COMMENT ON LANGUAGE instaid IS
 'declares shards: the functions next_id(), next_id(regclass) and next_ids(integer, regclass) of a schema';
 
-CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz,
-                                    OUT sequence regclass, OUT declaration oid) RETURNS SETOF record
+CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
@@ -502,13 +518,15 @@ CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
            CASE WHEN i.last_id IS NOT NULL THEN t.issued_at END AS last_issued_at,
            CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval) END AS drift,
+                THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+           END AS drift,
            t.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
          CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
-         CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch)) AS i (last_id);
+         CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch))
+                            AS i (last_id);
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id and what follows from it need USAGE or SELECT on the sequence';
@@ -536,8 +554,43 @@ CREATE FUNCTION instaid._find_conflicts(schema_name text, shard_id integer,
 COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
 'what is in the way of a new shard: the schema that has its ID, and a function of its schema with the name of one of its own; and the epoch of another shard';
 
--- Refuses what cannot be a shard, and keeps other sessions from making one with this
--- ID until the transaction ends.
+CREATE FUNCTION instaid._check_epoch(epoch timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    expires_at timestamptz;
+BEGIN
+    IF NOT isfinite(epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a point in time', epoch),
+            DETAIL = 'An epoch must be finite.';
+    END IF;
+    IF epoch <= clock_timestamp() THEN
+        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    END IF;
+    IF expires_at IS NULL OR expires_at <= clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
+                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock_timestamp()),
+            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+    END IF;
+    IF epoch <> date_trunc('milliseconds', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
+            DETAIL = 'IDs count milliseconds from their epoch.',
+            HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
+    END IF;
+    RETURN expires_at;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_epoch(timestamptz) IS
+'the time when the IDs of an epoch end; refuse an epoch that no new shard can have';
+
+-- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
+-- this ID until the transaction ends.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -552,124 +605,107 @@ DECLARE
 BEGIN
     PERFORM instaid._check_shard_schema(schema_name);
     PERFORM instaid._check_shard_id(shard_id);
-    IF NOT isfinite(epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a point in time', epoch),
-            DETAIL = 'An epoch must be finite.';
-    END IF;
-    IF epoch > clock_timestamp() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is in the future', epoch),
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.', clock_timestamp()),
-            HINT = 'The default epoch serves until 2046; a new shard may take today''s date.';
-    END IF;
-    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    IF expires_at <= clock_timestamp() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s leaves no time: its IDs ended at %s', epoch, expires_at),
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.', clock_timestamp()),
-            HINT = 'The default epoch serves until 2046; a new shard may take today''s date.';
-    END IF;
-    IF epoch <> date_trunc('milliseconds', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
-            DETAIL = 'IDs count milliseconds from their epoch.',
-            HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
-    END IF;
+    expires_at := instaid._check_epoch(epoch);
 
     -- The owner of a schema can add functions that are found in place of the shard's.
-    SELECT pg_get_userbyid(n.nspowner) AS rolname INTO other
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
     FROM pg_namespace AS n
     WHERE n.nspname = schema_name AND adopted IS NULL AND NOT instaid._is_superusers_schema(n.oid);
     IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could put other functions in place of those that a superuser creates there.', other.rolname),
-            HINT = format('SET ROLE %I first, and let the shard be that role''s; or choose another schema.', other.rolname);
+            DETAIL = format('Its owner, %I, could put other functions in place of those that a'
+                            ' superuser creates there.', other.owner),
+            HINT = format('SET ROLE %I first, so that the shard belongs to that role, or choose'
+                          ' another schema.', other.owner);
     END IF;
 
-    -- Two sessions cannot both find a shard ID free: one waits for the other, and
-    -- then sees what it did, whatever the isolation level.
+    -- Two sessions cannot both find a shard ID free: one waits for the other, and then
+    -- sees the other's shard, in every isolation level.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflicts(schema_name, shard_id);
 
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT p.prosrc INTO other
-            FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-            WHERE p.proname = 'next_ids' AND p.pronamespace = quote_ident(schema_name)::regnamespace
-              AND p.proargtypes = ARRAY['integer'::regtype, 'regclass'::regtype]::oidvector;
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+        WHERE p.oid = instaid._find_function(schema_name, 'next_ids', '23 2205');
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
                 DETAIL = format('It declares "%s".', other.prosrc),
-                HINT = 'A schema is one shard: choose another schema, if this is not the one that was meant.';
+                HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
-        SELECT p.proname, format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine,
-               p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted INTO other
-            FROM pg_proc AS p WHERE p.oid = conflict.routine;
+        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine
+        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
             DETAIL = format('It is %s.', other.routine),
             HINT = CASE WHEN other.can_be_adopted
-                        THEN format('To take it over: SELECT instaid.adopt_shard(%L, %s); to keep it, rename it', schema_name, shard_id)
+                        THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
+                                    ' to keep it, rename it', schema_name, shard_id)
                         ELSE 'Rename it' END
-                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults that use it go on using it.',
-                             other.routine, other.proname);
+                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
+                             ' use it under its new name.', other.routine, other.proname);
     END IF;
     IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
-            DETAIL = 'IDs of the two shards would repeat each other.',
+            DETAIL = 'The two shards would issue the same IDs.',
             HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
                            || '; instaid.shards lists those that are taken.'
-                    FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity'))) AS n
+                    FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity')))
+                         AS n
                     WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
         RAISE WARNING USING
             MESSAGE = format('shard %s ends in less than five years', shard_id),
-            DETAIL = format('With epoch %s its last ID is made at %s.', epoch, expires_at);
+            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
     END IF;
     IF conflict.other_epoch <> epoch THEN
         RAISE NOTICE USING
-            MESSAGE = format('epoch %s differs from that of other shards', epoch),
-            DETAIL = format('Schema %I has epoch %s. Its IDs and this shard''s do not sort by time together.',
-                            conflict.other_schema, conflict.other_epoch);
+            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
+            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
+                            ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
 'what create_shard() and adopt_shard() check';
 
--- The commands are for EXECUTE, and not catalog changes in C, so that event triggers
--- fire.  None looks a shard's function up by its name, which all shards share: there is
--- no COMMENT, GRANT, ALTER or regprocedure.  One look-up among thousands takes 50 ms and
--- 38 MB.
-CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS text
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
+-- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
+-- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                          sequence text) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC'
-    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L) RETURNS SETOF bigint'
-                  ' LANGUAGE instaid STRICT COST 1 AS %3$L;'
+    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+                  ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
                   ' COMMENT ON SEQUENCE %2$s IS %4$L;',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
-                         to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch) THEN 'YYYY-MM-DD HH24:MI:SS'
+                         to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
+                                             THEN 'YYYY-MM-DD HH24:MI:SS'
                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id));
 COMMENT ON FUNCTION instaid._declare_commands(text, integer, timestamptz, text) IS
 'the commands that create the functions next_ids() and next_id(regclass) of a shard, and the comment of its sequence';
 
-CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz, sequence text) RETURNS text
+CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                         sequence text) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN pg_catalog.concat(
         pg_catalog.format('CREATE SEQUENCE %s; ', sequence),
         instaid._declare_commands(schema_name, shard_id, epoch, sequence),
         pg_catalog.format(' CREATE FUNCTION %I.next_id() RETURNS bigint'
-                          ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name));
+                          ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''',
+                          schema_name));
 COMMENT ON FUNCTION instaid._create_commands(text, integer, timestamptz, text) IS
 'the commands that create the sequence and the functions of a shard';
 
@@ -701,7 +737,8 @@ $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema a shard: create it if it is missing, its sequence, and its functions next_id(), next_id(regclass) and next_ids(integer); needs CREATE on the database or on the schema';
 
-CREATE FUNCTION instaid._create_batch(format text, first integer, last integer, epoch timestamptz) RETURNS void
+CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
+                                      epoch timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -712,22 +749,25 @@ BEGIN
     IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, which the shard ID takes the place of; a percent sign is %%.',
+            DETAIL = 'It must have one %s, which the shard ID replaces. A percent sign is %%.',
             HINT = 'An example is insta%s.';
     END IF;
 
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
 
-    -- One query says what there is, and one EXECUTE makes a shard: after each CREATE
-    -- SCHEMA, PostgreSQL plans every other expression anew.
+    -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
+    -- SCHEMA, PostgreSQL plans every other expression again.
     FOR shard IN
         SELECT n AS shard_id, m.schema_name,
                s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
                n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
-               OR octet_length(m.schema_name) > 63 OR starts_with(m.schema_name, 'pg_') AS needs_checks,
+               OR octet_length(m.schema_name) > 63
+               OR starts_with(m.schema_name, 'pg_') AS needs_checks,
                format('CREATE SCHEMA %I; ', m.schema_name)
-               || instaid._create_commands(m.schema_name, n, _create_batch.epoch, format('%I.table_id_seq', m.schema_name)) AS commands
-        FROM generate_series(first, last) AS n CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
+               || instaid._create_commands(m.schema_name, n, _create_batch.epoch,
+                                           format('%I.table_id_seq', m.schema_name)) AS commands
+        FROM generate_series(first, last) AS n
+             CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
              LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
         ORDER BY n
@@ -762,46 +802,47 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence give only IDs above that one of that epoch from now on, whatever its shard; needs UPDATE on the sequence';
 
--- Functions are found by the whole key of an index: thousands of schemas have a next_id().  The argument types are integer (23)
--- and regclass (2205) as a constant, since PostgreSQL shows a cast from an array without the cast, and pg_upgrade then fails.
+-- The argument types of next_id() and next_ids() are integer (23) and regclass (2205), as a
+-- constant: PostgreSQL shows a cast from an array without the cast, and pg_upgrade fails.
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    WITH declaration (oid) AS MATERIALIZED (
-        SELECT p.oid FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.proname = 'next_ids' AND p.proargtypes = '23 2205'::oidvector
-          AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = shard_sequences.schema_name))
+    WITH routine AS MATERIALIZED (
+        SELECT p.oid, p.proname, p.proowner
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+        WHERE p.oid IN (instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector),
+                        instaid._find_function(schema_name, 'next_id', '2205'::oidvector)))
     SELECT c.oid::regclass
-    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-    WHERE d.classid = 'pg_proc'::regclass AND d.objid = (SELECT f.oid FROM declaration AS f)
-      AND d.refclassid = 'pg_class'::regclass
+    FROM routine AS r
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = r.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+    WHERE r.proname = 'next_ids'
     UNION
     -- one that was renamed
     SELECT s.sequence FROM instaid.list_shards() AS s
-    WHERE NOT EXISTS (SELECT FROM declaration) AND s.schema_name = shard_sequences.schema_name
+    WHERE NOT EXISTS (SELECT FROM routine AS r WHERE r.proname = 'next_ids')
+      AND s.schema_name = shard_sequences.schema_name
     UNION
-    -- Those that column defaults pass to next_id(regclass).  Anybody may write
-    -- such a default, so table and sequence must be the shard owner's.
+    -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+    -- such a default, so table and sequence must belong to the owner of the shard.
     SELECT c.oid::regclass
-    FROM pg_depend AS f
-         JOIN pg_proc AS p ON p.oid = f.refobjid
+    FROM routine AS r
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                            AND f.classid = 'pg_attrdef'::regclass
          JOIN pg_attrdef AS a ON a.oid = f.objid
-         JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = p.proowner
+         JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
          JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
                             AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = p.proowner
+         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
                            AND c.relkind = 'S' AND c.relpersistence <> 't'
-    WHERE f.refclassid = 'pg_proc'::regclass AND f.classid = 'pg_attrdef'::regclass
-      AND f.refobjid = (SELECT o.oid FROM pg_proc AS o JOIN pg_language AS l ON l.oid = o.prolang AND l.lanname = 'instaid'
-                        WHERE o.proname = 'next_id' AND o.proargtypes = '2205'::oidvector
-                          AND o.pronamespace = (SELECT n.oid FROM pg_namespace AS n
-                                                WHERE n.nspname = shard_sequences.schema_name))
+    WHERE r.proname = 'next_id'
     ORDER BY 1;
 END;
 COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that give the IDs of a shard: that of its next_id(), and those that tables of its owner have of their own';
 
--- A function can name any sequence, also one that its owner has no right to.
+-- A function can name any sequence, even one that its owner has no rights on.
 CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
@@ -813,14 +854,17 @@ DECLARE
 BEGIN
     IF shard_owner IS NULL OR owner IS NULL THEN
         RAISE undefined_object USING
-            MESSAGE = format('schema %I has no next_id() or no sequence any more', schema_name),
+            MESSAGE = format('function next_id() of schema %I, or its sequence, does not exist',
+                             schema_name),
             DETAIL = 'Another transaction may just have dropped it.',
-            HINT = 'instaid.audit() tells what is wrong with a shard.';
+            HINT = 'instaid.audit() shows what is wrong with a shard.';
     END IF;
     IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I', sequence, schema_name),
-            DETAIL = format('It belongs to %I, the function next_id() to %I.', pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, schema_name),
+            DETAIL = format('Role %I owns it, and role %I owns the function next_id().',
+                            pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
             HINT = 'Give both to one owner.';
     END IF;
     PERFORM instaid._check_owner(owner, 'sequence', sequence::text);
@@ -830,8 +874,8 @@ $$;
 COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
 'the owner of a sequence of a shard; refuse one that the owner of the shard, or the caller, has not the rights of';
 
--- What has a range of its own, as Citus gives to each worker's copy of a sequence, must
--- not be widened: its values would be those of another copy.
+-- A sequence with a range of its own must not be widened.  Citus, for example, gives such
+-- a range to each worker's copy of a sequence: one copy would issue values of another.
 CREATE FUNCTION instaid._check_range(sequence regclass, max_value_counts boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
@@ -841,19 +885,20 @@ DECLARE
 BEGIN
     SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
     IF options.seqmin > 1
-       OR max_value_counts AND options.seqmax < instaid._max_tick() AND NOT (instaid._last_tick(sequence)).frozen THEN
+       OR max_value_counts AND options.seqmax < instaid._max_tick()
+          AND NOT (instaid._last_tick(sequence)).frozen THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', options.seqmin, options.seqmax),
-            HINT = 'If Citus made this copy for a worker, use the shard on the coordinator.';
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid._check_range(regclass, boolean) IS
 'refuse a sequence with a range of its own: a MINVALUE above 1, and, if it counts, a MAXVALUE that is not a freeze';
 
-CREATE FUNCTION instaid._owned_sequences(schema_name text, OUT sequence regclass, OUT owner regrole)
-    RETURNS SETOF record
+CREATE FUNCTION instaid._owned_sequences(schema_name text, OUT sequence regclass,
+                                         OUT owner regrole) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -885,7 +930,8 @@ BEGIN
     FOR part IN SELECT s.sequence, s.owner FROM instaid._owned_sequences(schema_name) AS s LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
-        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s NO MAXVALUE', part.sequence));
+        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s NO MAXVALUE',
+                                                       part.sequence));
         -- A MAXVALUE must be above MINVALUE, and not below START.  The query has the OID,
         -- because the owner of the schema can put something else under the name.
         tick := instaid._execute_as(part.owner, format(
@@ -977,8 +1023,9 @@ CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    owners CONSTANT oid[] := ARRAY(SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper) || adopted_owner::oid
-        || (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
+    owners CONSTANT oid[] := ARRAY(
+        SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
+        UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
     part record;
     left_out regclass[] := '{}';
 BEGIN
@@ -991,11 +1038,12 @@ BEGIN
                AND instaid._is_in_safe_schema(c.oid)
                AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
                array_agg(t.attname ORDER BY t.attnum) FILTER (
-                   WHERE instaid._base_type(t.atttypid) IN ('bigint'::regtype, 'instaid.id'::regtype)
+                   WHERE y.base_type IN ('bigint'::regtype, 'instaid.id'::regtype)
                      AND c.relkind <> 'v') AS columns
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             CROSS JOIN LATERAL instaid._base_type(t.atttypid) AS y (base_type)
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
@@ -1010,7 +1058,8 @@ BEGIN
                                                        part.name));
         FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
             columns := columns || format('%s.%I', part.name, part.columns[i]);
-            queries := queries || format('SELECT max(%I)::bigint FROM %s', part.columns[i], part.name);
+            queries := queries || format('SELECT max(%I)::bigint FROM %s',
+                                         part.columns[i], part.name);
             readers := readers || part.owner;
         END LOOP;
     END LOOP;
@@ -1060,16 +1109,16 @@ BEGIN
         RAISE WARNING USING
             MESSAGE = format('could not check the IDs of %s', function_name),
             DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of the'
-                   ' function. If they are not, roll back.';
+            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
+                   ' the function. If they are not, roll back.';
         RETURN NULL;
     END;
     created_at := instaid.extract_timestamp(id, epoch);
     IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock reads %s.',
-                            COALESCE(id::text, 'null'), created_at, clock_timestamp()),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock'
+                            ' reads %s.', COALESCE(id::text, 'null'), created_at, clock_timestamp()),
             HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
                           ' If not, use create_shard() and adopt_column().',
                           COALESCE(epoch - (created_at - clock_timestamp()), epoch));
@@ -1101,7 +1150,8 @@ AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    sequence_text CONSTANT text := COALESCE(sequence::text, quote_ident(schema_name) || '.table_id_seq');
+    sequence_text CONSTANT text := COALESCE(sequence::text,
+                                            quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
     sequence_owner regrole;
     tables record;
@@ -1115,26 +1165,29 @@ BEGIN
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
     PERFORM instaid._check_read_committed('adopt_shard');
     SELECT p.proowner INTO owner FROM pg_proc AS p
-    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype AND NOT p.proretset;
+    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
     IF NOT FOUND THEN
         RAISE undefined_function USING
-            MESSAGE = format('schema %I has no function next_id() that returns bigint', schema_name),
+            MESSAGE = format('schema %I has no function next_id() that returns bigint',
+                             schema_name),
             DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
                                              COALESCE(pg_get_function_result(p.oid), 'nothing'))
                                FROM pg_proc AS p WHERE p.oid = adopted),
                               CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                                    THEN 'There is no such schema.'
                                    ELSE 'There is no such function in the schema.' END),
-            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO next_id;'
-                   ' column defaults then use it under its new name. If no function makes them, use'
-                   ' create_shard() and adopt_column().';
+            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
+                   ' next_id; column defaults then use it under its new name. If no function makes'
+                   ' them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(owner, 'function', function_name);
     sequence := to_regclass(sequence_text);
     IF NOT EXISTS (SELECT FROM pg_class AS c
                    WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
         RAISE EXCEPTION USING
-            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table' ELSE 'wrong_object_type' END,
+            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table'
+                           ELSE 'wrong_object_type' END,
             MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
             DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
                           ELSE 'It is not a sequence, or it is temporary.' END,
@@ -1159,9 +1212,9 @@ BEGIN
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock reads %s.',
-                            youngest, place, epoch, instaid.extract_timestamp(youngest, epoch),
-                            clock_timestamp()),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', youngest, place, epoch,
+                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
             HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass the'
                    ' epoch that next_id() subtracts.';
     END IF;
@@ -1184,7 +1237,7 @@ BEGIN
             MESSAGE = format('IDs of schema %I named shard %s', schema_name,
                              instaid.extract_shard_id(COALESCE(id, youngest))),
             DETAIL = format('New IDs name shard %s.', shard_id),
-            HINT = 'If you do not want that, roll back, and pass the shard ID of the old next_id().';
+            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE USING
@@ -1234,7 +1287,8 @@ BEGIN
             HINT = format('Adopt the column of the parent:'
                           ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
     END IF;
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence INTO schema_name, shard_id, epoch, sequence
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
+    INTO schema_name, shard_id, epoch, sequence
     FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
         RAISE undefined_object USING
@@ -1271,7 +1325,8 @@ BEGIN
     FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
     IF others IS NOT NULL THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('column %s.%I is inherited by tables of other owners', table_name, column_name),
+            MESSAGE = format('column %s.%I is inherited by tables of other owners',
+                             table_name, column_name),
             DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
             HINT = 'Give all of them to one owner, or detach those of other owners.';
     END IF;
@@ -1349,7 +1404,8 @@ BEGIN
         UNION
         SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
                             WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner)) END
+                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END
         FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
         UNION
         -- PostgreSQL checks it again, in both tables
@@ -1458,7 +1514,8 @@ BEGIN
     widening := instaid._widening(table_name, main.attnum, owner);
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened', main.name),
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name),
             DETAIL = widening.obstacles || '.',
             HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
@@ -1476,9 +1533,11 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column %s has values above the next ID of shard %s',
                              main.name, main.shard_id),
-            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin above %s.',
-                            highest, instaid.extract_timestamp(highest, main.epoch), next_id),
-            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day', main.epoch)
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin above'
+                            ' %s.', highest, instaid.extract_timestamp(highest, main.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       main.epoch)
                         THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
                                     main.sequence, highest, main.epoch)
                         ELSE 'Give those rows other values.' END;
@@ -1503,10 +1562,10 @@ BEGIN
                 CASE WHEN EXISTS (
                          SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
                                 ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                                   AND a.adrelid = ANY (heirs)
                          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
                            AND d.deptype = 'n'
-                           AND (a.adrelid = ANY (heirs)
-                                AND pg_get_expr(a.adbin, a.adrelid) = main.default_text) IS NOT TRUE)
+                           AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
                      THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
         END IF;
     END IF;
@@ -1899,87 +1958,48 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Partitions
 --
 
-CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz, to_time timestamptz, step interval,
-                                          epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS SETOF regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+-- By multiples of the step, because months differ in length: partitions that begin on a
+-- 31st begin on the last day of shorter months, and on the 31st again.
+CREATE FUNCTION instaid._partition_starts(from_time timestamptz, to_time timestamptz,
+                                          step interval) RETURNS timestamptz[]
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
 AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
-    expires_at timestamptz;
-    main record;
-    owner regrole;
     starts timestamptz[];
-    part record;
-    name_format text;
-    partition_name text;
-    partition text;
-    occupied boolean;
 BEGIN
-    PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
-        'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
-        'epoch', epoch));
-    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
-           COALESCE('partitioned by ' || pg_get_partkeydef(c.oid), 'not partitioned') AS key INTO main
-        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
-             LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0] AND p.partnatts = 1
-        WHERE c.oid = parent;
-    IF main.partstrat <> 'r' OR main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype) IS NOT FALSE THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
-            DETAIL = format('It is %s.', COALESCE(main.key, 'not there')),
-            HINT = 'Create the table with PARTITION BY RANGE (id), where id is the bigint of its IDs.';
-    END IF;
-    owner := instaid._table_owner(parent);
-    IF step < '1 ms' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('step %s is too short', step),
-            DETAIL = 'A step is at least one millisecond.';
-    END IF;
-    IF from_time >= to_time THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('there is no time from %s to %s', from_time, to_time),
-            DETAIL = 'from_time must be before to_time.';
-    END IF;
-    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);   -- refuses an infinite epoch
-    IF from_time + step <= epoch OR to_time > expires_at THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
-            DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.', epoch, epoch, expires_at);
-    END IF;
-
-    -- By multiples of the step, as months are not all of a length: those of a
-    -- 31st begin on the last day of shorter ones, and on the 31st again.
     WITH RECURSIVE series (n, since) AS (
-            SELECT 0, from_time
+        SELECT 0, from_time
         UNION ALL
-            SELECT n + 1, from_time + (n + 1) * step FROM series
-            WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
+        SELECT n + 1, from_time + (n + 1) * step FROM series
+        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
     SELECT array_agg(since ORDER BY n) INTO starts FROM series;
     IF cardinality(starts) > max_partitions THEN
         RAISE program_limit_exceeded USING
             MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
-            DETAIL = format('One call makes up to %s; with step %s they would end at %s.',
+            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
                             max_partitions, step, starts[max_partitions + 1]),
             HINT = 'Choose a longer step, or an earlier to_time.';
     END IF;
-    SELECT CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
-                WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
-                ELSE 'YYYYMMDD_HH24MISSUS' END
-        INTO name_format FROM unnest(starts) AS since;
+    RETURN starts;
+END
+$$;
+COMMENT ON FUNCTION instaid._partition_starts(timestamptz, timestamptz, interval) IS
+'the times at which partitions begin; refuse more than 1000';
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.
-    -- Rows can be read and written meanwhile.  As the owner, like all that follows:
-    -- indexes, for one, can hold code that runs when the table is read.
-    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
-
-    -- MINVALUE and MAXVALUE are no numbers, and so null, which a range takes for
-    -- no bound; so is the end of a partition that ends after the format.
+-- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no bound.  The
+-- end of a partition that ends after the format is null, too.
+CREATE FUNCTION instaid._missing_partitions(parent regclass, starts timestamptz[], step interval,
+                                            epoch timestamptz, OUT since timestamptz,
+                                            OUT until timestamptz, OUT first_id bigint,
+                                            OUT end_id bigint) RETURNS SETOF record
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part record;
+BEGIN
     FOR part IN
         WITH existing AS MATERIALIZED (
             SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
@@ -1989,21 +2009,22 @@ BEGIN
                  -- without the table's OID it takes no lock
                  CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
             WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
-        SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids, p.partdefid::regclass AS default_name
+        SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids
         FROM unnest(starts) WITH ORDINALITY AS s (since, n)
-             CROSS JOIN LATERAL (SELECT s.since, from_time + s.n * step AS until) AS u
+             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
              CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
                                         instaid.min_id_from(u.until, epoch) AS end_id) AS b
-             CROSS JOIN LATERAL (SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
-                                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
-             CROSS JOIN pg_partitioned_table AS p
-             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids ORDER BY existing.ids LIMIT 1) AS e ON true
-        WHERE p.partrelid = parent
+             CROSS JOIN LATERAL (
+                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
+                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
+             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
+                                ORDER BY existing.ids LIMIT 1) AS e ON true
         ORDER BY s.n
     LOOP
         IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
             RAISE invalid_parameter_value USING
-                MESSAGE = format('a partition from %s to %s would hold no ID', part.since, part.until),
+                MESSAGE = format('a partition from %s to %s would hold no ID',
+                                 part.since, part.until),
                 DETAIL = format('The step is %s.', step);
         END IF;
         IF part.ids = part.others_ids AND NOT part.is_leaving THEN
@@ -2011,21 +2032,153 @@ BEGIN
         END IF;
         IF part.name IS NOT NULL THEN
             RAISE invalid_object_definition USING
-                MESSAGE = format('a partition from %s to %s would overlap %s', part.since, part.until, part.name),
-                DETAIL = format('That one has IDs from %s to %s, which is from %s to %s%s.',
-                                COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
+                MESSAGE = format('a partition from %s to %s would overlap %s',
+                                 part.since, part.until, part.name),
+                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
+                                part.name, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
                                 COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
-                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch), '-infinity'),
-                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch), 'infinity'),
-                                CASE WHEN part.is_leaving THEN '; it is being detached' ELSE '' END),
-                HINT = 'Choose from_time and step so that partitions begin and end where it does, or detach it.';
+                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
+                                         '-infinity'),
+                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
+                                         'infinity'),
+                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
+                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
+                       ' or detach it.';
         END IF;
+        since := part.since;
+        until := part.until;
+        first_id := part.first_id;
+        end_id := part.end_id;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._missing_partitions(regclass, timestamptz[], interval, timestamptz) IS
+'the partitions that a table does not have yet; refuse one that would overlap another';
 
+CREATE FUNCTION instaid._check_default_partition(parent regclass, column_name name, owner regrole,
+                                                 since timestamptz, until timestamptz,
+                                                 first_id bigint, last_id bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    default_partition regclass;
+    default_owner oid;
+    is_occupied boolean;
+BEGIN
+    SELECT c.oid, c.relowner INTO default_partition, default_owner
+    FROM pg_partitioned_table AS p JOIN pg_class AS c ON c.oid = p.partdefid
+    WHERE p.partrelid = parent;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF default_owner <> owner
+       OR EXISTS (SELECT FROM instaid._heirs_of_others(default_partition)) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('default partition %s does not belong to the owner of table %s',
+                             default_partition, parent),
+            DETAIL = format('The owner of the table, %s, must be able to read the default'
+                            ' partition and its partitions.', owner),
+            HINT = 'Give them to one owner, or detach the default partition.';
+    END IF;
+    -- The table is read: no other partition has such rows.
+    is_occupied := instaid._execute_as(owner, format(
+        'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)',
+        parent, column_name, first_id, last_id));
+    IF is_occupied THEN
+        RAISE check_violation USING
+            MESSAGE = format('default partition %s has rows from %s to %s',
+                             default_partition, since, until),
+            DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
+            HINT = 'Detach the default partition, create the others, and insert its rows into'
+                   ' the table.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_default_partition(regclass, name, regrole, timestamptz,
+                                                     timestamptz, bigint, bigint) IS
+'refuse if the default partition has rows of a new one, or belongs to another owner';
+
+CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
+                                          to_time timestamptz, step interval,
+                                          epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    expires_at timestamptz;
+    main record;
+    owner regrole;
+    starts timestamptz[];
+    part record;
+    name_format text;
+    partition_name text;
+    partition text;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
+        'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
+        'epoch', epoch));
+    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
+           CASE WHEN p.partrelid IS NULL THEN 'It is not partitioned.'
+                ELSE format('It is partitioned by %s.', pg_get_partkeydef(c.oid)) END AS key
+    INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
+                                    AND p.partnatts = 1
+    WHERE c.oid = parent;
+    IF main.partstrat <> 'r'
+       OR main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype) IS NOT FALSE THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
+            DETAIL = COALESCE(main.key, 'It does not exist.'),
+            HINT = 'Create the table with PARTITION BY RANGE (id), where id is a bigint column.';
+    END IF;
+    owner := instaid._table_owner(parent);
+    IF step < '1 ms' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('step %s is too short', step),
+            DETAIL = 'A step is at least one millisecond.';
+    END IF;
+    IF from_time >= to_time THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'from_time must be before to_time',
+            DETAIL = format('from_time is %s, to_time is %s.', from_time, to_time);
+    END IF;
+    -- refuses an infinite epoch
+    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    IF from_time + step <= epoch OR to_time > expires_at THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
+            DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
+                            epoch, epoch, expires_at);
+    END IF;
+    starts := instaid._partition_starts(from_time, to_time, step);
+    SELECT CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
+                WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
+                ELSE 'YYYYMMDD_HH24MISSUS' END
+    INTO name_format FROM unnest(starts) AS since;
+
+    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
+    -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
+    -- for example, can hold code that runs when the table is read.
+    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE',
+                                              parent));
+    FOR part IN
+        SELECT m.* FROM instaid._missing_partitions(parent, starts, step, epoch) AS m
+    LOOP
         partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
         IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
             RAISE name_too_long USING
                 MESSAGE = format('partition name %I is too long', partition_name),
-                DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(partition_name),
+                DETAIL = format('It has %s bytes; a name has up to %s.',
+                                octet_length(partition_name),
                                 current_setting('max_identifier_length')),
                 HINT = 'Give the table a shorter name.';
         END IF;
@@ -2033,28 +2186,12 @@ BEGIN
         IF to_regclass(partition) IS NOT NULL THEN
             RAISE duplicate_table USING
                 MESSAGE = format('relation %s already exists', partition),
-                DETAIL = format('The partition from %s to %s would have that name.', part.since, part.until),
+                DETAIL = format('The partition from %s to %s would have that name.',
+                                part.since, part.until),
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
-        IF part.default_name <> 0 THEN
-            IF (SELECT c.relowner FROM pg_class AS c WHERE c.oid = part.default_name) <> owner
-               OR EXISTS (SELECT FROM instaid._heirs_of_others(part.default_name)) THEN
-                RAISE object_not_in_prerequisite_state USING
-                    MESSAGE = format('default partition %s does not belong to the owner of table %s', part.default_name, parent),
-                    DETAIL = format('The owner of the table, %s, has to look for rows in it, and in its partitions.', owner),
-                    HINT = 'Give them to one owner, or detach the default partition.';
-            END IF;
-            -- no other partition has such rows
-            occupied := instaid._execute_as(owner, format(
-                'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
-                part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)));
-            IF occupied THEN
-                RAISE check_violation USING
-                    MESSAGE = format('default partition %s has rows from %s to %s', part.default_name, part.since, part.until),
-                    DETAIL = 'They belong into the new partition, and do not move by themselves.',
-                    HINT = 'Detach the default partition, create the others, and insert its rows into the table.';
-            END IF;
-        END IF;
+        PERFORM instaid._check_default_partition(parent, main.attname, owner, part.since, part.until,
+            part.first_id, COALESCE(part.end_id - 1, 9223372036854775807));
         PERFORM instaid._execute_as(owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
             partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
