@@ -7,8 +7,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "fmgr.h"
 #include "utils/guc.h"
 
@@ -29,18 +27,6 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
-	/*
-	 * A superuser's setting, because it weakens what other users of the same
-	 * sequence see of the clock.
-	 */
-	DefineCustomIntVariable("instaid.max_drift",
-							"Sets how far IDs may run ahead of the clock under overload.",
-							"A call that would go further first waits, 64 ms at most.",
-							&instaid_max_drift,
-							1000, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
-
 	/* Superusers', because a source is connected to with the server's files. */
 	DefineCustomStringVariable("instaid.source_role",
 							   "Sets the role whose members may set the source of a ticket.",
@@ -50,7 +36,7 @@ _PG_init(void)
 							   PGC_SUSET, 0,
 							   NULL, NULL, NULL);
 
-	instaid_generator_init();
+	generator_init();
 	shards_init();
 	autocreate_init();
 	segments_init();

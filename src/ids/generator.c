@@ -27,6 +27,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
@@ -41,6 +43,7 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -112,8 +115,8 @@ typedef struct ClockedSequence
 	TimestampTz warned_at;
 } ClockedSequence;
 
-/* instaid.max_drift */
-int			instaid_max_drift = 1000;
+/* instaid.max_drift: see generator_init() */
+static int	max_drift;
 
 static HTAB *sequences = NULL;
 
@@ -203,8 +206,20 @@ create_hash(void)
 }
 
 void
-instaid_generator_init(void)
+generator_init(void)
 {
+	/*
+	 * A superuser's setting, because IDs that run ahead of the clock concern
+	 * all users of their sequence.
+	 */
+	DefineCustomIntVariable("instaid.max_drift",
+							"Sets how far IDs may run ahead of the clock under overload.",
+							"A call that would go further waits first, 64 ms at most.",
+							&max_drift,
+							1000, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
 	create_hash();
 
 	/* a new file, new options or a GRANT, and whatever changes a role */
@@ -524,7 +539,7 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	 * purpose, and may go back.
 	 */
 	if (seq->end > lowest &&
-		tick_ms(seq->end) - *now <= (int64) instaid_max_drift + MAX_CLOCK_WAIT)
+		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_CLOCK_WAIT)
 		lowest = seq->end;
 
 	/* Move up to the first tick from there whose low bits run on. */
@@ -647,7 +662,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 			(errmsg("IDs of sequence \"%s\" are %lld ms ahead of the clock",
 					get_rel_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms. Calls wait to reduce the drift to it.",
-					   instaid_max_drift),
+					   max_drift),
 			 errhint("Either the server's clock was set back, or the sequence was set ahead, or the server has just restarted after a crash.")));
 }
 
@@ -698,12 +713,12 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		 * another millisecond.  One wait limits the rate of each session, and
 		 * never stops it.
 		 */
-		if (drift <= instaid_max_drift || waited ||
+		if (drift <= max_drift || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
 		unlock_page(seq);
-		wait_for_clock(Min(drift - instaid_max_drift, MAX_CLOCK_WAIT));
+		wait_for_clock(Min(drift - max_drift, MAX_CLOCK_WAIT));
 		waited = true;
 	}
 
@@ -736,7 +751,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	}
 	seq->next = next;
 
-	if (unlikely(drift > (int64) instaid_max_drift + MAX_CLOCK_WAIT))
+	if (unlikely(drift > (int64) max_drift + MAX_CLOCK_WAIT))
 		warn_of_drift(seq, drift);
 }
 

@@ -16,13 +16,10 @@ typedef struct SequenceState
 	bool		is_frozen;
 } SequenceState;
 
-/* instaid.max_drift: milliseconds that ticks may run ahead of the clock */
-extern int	instaid_max_drift;
-
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
 extern bool generator_last_tick(Oid sequence, SequenceState *state);
 extern void generator_skip_ticks(Oid sequence, int64 tick);
-extern void instaid_generator_init(void);
+extern void generator_init(void);
 
 #endif							/* INSTAID_GENERATOR_H */
