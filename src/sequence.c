@@ -222,7 +222,7 @@ sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data
 	return lsn;
 }
 
-/* Has this session read that there are synchronous standbys? */
+/* Does this session know of synchronous standbys? */
 static bool
 named_standbys(void)
 {
@@ -230,16 +230,16 @@ named_standbys(void)
 }
 
 /*
- * Return when WAL up to this LSN is where a commit of this session would have it:
- * flushed here, and, as synchronous_commit says, on synchronous standbys.
+ * Wait until WAL up to this LSN is as durable as a commit of this session would be:
+ * flushed here, and on synchronous standbys as synchronous_commit says.
  *
- * Errors: the wait for a standby was cancelled (57014).  The session's end, while
- * it waits, is its end.
+ * Errors: the wait for a standby was cancelled (57014).  If the session is
+ * terminated while it waits, it ends.
  */
 void
 sequence_make_durable(XLogRecPtr lsn)
 {
-	/* how far standbys have told that they are, as this session knows */
+	/* the LSN that standbys have confirmed, as far as this session knows */
 	static XLogRecPtr confirmed[NUM_SYNC_REP_WAIT_MODE];
 	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
 		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
@@ -256,8 +256,9 @@ sequence_make_durable(XLogRecPtr lsn)
 		HOLD_INTERRUPTS();
 
 		/*
-		 * What is not a commit is not waited for until it is applied, as
-		 * standbys do not tell this at once.  It is flushed there, then.
+		 * Even with remote_apply, wait only until the standby has flushed the
+		 * WAL: it does not report at once that it has applied WAL that is not
+		 * a commit.
 		 */
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
@@ -270,16 +271,17 @@ sequence_make_durable(XLogRecPtr lsn)
 		}
 
 		/*
-		 * The wait ends when a standby has confirmed, or none is asked for any
-		 * more; or when it is cancelled, with a warning, and the cancellation
-		 * is forgotten.  Whether standbys are asked for is not looked up in
-		 * shared memory, since its place there has changed in minor releases.
+		 * The wait ends when a standby has confirmed the LSN, or when there are
+		 * no synchronous standbys any more.  It also ends when it is cancelled:
+		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.  Shared
+		 * memory says whether there are synchronous standbys, but not in the
+		 * same place in all minor releases, so this does not look there.
 		 */
 		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
 			return;
 		if (ProcDiePending || named_standbys())
 			break;
-		/* It may have been any other interrupt: there was nothing to wait for. */
+		/* some other interrupt has ended it: try again */
 	}
 
 	if (!ProcDiePending)

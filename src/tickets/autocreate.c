@@ -196,7 +196,8 @@ create_apart(const char *name, int64 began)
 	GetUserIdAndSecContext(&request->role, &request->sec_context);
 	request->server = ticket_server;
 	request->servers = ticket_servers;
-	request->lock_timeout = LockTimeout > 0 ? Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT;
+	request->lock_timeout = LockTimeout > 0 ?
+		Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT;
 	strlcpy(request->name, name, NAMEDATALEN);
 
 	shm_mq_create(request_queue(request), QUEUE_SIZE);

@@ -67,30 +67,30 @@ launch_startup_shmem(void)
 
 /* Has a worker been launched that may still attach to this slot? */
 static bool
-is_starting(const WorkerSlot *slot, int64 now)
+is_starting(const WorkerSlot *slot)
 {
 	return slot->latch == NULL && OidIsValid(slot->database) &&
-		now < slot->launched_at + WORKER_START_TIMEOUT * 1000;
+		instaid_monotonic_time() < slot->launched_at + WORKER_START_TIMEOUT * 1000;
 }
 
 /* The slot of this database's worker, attached or starting, or NULL */
 static WorkerSlot *
-find_worker(int64 now)
+find_worker(void)
 {
 	for (WorkerSlot *slot = workers->slots; slot < workers->slots + workers->count; slot++)
 	{
-		if (slot->database == MyDatabaseId && (slot->latch != NULL || is_starting(slot, now)))
+		if (slot->database == MyDatabaseId && (slot->latch != NULL || is_starting(slot)))
 			return slot;
 	}
 	return NULL;
 }
 
 static WorkerSlot *
-find_free_slot(int64 now)
+find_free_slot(void)
 {
 	for (WorkerSlot *slot = workers->slots; slot < workers->slots + workers->count; slot++)
 	{
-		if (slot->latch == NULL && !is_starting(slot, now))
+		if (slot->latch == NULL && !is_starting(slot))
 			return slot;
 	}
 	return NULL;
@@ -116,51 +116,44 @@ register_worker(void)
 }
 
 /*
- * Wake the worker of this database, or launch one.  Returns false if there is
- * none and no background worker is free.
+ * Wake the worker of this database, or launch one if there is none.  Returns false
+ * if no background worker is free.
  */
 bool
 launch_wake_worker(void)
 {
-	int64		now = instaid_monotonic_time();
 	WorkerSlot *slot;
-	bool		found;
-
-	LWLockAcquire(workers->lock, LW_SHARED);
-	slot = find_worker(now);
-	found = slot != NULL;
-	if (found && slot->latch != NULL)
-		SetLatch(slot->latch);
-	LWLockRelease(workers->lock);
-	if (found)
-		return true;
 
 	LWLockAcquire(workers->lock, LW_EXCLUSIVE);
-	/* another session may have launched it meanwhile */
-	found = find_worker(now) != NULL;
-	slot = find_free_slot(now);
-	if (!found && slot != NULL && register_worker())
+	slot = find_worker();
+	if (slot == NULL)
 	{
-		slot->database = MyDatabaseId;
-		slot->launched_at = now;
-		found = true;
+		slot = find_free_slot();
+		if (slot != NULL && register_worker())
+		{
+			slot->database = MyDatabaseId;
+			slot->launched_at = instaid_monotonic_time();
+		}
+		else
+			slot = NULL;
 	}
+	else if (slot->latch != NULL)
+		SetLatch(slot->latch);
 	LWLockRelease(workers->lock);
-	return found;
+	return slot != NULL;
 }
 
 /* Make this process the worker of its database.  Returns false if there is one. */
 bool
 launch_attach(void)
 {
-	int64		now = instaid_monotonic_time();
 	WorkerSlot *slot;
 	bool		attached;
 
 	LWLockAcquire(workers->lock, LW_EXCLUSIVE);
-	slot = find_worker(now);
+	slot = find_worker();
 	if (slot == NULL)
-		slot = find_free_slot(now);
+		slot = find_free_slot();
 	attached = slot != NULL && slot->latch == NULL;
 	if (attached)
 	{

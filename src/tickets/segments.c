@@ -242,6 +242,18 @@ refill_signal(Oid ticket)
 	return &shared->refilled[ticket % SIGNAL_COUNT];
 }
 
+/* The next buffer of a database in a scan of the table, or NULL */
+static SegmentBuffer *
+next_buffer(HASH_SEQ_STATUS *scan, Oid database)
+{
+	SegmentBuffer *buffer;
+
+	do
+		buffer = hash_seq_search(scan);
+	while (buffer != NULL && buffer->key.database != database);
+	return buffer;
+}
+
 /* Remove all buffers of a database. */
 static void
 forget_database(Oid database)
@@ -251,11 +263,8 @@ forget_database(Oid database)
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	hash_seq_init(&scan, buffers);
-	while ((buffer = hash_seq_search(&scan)) != NULL)
-	{
-		if (buffer->key.database == database)
-			hash_search(buffers, &buffer->key, HASH_REMOVE, NULL);
-	}
+	while ((buffer = next_buffer(&scan, database)) != NULL)
+		hash_search(buffers, &buffer->key, HASH_REMOVE, NULL);
 	LWLockRelease(shared->lock);
 	pg_atomic_write_u64(&shared->full_until, 0);
 }
@@ -747,9 +756,9 @@ segments_requested(int64 *next_due)
 	*next_due = -1;
 	LWLockAcquire(shared->lock, LW_SHARED);
 	hash_seq_init(&scan, buffers);
-	while ((buffer = hash_seq_search(&scan)) != NULL)
+	while ((buffer = next_buffer(&scan, MyDatabaseId)) != NULL)
 	{
-		if (buffer->key.database != MyDatabaseId || !buffer->requested)
+		if (!buffer->requested)
 			continue;
 		if (is_backing_off(buffer, now))
 		{
@@ -777,11 +786,8 @@ segments_forget_requests(void)
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	hash_seq_init(&scan, buffers);
-	while ((buffer = hash_seq_search(&scan)) != NULL)
-	{
-		if (buffer->key.database == MyDatabaseId)
-			buffer->requested = false;
-	}
+	while ((buffer = next_buffer(&scan, MyDatabaseId)) != NULL)
+		buffer->requested = false;
 	LWLockRelease(shared->lock);
 }
 
@@ -979,10 +985,8 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 	LWLockAcquire(shared->lock, LW_SHARED);
 	copies = palloc_extended(hash_get_num_entries(buffers) * sizeof(SegmentBuffer), MCXT_ALLOC_HUGE);
 	hash_seq_init(&scan, buffers);
-	while ((found = hash_seq_search(&scan)) != NULL)
+	while ((found = next_buffer(&scan, MyDatabaseId)) != NULL)
 	{
-		if (found->key.database != MyDatabaseId)
-			continue;
 		LWLockAcquire(&found->lock, LW_SHARED);
 		copies[count++] = *found;
 		LWLockRelease(&found->lock);

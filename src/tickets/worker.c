@@ -97,8 +97,8 @@ begin_lease(const SegmentRequest *request, int64 last_of_type)
 }
 
 /*
- * Get a segment for a ticket, or begin to.  Returns false if its sequence is
- * locked.
+ * Refill a ticket from its sequence, or begin to lease a segment from its source.
+ * Returns false if the sequence is locked.
  */
 static bool
 refill(Oid ticket)
@@ -168,7 +168,7 @@ refill(Oid ticket)
 	return true;
 }
 
-/* Go on with a lease whose socket has these events, and end it if it is over. */
+/* Advance a lease whose socket has these events, and end it if it is over. */
 static void
 advance(Refill *refill, uint32 events)
 {
@@ -190,8 +190,8 @@ advance(Refill *refill, uint32 events)
 }
 
 /*
- * Wait for the latch, for a lease, or for some time, in ms; go on with the leases.
- * Returns whether the latch was set.
+ * Wait for the latch, for a lease, or for some time, in ms, and advance the leases.
+ * Returns true if the latch was set.
  */
 static bool
 wait_for_work(long timeout)
@@ -232,7 +232,7 @@ wait_for_work(long timeout)
 		else
 			advance(events[i].user_data, events[i].events);
 	}
-	/* give up servers whose time is over */
+	/* give up servers that have taken too long */
 	foreach(lc, list_copy(refills))
 		advance(lfirst(lc), 0);
 	return latch_set;
