@@ -67,7 +67,7 @@ sub same
 	my ($shown, $printed) = @_;
 	my @shown   = lines($shown);
 	my @printed = lines($printed);
-	return 0 if @shown > @printed;
+	return 0 if !@shown || @shown > @printed;
 	# every second piece is an ID or a time
 	my $pieces = qr/(\b\d{19}\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00)/;
 	@printed = split $pieces, join "\n", @printed[ -@shown .. -1 ];
