@@ -1844,7 +1844,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has its values from a source', sequence),
             DETAIL = 'There is nothing to guard or to restripe here.',
-            HINT = 'Change the number of servers at the source: see "A third server" in docs/tickets.md.';
+            HINT = 'Guard and restripe the ticket at each server of its source.';
     END IF;
 END
 $$;
@@ -2721,8 +2721,9 @@ BEGIN ATOMIC
     -- The clock was set back: the time in IDs is wrong, and they come slowly.
     SELECT 'warning', q.name,
            format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.drift),
-           'Set the server''s clock right; if it was wrong by much, see docs/operations.md,'
-           ' else wait.'
+           'Set the server''s clock right, and wait until it has passed the time of these IDs. If that'
+           ' takes too long, RESTART the sequence and give new IDs to rows of the future, in one'
+           ' transaction.'
     FROM clocked AS q JOIN (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
                             WHERE g.name = 'instaid.max_drift') AS d (drift)
          ON q.drift > d.drift + interval '64 ms'
@@ -2767,7 +2768,8 @@ BEGIN ATOMIC
     WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL
     UNION ALL
     SELECT 'error', t.name, 'two servers of its source give the same values',
-           'Give them different residues: see docs/tickets.md.'
+           'Give their sequences the same INCREMENT and different residues, for example START 1 and'
+           ' START 2 with INCREMENT 2.'
     FROM ticket AS t JOIN instaid.segment_state() AS s ON s.sequence = t.oid
     WHERE s.sources_overlap;
 END;

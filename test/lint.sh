@@ -1,5 +1,5 @@
 # Checks of the source that do not depend on the version of PostgreSQL: warnings of
-# clang and cppcheck, and the version in META.json; in TAP.
+# clang and cppcheck, the version in META.json, and what messages name; in TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
 
 set -u
@@ -27,4 +27,6 @@ check 'META.json has the version of the control file' perl -MJSON::PP -e '
 	open my $c, "<", "instaid.control"; my ($v) = <$c> =~ /^default_version = .([\d.]+)./m;
 	$meta->{version} eq "$v.0" && $meta->{provides}{instaid}{version} eq "$v.0"
 	    && -f $meta->{provides}{instaid}{file} or die "META.json: $meta->{version}, control: $v\n"'
+check 'no message names a page: pages are not installed' \
+	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 echo "1..$n"
