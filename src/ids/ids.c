@@ -51,16 +51,6 @@ check_shard_id(int32 shard_id)
 				 errdetail("A shard ID is between 0 and %d.", MAX_SHARD_ID)));
 }
 
-static void
-check_count(int32 count)
-{
-	if (count < 1 || count > MAX_COUNT)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("count %d is out of range", count),
-				 errdetail("The count must be between 1 and %d.", MAX_COUNT)));
-}
-
 static const char *
 time_str(TimestampTz time)
 {
@@ -270,7 +260,11 @@ ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 	FuncCallContext *funcctx;
 	IdSet	   *ids;
 
-	check_count(count);
+	if (count < 1 || count > MAX_COUNT)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("count %d is out of range", count),
+				 errdetail("The count must be between 1 and %d.", MAX_COUNT)));
 
 	funcctx = SRF_FIRSTCALL_INIT();
 	funcctx->max_calls = count;

@@ -22,21 +22,24 @@ PG_FUNCTION_INFO_V1(instaid_from_base32);
 /* the most bytes of a text that an error shows */
 #define MAX_SHOWN	64
 
-/* What errors say about a text form */
+/* How to read a text form, and what errors say about it */
 typedef struct TextForm
 {
+	TextStatus	(*decode) (const char *text, size_t len, int64 *id, size_t *position);
 	const char *name;
 	const char *digits;			/* sentences about its digits */
 	const char *last;			/* the form of the last ID */
 } TextForm;
 
 static const TextForm shortcode_form = {
+	decode_shortcode,
 	"shortcode",
 	"A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.",
 	LAST_SHORTCODE
 };
 
 static const TextForm base32_form = {
+	decode_base32,
 	"base32",
 	"Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.",
 	LAST_BASE32
@@ -61,62 +64,54 @@ static void
 report_invalid(const TextForm *form, text *input, TextStatus status,
 			   size_t position)
 {
+	static const char *const messages[] = {
+		[TEXT_NOT_A_DIGIT] = "invalid character \"%s\" at position %d of %s \"%s\"",
+		[TEXT_LEADING_ZERO] = "leading zero \"%s\" at position %d of %s \"%s\"",
+		[TEXT_TOO_GREAT] = "digit \"%s\" at position %d of %s \"%s\" makes the ID too large",
+		[TEXT_TOO_LONG] = "digit \"%s\" at position %d of %s \"%s\" is one too many"
+	};
 	const char *start = VARDATA_ANY(input);
 	size_t		len = VARSIZE_ANY_EXHDR(input);
 	char	   *whole = pnstrdup(start, pg_mbcliplen(start, (int) len, MAX_SHOWN));
-	char	   *character = pstrdup("");
-	int			where = (int) position + 1;
+	char	   *character;
 
-	if (position < len)
-		character = pnstrdup(start + position,
-							 Min(len - position,
-								 (size_t) pg_encoding_mblen(GetDatabaseEncoding(),
-															start + position)));
+	if (status == TEXT_TOO_SHORT)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 len == 0 ? errmsg("%s is empty", form->name) :
+				 errmsg("%s \"%s\" ends too early, at position %d",
+						form->name, whole, (int) position),
+				 errdetail("%s", form->digits)));
 
-	switch (status)
-	{
-		case TEXT_NOT_A_DIGIT:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("invalid character \"%s\" at position %d of %s \"%s\"",
-							character, where, form->name, whole),
-					 errdetail("%s", form->digits)));
-			break;
-		case TEXT_LEADING_ZERO:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("leading zero \"%s\" at position %d of %s \"%s\"",
-							character, where, form->name, whole),
-					 errdetail("The %s of an ID has no leading zeros.",
-							   form->name),
-					 errhint("Remove the leading \"%s\".", character)));
-			break;
-		case TEXT_TOO_GREAT:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("digit \"%s\" at position %d of %s \"%s\" makes the ID too large",
-							character, where, form->name, whole),
-					 errdetail("The largest ID is %lld, written \"%s\".",
-							   (long long) PG_INT64_MAX, form->last)));
-			break;
-		case TEXT_TOO_LONG:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("digit \"%s\" at position %d of %s \"%s\" is one too many",
-							character, where, form->name, whole),
-					 errdetail("%s", form->digits)));
-			break;
-		case TEXT_TOO_SHORT:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 len == 0 ? errmsg("%s is empty", form->name) :
-					 errmsg("%s \"%s\" ends too early, at position %d",
-							form->name, whole, (int) position),
-					 errdetail("%s", form->digits)));
-			break;
-		case TEXT_VALID:
-			elog(ERROR, "%s \"%s\" is valid", form->name, whole);
-	}
+	character = pnstrdup(start + position,
+						 Min(len - position,
+							 (size_t) pg_encoding_mblen(GetDatabaseEncoding(),
+														start + position)));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			 errmsg(messages[status], character, (int) position + 1, form->name, whole),
+			 status == TEXT_LEADING_ZERO ?
+			 errdetail("The %s of an ID has no leading zeros.", form->name) :
+			 status == TEXT_TOO_GREAT ?
+			 errdetail("The largest ID is %lld, written \"%s\".",
+					   (long long) PG_INT64_MAX, form->last) :
+			 errdetail("%s", form->digits),
+			 status == TEXT_LEADING_ZERO ?
+			 errhint("Remove the leading \"%s\".", character) : 0));
+}
+
+static Datum
+read_text(const TextForm *form, text *input)
+{
+	int64		id = 0;
+	size_t		position;
+	TextStatus	status;
+
+	status = form->decode(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input),
+						  &id, &position);
+	if (status != TEXT_VALID)
+		report_invalid(form, input, status, position);
+	return Int64GetDatum(id);
 }
 
 Datum
@@ -133,16 +128,7 @@ instaid_to_shortcode(PG_FUNCTION_ARGS)
 Datum
 instaid_from_shortcode(PG_FUNCTION_ARGS)
 {
-	text	   *input = PG_GETARG_TEXT_PP(0);
-	int64		id = 0;
-	size_t		position;
-	TextStatus	status;
-
-	status = decode_shortcode(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input),
-							  &id, &position);
-	if (status != TEXT_VALID)
-		report_invalid(&shortcode_form, input, status, position);
-	PG_RETURN_INT64(id);
+	return read_text(&shortcode_form, PG_GETARG_TEXT_PP(0));
 }
 
 Datum
@@ -159,14 +145,5 @@ instaid_to_base32(PG_FUNCTION_ARGS)
 Datum
 instaid_from_base32(PG_FUNCTION_ARGS)
 {
-	text	   *input = PG_GETARG_TEXT_PP(0);
-	int64		id = 0;
-	size_t		position;
-	TextStatus	status;
-
-	status = decode_base32(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input),
-						   &id, &position);
-	if (status != TEXT_VALID)
-		report_invalid(&base32_form, input, status, position);
-	PG_RETURN_INT64(id);
+	return read_text(&base32_form, PG_GETARG_TEXT_PP(0));
 }
