@@ -271,11 +271,12 @@ sequence_make_durable(XLogRecPtr lsn)
 		}
 
 		/*
-		 * The wait ends when a standby has confirmed the LSN, or when there are
-		 * no synchronous standbys any more.  It also ends when it is cancelled:
-		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.  Shared
-		 * memory says whether there are synchronous standbys, but not in the
-		 * same place in all minor releases, so this does not look there.
+		 * The wait ends when a standby has confirmed the LSN, or when there
+		 * are no synchronous standbys any more.  It also ends when it is
+		 * cancelled: SyncRepWaitForLSN() then warns, and forgets the
+		 * cancellation.  Shared memory says whether there are synchronous
+		 * standbys, but not in the same place in all minor releases, so this
+		 * does not look there.
 		 */
 		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
 			return;

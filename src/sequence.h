@@ -29,7 +29,8 @@ typedef struct TicketBlock
 	int64		first;
 	int64		last;
 	int64		increment;
-	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past them */
+	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past
+								 * them */
 	uint64		buffer_generation;	/* when they were taken: see segments.c */
 } TicketBlock;
 

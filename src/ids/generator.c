@@ -4,24 +4,25 @@
  *	  The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
  * The value of a shard's sequence is a tick, ms << 10 | sequence, with the
- * milliseconds since 1970.  The generator does not use an epoch.  The next tick is
- * the next value of nextval(), moved up to the clock's millisecond if the sequence
- * is behind the clock; its low ten bits run on.  Time and sequence advance together,
- * under the exclusive lock of the sequence's only page.  Therefore no two calls can
- * pair the same sequence number with the same millisecond.
+ * milliseconds since 1970.  The generator does not use an epoch.  The next
+ * tick is the next value of nextval(), moved up to the clock's millisecond if
+ * the sequence is behind the clock; its low ten bits run on.  Time and
+ * sequence advance together, under the exclusive lock of the sequence's only
+ * page.  Therefore no two calls can pair the same sequence number with the
+ * same millisecond.
  *
- * Everything that must survive the session is in the sequence itself, written by
- * the rules of nextval_internal() in src/backend/commands/sequence.c.  Therefore
- * core's functions, crash recovery and standbys understand it.
+ * Everything that must survive the session is in the sequence itself, written
+ * by the rules of nextval_internal() in src/backend/commands/sequence.c.
+ * Therefore core's functions, crash recovery and standbys understand it.
  *
- * The invariant: a tick is given out only when the clock, or flushed WAL, already
- * guarantees that it will not be given out again.
+ * The invariant: a tick is given out only when the clock, or flushed WAL,
+ * already guarantees that it will not be given out again.
  *
- * Code that few calls need is in separate functions, marked pg_noinline, so that
- * the other calls save no registers and check no stack for it.  The page stays
- * pinned until the transaction ends, as the sequence stays locked.  To look up, pin
- * and release the page in each call was half of the cost ("make
- * bench-instructions").
+ * Code that few calls need is in separate functions, marked pg_noinline, so
+ * that the other calls save no registers and check no stack for it.  The page
+ * stays pinned until the transaction ends, as the sequence stays locked.
+ * Looking it up, pinning and releasing it in each call was half of the cost
+ * ("make bench-instructions").
  *
  *-------------------------------------------------------------------------
  */
@@ -29,11 +30,9 @@
 
 #include <limits.h>
 
-#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -58,9 +57,10 @@
 #include "sequence.h"
 
 /*
- * Core logs 32 values ahead.  A busy sequence moves by 1,024 ticks a millisecond, so
- * it is logged one second ahead.  It then writes one WAL record a second, and after
- * a crash it goes on at most one second ahead of its last tick.
+ * Core logs 32 values ahead.  A busy sequence moves by 1,024 ticks a
+ * millisecond, so it is logged one second ahead.  It then writes one WAL
+ * record a second, and after a crash it goes on at most one second ahead of
+ * its last tick.
  */
 #define TICKS_LOGGED_AHEAD	(1000 * TICKS_PER_MS)
 
@@ -121,9 +121,9 @@ static int	max_drift;
 static HTAB *sequences = NULL;
 
 /*
- * WAL up to this LSN is as durable as this value of synchronous_commit demands.
- * XLogFlush() would return at once, too, but takes 30 instructions for each ID that
- * is ahead of the clock.
+ * WAL up to this LSN is as durable as this value of synchronous_commit
+ * demands.  XLogFlush() would return at once, too, but takes 30 instructions
+ * for each ID that is ahead of the clock.
  */
 static XLogRecPtr durable = InvalidXLogRecPtr;
 static int	durable_for = SYNCHRONOUS_COMMIT_OFF;
@@ -134,8 +134,8 @@ static uint64 clock_generation = 1;
 /*
  * The clock in milliseconds since 1970.
  *
- * This is the wall clock.  It can be set back, and nothing here relies on it to be
- * monotonic.
+ * This is the wall clock.  It can be set back, and nothing here relies on it
+ * to be monotonic.
  */
 static inline int64
 clock_ms(void)
@@ -149,11 +149,12 @@ clock_ms(void)
 static ClockedSequence *latest = NULL;
 
 /*
- * The buffer of "latest", pinned until the transaction ends, or the session uses
- * another sequence, or this sequence can have another file.
+ * The buffer of "latest", pinned until the transaction ends, or the session
+ * uses another sequence, or this sequence can have another file.
  *
- * The top transaction owns the pin, as it owns the lock.  While the page is pinned,
- * the buffer cannot be given to another page, and no look-up is needed.
+ * The top transaction owns the pin, as it owns the lock.  While the page is
+ * pinned, the buffer cannot be given to another page, and no look-up is
+ * needed.
  */
 static Buffer pinned = InvalidBuffer;
 
@@ -234,13 +235,14 @@ generator_init(void)
 /*
  * Has freeze_shard() frozen a sequence?
  *
- * A frozen sequence is at its MAXVALUE.  Thus it is used up for nextval(), and a
- * dump contains both.  The MAXVALUE is the last tick, which is not before 2004 (2^40
- * ms); or the lowest possible MAXVALUE, if the sequence was never used.  A sequence
- * that got its MAXVALUE for other reasons, and reached it, is not frozen.
+ * A frozen sequence is at its MAXVALUE.  Thus it is used up for nextval(), and
+ * a dump contains both.  The MAXVALUE is the last tick, which is not before
+ * 2004 (2^40 ms); or the lowest possible MAXVALUE, if the sequence was never
+ * used.  A sequence that got its MAXVALUE for other reasons, and reached it,
+ * is not frozen.
  *
- * A dump without data restores the MAXVALUE and an unused sequence.  That sequence
- * is frozen, too, if freeze_shard() can have chosen its MAXVALUE.
+ * A dump without data restores the MAXVALUE and an unused sequence.  That
+ * sequence is frozen, too, if freeze_shard() can have chosen its MAXVALUE.
  */
 static bool
 is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
@@ -258,9 +260,10 @@ is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
 }
 
 /*
- * Was a sequence given a range in which ticks do not fit?  Such a range mostly keeps
- * its values apart from those of other sequences, and must not be removed.  The
- * default bounds of CREATE SEQUENCE, for each type and direction, do not count.
+ * Was a sequence given a range in which ticks do not fit?  Such a range mostly
+ * keeps its values apart from those of other sequences, and must not be
+ * removed.  The default bounds of CREATE SEQUENCE, for each type and
+ * direction, do not count.
  */
 static bool
 has_own_range(Form_pg_sequence options)
@@ -349,7 +352,7 @@ load_clocked_sequence(ClockedSequence *seq)
 		seq->lxid = MyLocalTransactionId;
 
 		/*
-		 * To take the lock has also processed invalidations.  If none of them
+		 * Taking the lock has also processed invalidations.  If none of them
 		 * was of this sequence, all is as in our last transaction.
 		 */
 		if (seq->generation == clock_generation && seq->role == GetUserId() &&
@@ -367,9 +370,9 @@ load_clocked_sequence(ClockedSequence *seq)
 	seq->cache = options.seqcache;
 
 	/*
-	 * In a new file the session's reserved ticks are invalid.  log_cnt is, too:
-	 * ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE copy it without the WAL
-	 * record that it refers to.
+	 * In a new file the session's reserved ticks are invalid.  log_cnt is,
+	 * too: ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE copy it without
+	 * the WAL record that it refers to.
 	 */
 	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
 	{
@@ -405,10 +408,16 @@ find_clocked_sequence(Oid relid)
 	}
 	latest = hash_search(sequences, &relid, HASH_ENTER, &found);
 	if (!found)
-		*latest = (ClockedSequence) {.relid = relid};
+	{
+		memset(latest, 0, sizeof(ClockedSequence));
+		latest->relid = relid;
+	}
 }
 
-/* Find a sequence, after checking that this role may use it in this transaction. */
+/*
+ * Find a sequence, after checking that this role may use it in this
+ * transaction.
+ */
 static inline ClockedSequence *
 open_clocked_sequence(Oid relid)
 {
@@ -419,8 +428,8 @@ open_clocked_sequence(Oid relid)
 	seq = latest;
 
 	/*
-	 * To open the relation and check its ACL is most of the cost of nextval(),
-	 * and one statement can need a million IDs.
+	 * Opening the relation and checking its ACL are most of the cost of
+	 * nextval(), and one statement can need a million IDs.
 	 */
 	if (unlikely(seq->generation != clock_generation ||
 				 seq->lxid != MyLocalTransactionId ||
@@ -439,11 +448,12 @@ open_clocked_sequence(Oid relid)
 /*
  * Pin the sequence's page.
  *
- * ReadRecentBuffer() finds the page in its last buffer without a look-up in the
- * buffer table and without the relation.
+ * ReadRecentBuffer() finds the page in its last buffer without a look-up in
+ * the buffer table and without the relation.
  *
- * The pin is kept beyond the call unless the transaction has created the file.  A
- * rollback to a savepoint drops such a file, and a pinned buffer is then an error.
+ * The pin is kept beyond the call unless the transaction has created the file.
+ * A rollback to a savepoint drops such a file, and a pinned buffer is then an
+ * error.
  */
 static pg_noinline void
 pin_page(ClockedSequence *seq)
@@ -484,9 +494,9 @@ unlock_page(ClockedSequence *seq)
 }
 
 /*
- * Wait, with the page locked, until the clock leaves a millisecond.  A signal can
- * end a sleep early, so the clock is read again; but it can stand still, so this
- * gives up after 100 times.
+ * Wait, with the page locked, until the clock leaves a millisecond.  A signal
+ * can end a sleep early, so the clock is read again; but it can stand still,
+ * so this gives up after 100 times.
  */
 static pg_noinline int64
 let_millisecond_pass(int64 running)
@@ -502,8 +512,8 @@ let_millisecond_pass(int64 running)
 }
 
 /*
- * The next tick, by the state of the locked page and by the clock, whose time goes
- * into *now.  If it is above MAX_TICK, there is none.
+ * The next tick, by the state of the locked page and by the clock, whose time
+ * goes into *now.  If it is above MAX_TICK, there is none.
  */
 static inline int64
 next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
@@ -521,8 +531,8 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	 * After setval(), RESTART or a restore, log_cnt is 0, and at most 32 if
 	 * nextval() was called since; this module always leaves more.  The last
 	 * tick before that is lost, and can be any of the running millisecond.
-	 * Therefore let this millisecond pass, and keep other sessions from the page
-	 * until then.
+	 * Therefore let this millisecond pass, and keep other sessions from the
+	 * page until then.
 	 */
 	if (unlikely(data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS) &&
 		tick_ms(next) <= *now)
@@ -534,9 +544,9 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	}
 
 	/*
-	 * This session remembers its own ticks, even those ahead of the clock.  If
-	 * they are further ahead than load explains, the sequence was set back on
-	 * purpose, and may go back.
+	 * This session remembers its own ticks, even if they are ahead of the
+	 * clock.  If they are further ahead than load explains, the sequence was
+	 * set back on purpose, and may go back.
 	 */
 	if (seq->end > lowest &&
 		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_CLOCK_WAIT)
@@ -563,16 +573,17 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 	lsn = sequence_log_page(seq->buffer, seq->locator, data, logged);
 
 	/*
-	 * While the transaction goes on, or if it is rolled back, it does not flush
-	 * the record.  Let the WAL writer flush it, as for an asynchronous commit.
+	 * While the transaction goes on, or if it is rolled back, it does not
+	 * flush the record.  Let the WAL writer flush it, as for an asynchronous
+	 * commit.
 	 */
 	XLogSetAsyncXactLSN(lsn);
 }
 
 /*
  * Store the last tick that was taken in the locked page, by the rules of
- * nextval_internal().  Returns the LSN up to which WAL must be flushed so that the
- * sequence does not go back in a crash.
+ * nextval_internal().  Returns the LSN up to which WAL must be flushed so that
+ * the sequence does not go back in a crash.
  */
 static inline XLogRecPtr
 store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
@@ -582,19 +593,19 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	bool		log_it;
 
 	/*
-	 * This must come before XLogInsert(): see SyncOneBuffer().  Unlike in core's
-	 * nextval(), it must also come before GetRedoRecPtr().  Otherwise a
-	 * checkpoint that begins in between would skip the page, which is still
+	 * This must come before XLogInsert(): see SyncOneBuffer().  Unlike in
+	 * core's nextval(), it must also come before GetRedoRecPtr().  Otherwise
+	 * a checkpoint that begins in between would skip the page, which is still
 	 * clean, and only a record before its redo point would cover the tick.
 	 */
 	MarkBufferDirty(seq->buffer);
 	logged = data->last_value + data->log_cnt;
 
 	/*
-	 * A record is due when fewer ticks of the last one are left than core leaves
-	 * in log_cnt, because next_tick() must be able to see the difference.  As in
-	 * core, a record is also due after a checkpoint: replay starts after the last
-	 * record then.
+	 * A record is due when fewer ticks of the last one are left than core
+	 * leaves in log_cnt, because next_tick() must be able to see the
+	 * difference.  As in core, a record is also due after a checkpoint:
+	 * replay starts after the last record then.
 	 */
 	log_it = seq->must_log || last + CORE_LOG_VALS >= logged ||
 		PageGetLSN(page) <= GetRedoRecPtr();
@@ -607,9 +618,9 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	}
 
 	/*
-	 * Plain stores cannot fail, so they need no critical section.  If no WAL is
-	 * written, no record covers anything, and -1 makes core's nextval() write
-	 * one.  With wal_level = minimal that can change with the commit.
+	 * Plain stores cannot fail, so they need no critical section.  If no WAL
+	 * is written, no record covers anything, and -1 makes core's nextval()
+	 * write one.  With wal_level = minimal that can change with the commit.
 	 */
 	data->last_value = last;
 	data->is_called = true;
@@ -646,8 +657,8 @@ wait_for_clock(long timeout)
 }
 
 /*
- * Warn that a sequence is further ahead of the clock than load explains.  This is
- * done once a minute, and again when the clock was set back.
+ * Warn that a sequence is further ahead of the clock than load explains.  This
+ * is done once a minute, and again when the clock was set back.
  */
 static pg_noinline void
 warn_of_drift(ClockedSequence *seq, int64 drift)
@@ -675,8 +686,8 @@ make_durable(XLogRecPtr lsn)
 }
 
 /*
- * Reserve ticks of one millisecond for this session: at least one, and at most as
- * many as wanted or, if that is more, CACHE.
+ * Reserve ticks of one millisecond for this session: at least one, and at most
+ * as many as wanted or, if that is more, CACHE.
  */
 static void
 reserve_ticks(ClockedSequence *seq, int wanted)
@@ -709,9 +720,9 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		drift = tick_ms(next) - now;
 
 		/*
-		 * If the sequence is too far ahead, wait before taking the first tick of
-		 * another millisecond.  One wait limits the rate of each session, and
-		 * never stops it.
+		 * If the sequence is too far ahead, wait before taking the first tick
+		 * of another millisecond.  One wait limits the rate of each session,
+		 * and never stops it.
 		 */
 		if (drift <= max_drift || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
@@ -738,9 +749,9 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	seq->reserved_at = (now - POSTGRES_EPOCH_MS) * 1000;
 
 	/*
-	 * The invariant.  A tick that is not ahead of the clock cannot come again,
-	 * because the sequence catches up with the clock after a restart.  A tick
-	 * that is ahead needs a durable WAL record past it, here and, if
+	 * The invariant.  A tick that is not ahead of the clock cannot come
+	 * again, because the sequence catches up with the clock after a restart.
+	 * A tick that is ahead needs a durable WAL record past it, here and, if
 	 * synchronous_commit says so, on the standbys that can be promoted.
 	 */
 	if (drift > 0)
@@ -758,9 +769,9 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 /*
  * Make sure that the session has a reserved tick that it may give out now.
  *
- * Ticks that CACHE has left are valid only while the clock reads the millisecond of
- * their reservation.  Later, they could be older than ticks of other sessions.
- * Comparing microseconds needs no division.
+ * Ticks that CACHE has left are valid only while the clock reads the
+ * millisecond of their reservation.  Later, they could be older than ticks of
+ * other sessions.  Comparing microseconds needs no division.
  */
 static inline void
 ensure_ticks(ClockedSequence *seq, int wanted)
@@ -786,8 +797,9 @@ generator_take_tick(Oid sequence)
 }
 
 /*
- * Take up to wanted ticks, where wanted is 1 to TICKS_PER_MS.  They are consecutive
- * from *first on, and of one millisecond.  Returns how many they are, at least 1.
+ * Take up to wanted ticks, where wanted is 1 to TICKS_PER_MS.  They are
+ * consecutive from *first on, and of one millisecond.  Returns how many they
+ * are, at least 1.
  */
 int
 generator_take_ticks(Oid sequence, int wanted, int64 *first)
@@ -803,8 +815,8 @@ generator_take_ticks(Oid sequence, int wanted, int64 *first)
 }
 
 /*
- * Read the last tick that a sequence gave, or reserved for a session; or the value
- * that setval() has set.  Returns false if sequence_try_lock() or
+ * Read the last tick that a sequence gave, or reserved for a session; or the
+ * value that setval() has set.  Returns false if sequence_try_lock() or
  * sequence_read_locked() does.
  */
 bool
@@ -831,8 +843,8 @@ generator_last_tick(Oid sequence, SequenceState *state)
  * From now on, give only ticks above this one.  Errors are those of
  * generator_take_tick() and setval().
  *
- * Another session can have written the WAL record that covers the page, and our
- * commit need not flush it.  Therefore this waits until it is durable.
+ * Another session can have written the WAL record that covers the page, and
+ * our commit need not flush it.  Therefore this waits until it is durable.
  */
 void
 generator_skip_ticks(Oid sequence, int64 tick)

@@ -86,9 +86,9 @@ check_epoch(TimestampTz epoch)
 /*
  * Report that a tick has no ID in an epoch.
  *
- * A tick is never behind the clock.  Therefore a tick before the epoch means that
- * the epoch is in the future.  A tick after the epoch's last ID can be ahead of
- * the clock: then the sequence was set too far.
+ * A tick is never behind the clock.  Therefore a tick before the epoch means
+ * that the epoch is in the future.  A tick after the epoch's last ID can be
+ * ahead of the clock: then the sequence was set too far.
  */
 pg_noinline void
 ids_no_id_error(int64 tick, int64 epoch_ms)
@@ -147,8 +147,9 @@ interval_to_str(Interval *interval)
 }
 
 /*
- * The length of an interval in milliseconds, rounded down.  A day has 24 hours,
- * as in UTC.  A month has no fixed length, and an infinite interval has months.
+ * The length of an interval in milliseconds, rounded down.  A day has 24
+ * hours, as in UTC.  A month has no fixed length, and an infinite interval has
+ * months.
  */
 static int64
 interval_ms(Interval *interval)
@@ -174,8 +175,8 @@ interval_ms(Interval *interval)
 }
 
 /*
- * The millisecond of a time, counted from the epoch.  A time before the epoch is
- * -1, and a time after the last millisecond of positive IDs is LAST_MS + 1.
+ * The millisecond of a time, counted from the epoch.  A time before the epoch
+ * is -1, and a time after the last millisecond of positive IDs is LAST_MS + 1.
  */
 static int64
 clamped_ms(TimestampTz time, TimestampTz epoch)
@@ -278,8 +279,9 @@ ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 /*
  * Take as many of the wanted IDs as the sequence gives at once.
  *
- * All of them are of one millisecond, in which consecutive ticks are consecutive
- * IDs.  Other sessions can take IDs between two calls of this function.
+ * All of them are of one millisecond, in which consecutive ticks are
+ * consecutive IDs.  Other sessions can take IDs between two calls of this
+ * function.
  */
 static pg_noinline void
 take_ids(IdSet *ids, uint64 wanted)
@@ -292,7 +294,9 @@ take_ids(IdSet *ids, uint64 wanted)
 	ids->end = ids->next + taken;
 }
 
-/* Every call of a function that returns a set of IDs: the next ID, or the end */
+/*
+ * Every call of a function that returns a set of IDs: the next ID, or the end
+ */
 Datum
 ids_return_next(FunctionCallInfo fcinfo)
 {
@@ -329,8 +333,8 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 /*
  * last_id(sequence regclass, shard_id integer, epoch timestamptz) -> bigint
  *
- * The last ID that a sequence gave, or reserved for a session.  Null if there is
- * none, or if the state of the sequence cannot be read.
+ * The last ID that a sequence gave, or reserved for a session.  Null if there
+ * is none, or if the state of the sequence cannot be read.
  */
 Datum
 instaid_last_id(PG_FUNCTION_ARGS)
@@ -352,9 +356,9 @@ instaid_last_id(PG_FUNCTION_ARGS)
  * _last_tick(sequence regclass)
  *	-> (tick bigint, frozen boolean, issued_at timestamptz)
  *
- * The last value of a sequence, which setval() may have set to something that is
- * no tick; null if the sequence was never used.  issued_at is null if the value is
- * no tick.  All are null if the state of the sequence cannot be read.
+ * The last value of a sequence, which setval() may have set to something that
+ * is no tick; null if the sequence was never used.  issued_at is null if the
+ * value is no tick.  All are null if the state of the sequence cannot be read.
  */
 Datum
 instaid_last_tick(PG_FUNCTION_ARGS)
@@ -392,7 +396,8 @@ instaid_last_tick(PG_FUNCTION_ARGS)
 /*
  * _tick_to_id(tick bigint, shard_id integer, epoch timestamptz) -> bigint
  *
- * The ID that a shard makes of a tick; null if the tick has no ID in this epoch.
+ * The ID that a shard makes of a tick; null if the tick has no ID in this
+ * epoch.
  */
 Datum
 instaid_tick_to_id(PG_FUNCTION_ARGS)
@@ -424,8 +429,8 @@ instaid_check_shard_id(PG_FUNCTION_ARGS)
 /*
  * advance_past(sequence regclass, id bigint, epoch timestamptz) -> void
  *
- * Make the sequence go on after the millisecond of an ID.  All IDs that it gives
- * from now on are greater than this one, for any shard ID.
+ * Make the sequence go on after the millisecond of an ID.  All IDs that it
+ * gives from now on are greater than this one, for any shard ID.
  */
 Datum
 instaid_advance_past(PG_FUNCTION_ARGS)
@@ -529,8 +534,8 @@ instaid_decode(PG_FUNCTION_ARGS)
  * max_id(created_at timestamptz, epoch timestamptz) -> bigint
  *
  * The smallest and the largest ID of a millisecond.  A time before the epoch
- * counts as the first millisecond of positive IDs, and a time after their end as
- * the last.
+ * counts as the first millisecond of positive IDs, and a time after their end
+ * as the last.
  */
 Datum
 instaid_min_id(PG_FUNCTION_ARGS)

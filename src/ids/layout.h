@@ -17,14 +17,15 @@
  *		  | 43 bits: ms since 1970-01-01 UTC | 10: nextval|
  *		  +----------------------------------+------------+
  *
- * The sequence of a shard counts ticks.  A tick does not contain the epoch, which
- * is subtracted when the tick becomes an ID.  Therefore no epoch that a caller
- * passes can move the sequence away from the clock.  The highest tick is 2^53 - 1,
- * in the year 2248, because JavaScript has no exact integers above it.
+ * The sequence of a shard counts ticks.  A tick does not contain the epoch,
+ * which is subtracted when the tick becomes an ID.  Therefore no epoch that a
+ * caller passes can move the sequence away from the clock.  The highest tick
+ * is 2^53 - 1, in the year 2248: JavaScript reads all integers up to there
+ * exactly.
  *
- * Packing and unpacking use all 41 bits of time, so that any bigint can be read.
- * IDs are made for the first 2^40 ms only: later ones would have bigint's sign bit
- * set, and would no longer sort by time.
+ * Packing and unpacking use all 41 bits of time, so that any bigint can be
+ * read.  IDs are made for the first 2^40 ms only: later ones would have
+ * bigint's sign bit set, and would no longer sort by time.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,7 +59,10 @@
 /* the epoch that Instagram published: 2011-08-24 21:07:01.721 UTC */
 #define DEFAULT_EPOCH_MS	INT64CONST(1314220021721)
 
-/* With an epoch from MIN_EPOCH and before END_EPOCH, every ID's time is a timestamp. */
+/*
+ * With an epoch from MIN_EPOCH and before END_EPOCH, every ID's time is a
+ * timestamp.
+ */
 #define MIN_EPOCH		MIN_TIMESTAMP
 #define END_EPOCH		(END_TIMESTAMP - MAX_MS * 1000)
 
@@ -125,14 +129,18 @@ ms_timestamp(int64 ms)
 	return (ms - POSTGRES_EPOCH_MS) * 1000;
 }
 
-/* The start of a tick's millisecond.  The tick must be between 0 and MAX_TICK. */
+/*
+ * The start of a tick's millisecond.  The tick must be between 0 and MAX_TICK.
+ */
 static inline TimestampTz
 tick_timestamp(int64 tick)
 {
 	return ms_timestamp(tick_ms(tick));
 }
 
-/* An epoch must be a whole millisecond.  An infinite one is out of range, too. */
+/*
+ * An epoch must be a whole millisecond.  An infinite one is out of range, too.
+ */
 static inline bool
 epoch_is_legal(TimestampTz epoch)
 {

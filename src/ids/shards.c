@@ -11,13 +11,14 @@
  *	  next_id()					AS 'as next_ids(integer, regclass)'
  *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
  *
- * The first is the declaration, and the others refer to the declaration in their
- * own schema.  No body names a schema, a table or a sequence: pg_dump copies bodies
- * as text, and a rename does not change them.  The sequence is the default of a
- * parameter, for which core records a dependency and whose new name it shows.
+ * The first is the declaration, and the others refer to the declaration in
+ * their own schema.  No body names a schema, a table or a sequence: pg_dump
+ * copies bodies as text, and a rename does not change them.  The sequence is
+ * the default of a parameter, for which core records a dependency and whose
+ * new name it shows.
  *
- * A session reads a declaration from the catalogs once, and again when pg_proc has
- * changed.
+ * A session reads a declaration from the catalogs once, and again when pg_proc
+ * has changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -75,23 +76,24 @@
 	"Use instaid.create_shard(), which declares a shard by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'."
 
 /*
- * A body has about 50 characters, and a default that is a constant of type regclass
- * about 150.  Nothing longer is read: a default could be nested too deeply for the
- * stack.
+ * A body has about 50 characters, and a default that is a constant of type
+ * regclass about 150.  Nothing longer is read: a default could be nested too
+ * deeply for the stack.
  */
 #define MAX_TEXT_LENGTH		1000
 
 /*
- * How many shards create_shards() creates in one transaction.  Each takes at least
- * three locks.  By default the lock table has room for 64 locks a connection.
+ * How many shards create_shards() creates in one transaction.  Each takes at
+ * least three locks.  By default the lock table has room for 64 locks a
+ * connection.
  */
 #define SHARDS_PER_BATCH	512
 
 /*
- * A declaration depends on the language twice: as every function does, and with its
- * shard ID plus 1 as the number of a sub-object.  Thus the index of pg_depend finds
- * the declaration of a shard ID.  Reading all of 8,192 declarations took 12 ms for
- * each shard that was created.
+ * A declaration depends on the language twice: as every function does, and
+ * with its shard ID plus 1 as the number of a sub-object.  Thus the index of
+ * pg_depend finds the declaration of a shard ID.  Reading all of 8,192
+ * declarations took 12 ms for each shard that was created.
  */
 #define SUB_OBJECT(shard_id)	((shard_id) + 1)
 
@@ -136,12 +138,14 @@ typedef struct KnownFunction
 	Oid			function;		/* hash key */
 	uint64		generation;		/* proc_generation when it was read */
 	RowVersion	version;
-	Oid			declared_by;	/* the function itself, or the one it refers to */
+	Oid			declared_by;	/* the function, or the one it refers to */
 	RowVersion	declared_version;
 	Declaration declaration;
 } KnownFunction;
 
-/* What a call keeps in fn_extra: a copy, because the hash table can be emptied */
+/*
+ * What a call keeps in fn_extra: a copy, because the hash table can be emptied
+ */
 typedef struct CachedCall
 {
 	uint64		generation;
@@ -213,21 +217,24 @@ which_function(Form_pg_proc proc)
  * Reading a declaration
  *
  * These functions return NULL, or a sentence on what is wrong.  The validator
- * raises it as an error.  The list of shards leaves out the function, and audit()
- * reports it.
+ * raises it as an error.  The list of shards leaves out the function, and
+ * audit() reports it.
  */
 
-/* Read a number of this many digits, and move past it.  Returns -1 if there is none. */
+/*
+ * Read a number of this many digits, and move past it.  Returns -1 if there is
+ * none.
+ */
 static int
-read_digits(const char **text, int digits)
+read_digits(const char **input, int digits)
 {
 	int			value = 0;
 
 	for (int i = 0; i < digits; i++)
 	{
-		if (**text < '0' || **text > '9')
+		if (**input < '0' || **input > '9')
 			return -1;
-		value = value * 10 + (*(*text)++ - '0');
+		value = value * 10 + (*(*input)++ - '0');
 	}
 	return value;
 }
@@ -237,7 +244,7 @@ read_digits(const char **text, int digits)
  * DateStyle and TimeZone would change the meaning.
  */
 static bool
-read_epoch(const char *text, int64 *epoch_ms)
+read_epoch(const char *input, int64 *epoch_ms)
 {
 	static const char format[] = "Y-M-D h:m:s";
 	int			fields[6];
@@ -249,19 +256,19 @@ read_epoch(const char *text, int64 *epoch_ms)
 	{
 		if (isalpha((unsigned char) *f))
 		{
-			fields[n] = read_digits(&text, *f == 'Y' ? 4 : 2);
+			fields[n] = read_digits(&input, *f == 'Y' ? 4 : 2);
 			if (fields[n++] < 0)
 				return false;
 		}
-		else if (*text++ != *f)
+		else if (*input++ != *f)
 			return false;
 	}
-	if (*text == '.')
+	if (*input == '.')
 	{
-		text++;
-		ms = read_digits(&text, 3);
+		input++;
+		ms = read_digits(&input, 3);
 	}
-	if (ms < 0 || strcmp(text, "+00") != 0)
+	if (ms < 0 || strcmp(input, "+00") != 0)
 		return false;
 	if (fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
 		fields[2] < 1 || fields[2] > day_tab[isleap(fields[0])][fields[1] - 1] ||
@@ -370,20 +377,19 @@ is_reference(HeapTuple tuple)
 }
 
 /*
- * Which version of its row a tuple is.  A row that the current transaction wrote
- * gets no valid version, and is read again at each invalidation: the transaction
- * can write several versions, and VACUUM FULL can put the last at the place of the
- * first.
+ * Which version of its row a tuple is.  A row that the current transaction
+ * wrote gets no valid version, and is read again at each invalidation: the
+ * transaction can write several versions, and VACUUM FULL can put the last at
+ * the place of the first.
  */
 static RowVersion
 row_version(HeapTuple tuple)
 {
-	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+	RowVersion	version = {HeapTupleHeaderGetRawXmin(tuple->t_data), tuple->t_self};
 
-	return (RowVersion)
-	{
-		TransactionIdIsCurrentTransactionId(xmin) ? InvalidTransactionId : xmin, tuple->t_self
-	};
+	if (TransactionIdIsCurrentTransactionId(version.xmin))
+		version.xmin = InvalidTransactionId;
+	return version;
 }
 
 static bool
@@ -475,7 +481,9 @@ is_unchanged(const KnownFunction *known, HeapTuple tuple)
 	return unchanged;
 }
 
-/* What a function declares, from the session's memory if that is still valid */
+/*
+ * What a function declares, from the session's memory if that is still valid
+ */
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
@@ -560,7 +568,8 @@ begin_next_ids(FunctionCallInfo fcinfo)
 }
 
 /*
- * The handler of the language returns the next ID, or IDs, of a declared shard.
+ * The handler of the language returns the next ID, or IDs, of a declared
+ * shard.
  *
  * The executor calls it directly for each row.  It uses the sequence of the
  * declaration, unless the caller passes one.
@@ -597,7 +606,9 @@ instaid_call_handler(PG_FUNCTION_ARGS)
  * Validating
  */
 
-/* Is a type bigint, or the type "id" of this schema, which is the extension's? */
+/*
+ * Is a type bigint, or the type "id" of this schema, which is the extension's?
+ */
 static bool
 is_id_type(Oid type, Oid schema)
 {
@@ -630,9 +641,10 @@ check_signature(HeapTuple tuple, Oid schema)
 }
 
 /*
- * Check the sequence of a declaration.  A sequence with another epoch is refused,
- * because IDs are unique for one sequence, epoch and shard ID.  A declaration of a
- * role without rights on the sequence does not count: every role can write one.
+ * Check the sequence of a declaration.  A sequence with another epoch is
+ * refused, because IDs are unique for one sequence, epoch and shard ID.  A
+ * declaration of a role without rights on the sequence does not count: every
+ * role can write one.
  */
 static void
 check_sequence(HeapTuple tuple, const Declaration *declaration)
@@ -744,7 +756,10 @@ check_replaced(HeapTuple tuple, const Declaration *declaration)
 	table_close(procs, AccessShareLock);
 }
 
-/* Check the reference of a function to the declaration of its schema, and record it. */
+/*
+ * Check the reference of a function to the declaration of its schema, and
+ * record it.
+ */
 static void
 check_reference(HeapTuple tuple)
 {
@@ -774,9 +789,9 @@ check_reference(HeapTuple tuple)
 /*
  * The validator of the language refuses what is not a function of a shard.
  *
- * A restore turns check_function_bodies off, because other objects can be missing.
- * Then the sequence, its other declarations, and the existence of a declaration
- * are not checked.
+ * A restore turns check_function_bodies off, because other objects can be
+ * missing.  Then the sequence, its other declarations, and the existence of a
+ * declaration are not checked.
  */
 Datum
 instaid_validator(PG_FUNCTION_ARGS)
@@ -829,8 +844,8 @@ typedef bool (*RowMaker) (HeapTuple tuple, Datum *values, bool *nulls);
 /*
  * Return a row for each function in the language that gets one.
  *
- * This reads the catalogs as they are now, without the transaction's snapshot: a
- * session that waited for another create_shard() must see its shard.
+ * This reads the catalogs as they are now, without the transaction's snapshot:
+ * a session that waited for another create_shard() must see its shard.
  */
 static Datum
 list_functions(FunctionCallInfo fcinfo, RowMaker make_row)
@@ -958,8 +973,9 @@ fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 /*
  * _odd_declarations() -> setof (function oid, problem text)
  *
- * The functions in the language that do not work.  They raise no error, because a
- * function of one role must not keep other roles from reading the list.
+ * The functions in the language that do not work.  They raise no error,
+ * because a function of one role must not keep other roles from reading the
+ * list.
  */
 Datum
 instaid_odd_declarations(PG_FUNCTION_ARGS)
@@ -996,8 +1012,9 @@ check_may_create(const char *schema_name)
  * _lock_shard_id(schema_name text, shard_id integer) -> void
  *
  * Keep other sessions from creating a shard with this ID until the transaction
- * ends.  The lock is on the language, with the shard ID as its sub-object.  Other
- * roles wait for it, and therefore only a role that may create the shard gets it.
+ * ends.  The lock is on the language, with the shard ID as its sub-object.
+ * Other roles wait for it, and therefore only a role that may create the shard
+ * gets it.
  */
 Datum
 instaid_lock_shard_id(PG_FUNCTION_ARGS)
@@ -1011,8 +1028,9 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * The declaration with this shard ID, or, with or_above, the one with the lowest ID
- * that is not below it; as a tuple that the caller releases.  NULL if there is none.
+ * The declaration with this shard ID, or, with or_above, the one with the
+ * lowest ID that is not below it; as a tuple that the caller releases.  NULL
+ * if there is none.
  */
 static HeapTuple
 find_shard_id(int32 shard_id, bool or_above)
@@ -1075,11 +1093,13 @@ find_routine(Oid schema)
  * _find_conflicts(schema_name text, shard_id integer)
  *	-> (taken_by name, routine oid, other_schema name, other_epoch timestamptz)
  *
- * What a new shard conflicts with: the schema that has its ID already; a function
- * in its schema with the signature of one of the shard's functions; and the schema
- * and the epoch of another shard, whose epoch should be the same.
+ * What a new shard conflicts with: the schema that has its ID already; a
+ * function in its schema with the signature of one of the shard's functions;
+ * and the schema and the epoch of another shard, whose epoch should be the
+ * same.
  *
- * Each is looked up by an index, because thousands of shards are created one by one.
+ * Each is looked up by an index, because thousands of shards are created one
+ * by one.
  */
 Datum
 instaid_find_conflicts(PG_FUNCTION_ARGS)
@@ -1125,10 +1145,10 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 /*
  * create_shards(format text, first integer, last integer, epoch timestamptz)
  *
- * A procedure that creates many shards, and commits after each batch, because one
- * transaction cannot hold the locks of 8,192 shards.  It skips shards that exist:
- * after an interrupted call, the same call creates the rest.  In a transaction
- * block, where it cannot commit, it creates one batch at most.
+ * A procedure that creates many shards, and commits after each batch, because
+ * one transaction cannot hold the locks of 8,192 shards.  It skips shards that
+ * exist: after an interrupted call, the same call creates the rest.  In a
+ * transaction block, where it cannot commit, it creates one batch at most.
  */
 Datum
 instaid_create_shards(PG_FUNCTION_ARGS)

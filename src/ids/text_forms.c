@@ -25,7 +25,7 @@ PG_FUNCTION_INFO_V1(instaid_from_base32);
 /* How to read a text form, and what errors say about it */
 typedef struct TextForm
 {
-	TextStatus	(*decode) (const char *text, size_t len, int64 *id, size_t *position);
+	TextStatus	(*decode) (const char *input, size_t len, int64 *id, size_t *position);
 	const char *name;
 	const char *digits;			/* sentences about its digits */
 	const char *last;			/* the form of the last ID */

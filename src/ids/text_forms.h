@@ -8,12 +8,12 @@
  *	  base32       0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
  *
  * Both have the most significant digit first.  A shortcode is as short as
- * possible.  Base32 always has 13 digits, whose order is that of their characters,
- * so that texts sort like their IDs.
+ * possible.  Base32 always has 13 digits, whose order is that of their
+ * characters, so that texts sort like their IDs.
  *
- * Only IDs that are not negative have a text form.  Each ID has one shortcode, and
- * leading zeros are refused.  Base32 can be in lower case, can have I or L for 1
- * and O for 0, and hyphens in it are ignored.
+ * Only IDs that are not negative have a text form.  Each ID has one shortcode,
+ * and leading zeros are refused.  Base32 can be in lower case, can have I or L
+ * for 1 and O for 0, and hyphens in it are ignored.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,7 +51,7 @@ typedef enum
 
 /* Write the shortcode of an ID that is not negative, and return its length. */
 static inline int
-encode_shortcode(int64 id, char *text)
+encode_shortcode(int64 id, char *digits)
 {
 	int			len = 1;
 
@@ -59,7 +59,7 @@ encode_shortcode(int64 id, char *text)
 		len++;
 	for (int i = len - 1; i >= 0; i--)
 	{
-		text[i] = SHORTCODE_ALPHABET[id & ((1 << SHORTCODE_BITS) - 1)];
+		digits[i] = SHORTCODE_ALPHABET[id & ((1 << SHORTCODE_BITS) - 1)];
 		id >>= SHORTCODE_BITS;
 	}
 	return len;
@@ -67,11 +67,11 @@ encode_shortcode(int64 id, char *text)
 
 /* Write the BASE32_LEN digits of an ID that is not negative. */
 static inline void
-encode_base32(int64 id, char *text)
+encode_base32(int64 id, char *digits)
 {
 	for (int i = BASE32_LEN - 1; i >= 0; i--)
 	{
-		text[i] = BASE32_ALPHABET[id & ((1 << BASE32_BITS) - 1)];
+		digits[i] = BASE32_ALPHABET[id & ((1 << BASE32_BITS) - 1)];
 		id >>= BASE32_BITS;
 	}
 }
@@ -105,13 +105,13 @@ base32_digit(char c)
 
 /* Read a shortcode into *id, or return what is wrong with it at *position. */
 static inline TextStatus
-decode_shortcode(const char *text, size_t len, int64 *id, size_t *position)
+decode_shortcode(const char *input, size_t len, int64 *id, size_t *position)
 {
 	int64		result = 0;
 
 	for (*position = 0; *position < len; (*position)++)
 	{
-		int			digit = shortcode_digit(text[*position]);
+		int			digit = shortcode_digit(input[*position]);
 
 		if (digit < 0)
 			return TEXT_NOT_A_DIGIT;
@@ -128,11 +128,11 @@ decode_shortcode(const char *text, size_t len, int64 *id, size_t *position)
 }
 
 /*
- * Read base32 into *id, or return what is wrong with it at *position.  13 digits
- * have 65 bits; a first digit up to 7 has three of them.
+ * Read base32 into *id, or return what is wrong with it at *position.  13
+ * digits have 65 bits; a first digit up to 7 has three of them.
  */
 static inline TextStatus
-decode_base32(const char *text, size_t len, int64 *id, size_t *position)
+decode_base32(const char *input, size_t len, int64 *id, size_t *position)
 {
 	uint64		result = 0;
 	int			digits = 0;
@@ -141,9 +141,9 @@ decode_base32(const char *text, size_t len, int64 *id, size_t *position)
 	{
 		int			digit;
 
-		if (text[*position] == '-')
+		if (input[*position] == '-')
 			continue;
-		digit = base32_digit(text[*position]);
+		digit = base32_digit(input[*position]);
 		if (digit < 0)
 			return TEXT_NOT_A_DIGIT;
 		if (digits == 0 && digit > PG_INT64_MAX >> ((BASE32_LEN - 1) * BASE32_BITS))

@@ -25,9 +25,9 @@ PG_FUNCTION_INFO_V1(instaid_execute_as);
 /*
  * _base_type(type regtype) -> regtype
  *
- * The type under a domain, or under a domain over a domain; any other type itself.
- * Unlike getBaseType(), it returns null if the type does not exist: a query on the
- * catalogs must not fail when another session drops a type.
+ * The type under a domain, or under a domain over a domain; any other type
+ * itself.  Unlike getBaseType(), it returns null if the type does not exist: a
+ * query on the catalogs must not fail when another session drops a type.
  */
 Datum
 instaid_base_type(PG_FUNCTION_ARGS)
@@ -58,13 +58,14 @@ instaid_base_type(PG_FUNCTION_ARGS)
  * Run a command with the rights of a role, and return the first column of its
  * first row as text, or null.
  *
- * Functions that a superuser may call on objects of other roles use it.  The owner
- * of a table decides what code runs when the table is read or altered: CHECK
- * constraints, triggers, policies, and the index expressions that the planner
- * evaluates.  This code must have the rights of the owner, and no way to get those
- * of the caller.  As core's maintenance commands do, this function therefore
- * switches to the role in a security-restricted operation, with a search_path
- * in which no other role can create objects, and restores the settings afterwards.
+ * Functions that a superuser may call on objects of other roles use it.  The
+ * owner of a table decides what code runs when the table is read or altered:
+ * CHECK constraints, triggers, policies, and the index expressions that the
+ * planner evaluates.  This code must have the rights of the owner, and no way
+ * to get those of the caller.  As core's maintenance commands do, this
+ * function therefore switches to the role in a security-restricted operation,
+ * with a search_path in which no other role can create objects, and restores
+ * the settings afterwards.
  *
  * It refuses a caller that cannot SET ROLE to the role, so that a direct call
  * gives no additional rights.  If the role is the session's own, there is no

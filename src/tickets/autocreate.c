@@ -99,7 +99,10 @@ instaid_ticket_worker(Datum main_arg)
 	BackgroundWorkerUnblockSignals();
 	MemoryContextSwitchTo(TopMemoryContext);
 
-	/* From here on the caller gets our errors.  If it is gone, there is no work. */
+	/*
+	 * From here on the caller gets our errors.  If it is gone, there is no
+	 * work.
+	 */
 	segment = dsm_attach(DatumGetUInt32(main_arg));
 	if (segment == NULL)
 		proc_exit(0);
@@ -107,7 +110,10 @@ instaid_ticket_worker(Datum main_arg)
 	shm_mq_set_sender(request_queue(request), MyProc);
 	pq_redirect_to_shm_mq(segment, shm_mq_attach(request_queue(request), segment, NULL));
 
-	/* it works for a session that is connected, even where no others may connect */
+	/*
+	 * it works for a session that is connected, even where no others may
+	 * connect
+	 */
 	BackgroundWorkerInitializeConnectionByOid(request->database, request->authenticated_role,
 											  BGWORKER_BYPASS_ALLOWCONN);
 	SetConfigOption("lock_timeout", psprintf("%d", request->lock_timeout),

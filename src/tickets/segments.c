@@ -86,7 +86,8 @@ typedef struct Segment
 	int64		increment;
 	int64		left;
 	int64		size;
-	XLogRecPtr	lsn;			/* of the WAL that covers it; none if it is leased */
+	XLogRecPtr	lsn;			/* of the WAL that covers it; none if it is
+								 * leased */
 } Segment;
 
 typedef struct BufferKey
@@ -1010,7 +1011,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 			continue;
 		values[column++] = ObjectIdGetDatum(buffer->key.ticket);
 		values[column++] = Int64GetDatum(segment_size(&buffer->steps,
-														((Form_pg_sequence) GETSTRUCT(tuple))->seqcache));
+													  ((Form_pg_sequence) GETSTRUCT(tuple))->seqcache));
 		ReleaseSysCache(tuple);
 		for (int i = 0; i < 2; i++)
 		{

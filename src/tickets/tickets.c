@@ -93,7 +93,10 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 	int64		gap;
 	TicketState state = {0};
 
-	/* how far it stands below the stripe's next value, or 0 if it is in the stripe */
+	/*
+	 * how far it stands below the stripe's next value, or 0 if it is in the
+	 * stripe
+	 */
 	if (next >= options->seqstart)
 	{
 		uint64		past = ((uint64) next - (uint64) options->seqstart) % increment;

@@ -186,21 +186,24 @@ int
 LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 {
 	int64		ids[2] = {0};
-	char	   *text = malloc(size + 1);
+	char	   *input = malloc(size + 1);
 
 	if (size > 0)
 		memcpy(ids, data, Min(size, sizeof(ids)));
 	check_id(ids[0] & PG_INT64_MAX);
 	check_order(ids[0] & PG_INT64_MAX, ids[1] & PG_INT64_MAX);
 
-	/* as text; then as text with few characters that are not digits */
+	/*
+	 * the data as a text, and then a text with few characters that are not
+	 * digits
+	 */
 	check_shortcode_text((const char *) data, size);
 	check_base32_text((const char *) data, size);
 	for (size_t i = 0; i < size; i++)
-		text[i] = (UPPER LOWER DIGITS "-_-")[data[i] % 65];
-	check_shortcode_text(text, size);
-	check_base32_text(text, size);
+		input[i] = (UPPER LOWER DIGITS "-_-")[data[i] % 65];
+	check_shortcode_text(input, size);
+	check_base32_text(input, size);
 
-	free(text);
+	free(input);
 	return 0;
 }
