@@ -1670,7 +1670,7 @@ COMMENT ON COLUMN instaid.tickets.step IS 'shortest length of a segment: the CAC
 COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was given, or is in a segment, null if there is none; on a standby and after a crash up to 32 values more';
 COMMENT ON COLUMN instaid.tickets.values_left IS 'how many there are until the guard, or else the end of the type';
 COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether setval() or ALTER SEQUENCE left it at a value of another server; next_ticket() goes on at the next of its own, nextval() does not';
-COMMENT ON COLUMN instaid.tickets.source IS 'connection string of the servers that the values come from; server, servers and what follows step are theirs then, and null here';
+COMMENT ON COLUMN instaid.tickets.source IS 'names of the foreign servers that the values come from; server, servers and what follows step are theirs then, and null here';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that the ticket is';
 
 CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT segment_size bigint,
@@ -1740,9 +1740,21 @@ CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
 COMMENT ON FUNCTION instaid._lock_ticket_name(text) IS
 'keep others from creating a ticket of this name until the transaction ends; needs CREATE on the schema instaid_tickets';
 
-CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
+-- Where a ticket can have its values from: servers of this wrapper, which has no handler, as no table
+-- is read from them.
+CREATE FOREIGN DATA WRAPPER instaid VALIDATOR pg_catalog.postgresql_fdw_validator;
+COMMENT ON FOREIGN DATA WRAPPER instaid IS
+'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
+
+CREATE FUNCTION instaid._source_failure(ticket regclass) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_source_failure';
+COMMENT ON FUNCTION instaid._source_failure(regclass) IS
+'which foreign servers of a ticket cannot be asked, and why; null if all can be';
+
+CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1, servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint', source text DEFAULT '') RETURNS regclass
+                                      data_type regtype DEFAULT 'bigint') RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1751,23 +1763,28 @@ DECLARE
                                           WHEN 'bigint'::regtype THEN 9223372036854775807 END;
     first numeric;
 BEGIN
-    IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL OR source IS NULL THEN
+    IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL THEN
         RAISE null_value_not_allowed USING
             MESSAGE = 'arguments of create_ticket() must not be null',
             DETAIL = format('These are null: %s.', concat_ws(', ',
                 CASE WHEN name IS NULL THEN 'name' END, CASE WHEN server IS NULL THEN 'server' END,
                 CASE WHEN servers IS NULL THEN 'servers' END, CASE WHEN start IS NULL THEN 'start' END,
-                CASE WHEN step IS NULL THEN 'step' END, CASE WHEN data_type IS NULL THEN 'data_type' END,
-                CASE WHEN source IS NULL THEN 'source' END));
+                CASE WHEN step IS NULL THEN 'step' END, CASE WHEN data_type IS NULL THEN 'data_type' END));
     END IF;
     -- refuses what is no name, before any message repeats it
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
-    IF source <> '' AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
+    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('ticket %s cannot have a source and a server or start of its own', quote_ident(name)),
-            DETAIL = format('The server is %s of %s, the start is %s; those of the source count.', server, servers, start),
-            HINT = 'Leave them out, and give the sequences of the source their INCREMENT and START.';
+            DETAIL = format('The server is %s of %s, and the start is %s, but a source has its own.', server, servers, start),
+            HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of the source.';
     END IF;
+    IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have %s servers as its source', quote_ident(name), cardinality(source)),
+            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names, none of them null.';
+    END IF;
+    PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
     PERFORM instaid.check_ticket_server(server, servers);
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
@@ -1800,7 +1817,7 @@ BEGIN
             MESSAGE = format('ticket %s already exists', quote_ident(name)),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin anew, drop_ticket() it first, or give it another name.', name);
     END IF;
-    IF source = '' THEN
+    IF source IS NULL THEN
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s CACHE %s',
                        name, data_type, servers, first, step);
     ELSE
@@ -1808,7 +1825,8 @@ BEGIN
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s MINVALUE -2 MAXVALUE -1 START WITH -1 CACHE %s',
                        name, data_type, step);
         PERFORM setval(instaid.ticket_sequence(name), -1);
-        EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name, source);
+        EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name,
+                       (SELECT string_agg(quote_ident(s), ', ' ORDER BY place) FROM unnest(source) WITH ORDINALITY AS u (s, place)));
         IF current_setting('instaid.max_buffered_tickets', true) IS NULL THEN
             RAISE WARNING USING
                 MESSAGE = format('ticket %s has a source, but no buffer', quote_ident(name)),
@@ -1821,8 +1839,17 @@ BEGIN
     RETURN instaid.ticket_sequence(name);
 END
 $$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer, regtype) IS
+'create a named ticket, whose values come from foreign servers; return its sequence; needs CREATE on the schema instaid_tickets, and USAGE on the servers';
+
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
+                                      start bigint DEFAULT 1, step integer DEFAULT 1,
+                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL) RETURNS regclass
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
+                                 server, servers, start, step, data_type);
 COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype, text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo servers, or come from other servers; return its sequence; needs CREATE on the schema instaid_tickets';
+'create a named ticket, whose values on this server are start or above, and server modulo servers, or come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
 
 CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -2759,8 +2786,12 @@ BEGIN ATOMIC
     FROM ticket AS t WHERE t.source IS NOT NULL AND t.seqmax >= 0
     UNION ALL
     SELECT 'error', t.name, 'has lost its source: next_ticket() fails',
-           format('SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''host=...'';', t.name)
+           format('SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''server, ...'';', t.name)
     FROM ticket AS t WHERE t.source IS NULL AND t.seqmax < 0 AND t.seqincrement > 0
+    UNION ALL
+    SELECT 'error', t.name, 'cannot ask ' || instaid._source_failure(t.oid),
+           format('Create or grant what is missing, or: SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''server, ...'';', t.name)
+    FROM ticket AS t WHERE instaid._source_failure(t.oid) IS NOT NULL
     UNION ALL
     SELECT 'error', t.name, 'has a source, but no buffer: next_ticket() fails',
            'Add instaid to shared_preload_libraries, and restart the server.'

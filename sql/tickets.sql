@@ -178,7 +178,7 @@ SELECT try($$SELECT instaid.drop_ticket('bad')$$);
 SELECT try($$SELECT instaid.guard_ticket('bad', 10)$$);
 SELECT try($$SELECT instaid.restripe_ticket('bad', 1, 2, 10)$$);
 -- the name is looked at first, and no message repeats all of it
-SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.create_ticket(%L, 7, 3, source => %L)', repeat('z', 10000000), 'host=a'))) AS t;
+SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.create_ticket(%L, 7, 3, source => %L)', repeat('z', 10000000), 'tickets1'))) AS t;
 SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.next_ticket(%L)', repeat('é', 5000000)))) AS t;
 SELECT try($$SELECT instaid.create_ticket(NULL, step => NULL)$$);
 -- sequences that somebody has altered
@@ -280,8 +280,9 @@ SET client_min_messages = error;
 SET standard_conforming_strings = off;
 \endif
 SET quote_all_identifiers = on;
+CREATE SERVER "back\slash ""1""" FOREIGN DATA WRAPPER instaid;
 SELECT instaid.create_ticket(E'back\\slash', 1, 2, step => 3), instaid.create_ticket('quoted', 2, 2),
-    instaid.create_ticket(E'\\from elsewhere', source => 'host=a');
+    instaid.create_ticket(E'\\from elsewhere', source => E'back\\slash "1"');
 SELECT instaid.next_ticket(E'back\\slash'), instaid.next_ticket('quoted'), first, last FROM instaid.lease_ticket('quoted', 2);
 SELECT instaid.guard_ticket(E'back\\slash', 300), instaid.guard_ticket('quoted', 300);
 SELECT instaid.restripe_ticket(E'back\\slash', 1, 3, 300), instaid.restripe_ticket('quoted', 2, 3, 300);
@@ -289,6 +290,7 @@ SELECT instaid.next_ticket(E'back\\slash'), instaid.next_ticket('quoted');
 SELECT name, server, servers, step, last_value, source, sequence FROM instaid.tickets WHERE name IN (E'back\\slash', 'quoted', E'\\from elsewhere') ORDER BY name;
 SELECT try($$SELECT instaid.create_ticket('quoted')$$);
 SELECT instaid.drop_ticket(E'back\\slash'), instaid.drop_ticket('quoted'), instaid.drop_ticket(E'\\from elsewhere');
+DROP SERVER "back\slash ""1""";
 RESET standard_conforming_strings;
 RESET quote_all_identifiers;
 RESET client_min_messages;
@@ -299,14 +301,26 @@ SELECT take('by the thousand', 5);
 SELECT last_value FROM instaid.tickets WHERE name = 'by the thousand';
 SELECT count(*) FROM instaid.segments;
 
--- values from another server: who may have them, and what is no source
-SELECT instaid.create_ticket('from elsewhere', step => 10, source => 'host=a,b dbname=tickets');
-SELECT name, server, servers, step, last_value, values_left, off_stripe, source FROM instaid.tickets WHERE name = 'from elsewhere';
+-- values from other servers: who may have them, and what is no source
+CREATE SERVER tickets1 FOREIGN DATA WRAPPER instaid OPTIONS (host 'a', dbname 'tickets');
+CREATE SERVER "Tickets, 2" FOREIGN DATA WRAPPER instaid OPTIONS (host 'b', dbname 'tickets', connect_timeout '5');
+CREATE USER MAPPING FOR PUBLIC SERVER tickets1 OPTIONS (user 'leaser', password 'secret');
+CREATE USER MAPPING FOR CURRENT_USER SERVER "Tickets, 2" OPTIONS (user 'leaser');
+SELECT instaid.create_ticket('from elsewhere', step => 10, source => ARRAY['tickets1', 'Tickets, 2']);
+SET client_min_messages = error;
+SELECT instaid.create_ticket('from one', source => 'tickets1');
+SELECT name, server, servers, step, last_value, values_left, off_stripe, source FROM instaid.tickets WHERE name LIKE 'from%' ORDER BY name;
 SELECT * FROM try($$SELECT instaid.next_ticket('from elsewhere')$$);
 SELECT * FROM try($$SELECT instaid.lease_ticket('from elsewhere', 5)$$);
 SELECT * FROM try($$SELECT nextval('instaid_tickets."from elsewhere"')$$);
 SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
 SELECT * FROM try($$SELECT instaid.restripe_ticket('from elsewhere', 1, 2, 100)$$);
+-- it depends on its servers
+SELECT replace(try, CURRENT_USER, 'me') AS try FROM try($$DROP SERVER "Tickets, 2"$$);
+BEGIN;
+DROP SERVER "Tickets, 2" CASCADE;
+SELECT name FROM instaid.tickets WHERE name LIKE 'from%';
+ROLLBACK;
 -- it remains the source's when its own sequence is altered
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere';
 ALTER SEQUENCE instaid_tickets."from elsewhere" NO MAXVALUE;
@@ -316,50 +330,74 @@ SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND
 SELECT try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL$$);
 -- one that is restored as it was when it had been altered
 SELECT instaid.create_ticket('restored');
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.restored IS 'host=a';
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.restored IS 'tickets1';
 SELECT try($$SELECT instaid.next_ticket('restored')$$) LIMIT 1;
 SELECT try($$SELECT instaid.guard_ticket('restored', 100)$$) LIMIT 1;
 SELECT instaid.drop_ticket('restored');
 ALTER SEQUENCE instaid_tickets."from elsewhere" MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval('instaid_tickets."from elsewhere"', -1);
 SELECT count(*) FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => NULL)$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'host=a')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => 'host=a')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'host=a')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'host=a password=secret')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'postgresql://me:secret@a/tickets')$$);
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by the thousand" IS 'host=a'$$);
-SELECT * FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', 'host=' || repeat('a,', 16)));
-SELECT regexp_replace(try, 'a{380,399}', 'a') FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', repeat('a', 1000)));
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'host=a'$$);
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'service=tickets';
+-- one server, an array, or none
+SELECT instaid.create_ticket('of its own', source => NULL), instaid.create_ticket('too', source => NULL::text[]), instaid.create_ticket('three', ARRAY['tickets1']);
+SELECT name, source FROM instaid.tickets WHERE name IN ('of its own', 'too', 'three') ORDER BY name;
+SELECT instaid.drop_ticket(name) FROM unnest(ARRAY['of its own', 'too', 'three', 'from one']) AS name;
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'tickets1')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => 'tickets1')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'tickets1')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets3')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets1, Tickets 2')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => '')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY[]::text[])$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets1', NULL])$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => array_fill('tickets1'::text, ARRAY[17]))$$);
+SELECT * FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', repeat('a', 1000)));
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by the thousand" IS 'tickets1'$$);
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'tickets1'$$);
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1,,'$$);
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'host=a dbname=tickets'$$);
+-- servers that cannot be one
+CREATE SERVER several FOREIGN DATA WRAPPER instaid OPTIONS (host 'a,b');
+CREATE FOREIGN DATA WRAPPER regress_wrapper;
+CREATE SERVER other FOREIGN DATA WRAPPER regress_wrapper;
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'several')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'other')$$);
+SELECT * FROM try($$CREATE SERVER bad FOREIGN DATA WRAPPER instaid OPTIONS (password 'secret')$$) LIMIT 1;
+DROP SERVER several, other;
+DROP FOREIGN DATA WRAPPER regress_wrapper;
+-- what audit() finds of servers
+ALTER SERVER tickets1 RENAME TO tickets3;
+DROP USER MAPPING FOR CURRENT_USER SERVER "Tickets, 2";
+SELECT object, replace(problem, CURRENT_USER, 'me') AS problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
+ALTER SERVER "Tickets, 2" OPTIONS (SET host 'b,c');
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3, "Tickets, 2"';
+SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3';
+SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
 SELECT source FROM instaid.tickets WHERE name = 'from elsewhere';
--- without it, it is not taken for a ticket of this server's
+DROP SERVER "Tickets, 2";
+-- without a source, it is not taken for a ticket of this server's
 SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL;
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere';
 SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
 SELECT name, server, servers, source FROM instaid.tickets WHERE name = 'from elsewhere';
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'service=tickets';
+SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3';
+-- USAGE is needed, by the owner of the ticket, too
 SET ROLE regress_ticket_owner;
-SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'tickets3')$$);
 RESET ROLE;
-CREATE ROLE regress_ticket_sources;
-GRANT regress_ticket_sources TO regress_ticket_owner;
-SET instaid.source_role = 'no such role';
+GRANT USAGE ON FOREIGN SERVER tickets3 TO regress_ticket_owner;
 SET ROLE regress_ticket_owner;
-SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a')$$) LIMIT 1;
-SELECT * FROM try($$SET instaid.source_role = 'regress_ticket_owner'$$) LIMIT 1;
+SELECT instaid.create_ticket('theirs, from elsewhere', source => 'tickets3');
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3'$$);
 RESET ROLE;
-SET instaid.source_role = 'regress_ticket_sources';
-SET ROLE regress_ticket_owner;
-SELECT instaid.create_ticket('theirs, from elsewhere', source => 'host=a');
--- a member, but not the owner
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'host=a'$$);
-RESET ROLE;
-RESET instaid.source_role;
+SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
+DROP USER MAPPING FOR PUBLIC SERVER tickets3;
+CREATE USER MAPPING FOR regress_ticket_owner SERVER tickets3 OPTIONS (user 'leaser');
+SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
+REVOKE USAGE ON FOREIGN SERVER tickets3 FROM regress_ticket_owner;
+SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
 SELECT instaid.drop_ticket('theirs, from elsewhere');
-DROP ROLE regress_ticket_sources;
+DROP USER MAPPING FOR regress_ticket_owner SERVER tickets3;
+RESET client_min_messages;
 
 -- an extension with tickets is not dropped by mistake
 BEGIN;

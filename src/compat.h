@@ -24,9 +24,12 @@
 #define rd_locator rd_node
 #define rd_firstRelfilelocatorSubid rd_firstRelfilenodeSubid
 #define XLogSequenceLocator(xlrec) ((xlrec).node)
+#include "catalog/pg_foreign_server.h"
+#include "catalog/pg_namespace.h"
 /* ... and has one function for the privileges on most kinds of objects */
 #define object_aclcheck(class_id, object_id, role, mode) \
 	((class_id) == NamespaceRelationId ? pg_namespace_aclcheck(object_id, role, mode) : \
+	 (class_id) == ForeignServerRelationId ? pg_foreign_server_aclcheck(object_id, role, mode) : \
 	 pg_database_aclcheck(object_id, role, mode))
 #else
 #define XLogSequenceLocator(xlrec) ((xlrec).locator)

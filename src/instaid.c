@@ -27,15 +27,6 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
-	/* Superusers', because a source is connected to with the server's files. */
-	DefineCustomStringVariable("instaid.source_role",
-							   "Sets the role whose members may set the source of a ticket.",
-							   "Without one, only superusers may.",
-							   &instaid_source_role,
-							   "",
-							   PGC_SUSET, 0,
-							   NULL, NULL, NULL);
-
 	generator_init();
 	shards_init();
 	autocreate_init();

@@ -41,8 +41,8 @@
  * that we want, it sends its own: what is not valid here becomes "?", as do
  * control characters.
  */
-void
-lease_append_text(StringInfo to, const char *text)
+static void
+append_foreign_text(StringInfo to, const char *text)
 {
 	int			encoding = GetDatabaseEncoding();
 	int			rest = strnlen(text, MAX_FOREIGN_TEXT);
@@ -104,7 +104,7 @@ connect_to(Lease *lease, int server)
 	close_connection(lease);
 	lease->server = server;
 	/* without a connection, it counts as one that was refused */
-	if (AcquireExternalFD())
+	if (lease->source.servers[server].refusal == NULL && AcquireExternalFD())
 	{
 		lease->conn = PQconnectStartParams(lease->source.servers[server].keywords,
 										   lease->source.servers[server].values, false);
@@ -151,7 +151,7 @@ add_failure(Lease *lease, const char *failure)
 {
 	if (lease->failure.len > 0)
 		appendStringInfoString(&lease->failure, "; ");
-	lease_append_text(&lease->failure, failure);
+	append_foreign_text(&lease->failure, failure);
 }
 
 /* Note why the server that is being asked gives nothing, and ask the next one. */
@@ -174,7 +174,17 @@ give_up_server(Lease *lease, const char *failure)
 static const char *
 server_name(const Lease *lease, int server)
 {
-	return psprintf("server %s", lease->source.servers[server].name);
+	return psprintf("server \"%s\"", lease->source.servers[server].name);
+}
+
+/* Give up the server that is being asked, whose connection is bad or not wanted. */
+static LeaseState
+give_up_connection(Lease *lease)
+{
+	const char *refusal = lease->source.servers[lease->server].refusal;
+
+	return give_up_server(lease, psprintf("%s: %s", server_name(lease, lease->server),
+										  refusal ? refusal : PQerrorMessage(lease->conn)));
 }
 
 /* How long the server that is being asked may take, in ms */
@@ -222,7 +232,7 @@ send_query(Lease *lease, LeasePhase phase, const char *query)
 	lease->answered = lease->committed = lease->ask_again = false;
 	lease->warning[0] = '\0';
 	if (PQsendQuery(lease->conn, query) == 0)
-		return give_up_server(lease, PQerrorMessage(lease->conn));
+		return give_up_connection(lease);
 	lease->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
 	return LEASE_PENDING;
 }
@@ -470,7 +480,7 @@ read_answer(Lease *lease)
 	int			unsent = PQflush(lease->conn);
 
 	if (unsent < 0 || !PQconsumeInput(lease->conn))
-		return give_up_server(lease, PQerrorMessage(lease->conn));
+		return give_up_connection(lease);
 	lease->events = WL_SOCKET_READABLE | (unsent ? WL_SOCKET_WRITEABLE : 0);
 
 	while (!PQisBusy(lease->conn))
@@ -542,17 +552,21 @@ lease_advance(Lease *lease, uint32 events)
 				lease->events = WL_SOCKET_WRITEABLE;
 				break;
 			case PGRES_POLLING_OK:
-				if (PQsetnonblocking(lease->conn, 1) == 0)
+				if (lease->source.servers[lease->server].needs_password &&
+					!PQconnectionUsedPassword(lease->conn))
+					state = give_up_server(lease, psprintf("%s: it did not ask for the password, which it must if the ticket or the server is not a superuser's",
+														   server_name(lease, lease->server)));
+				else if (PQsetnonblocking(lease->conn, 1) == 0)
 					state = ask_stripe(lease);
 				else
-					state = give_up_server(lease, PQerrorMessage(lease->conn));
+					state = give_up_connection(lease);
 				break;
 			default:
-				state = give_up_server(lease, PQerrorMessage(lease->conn));
+				state = give_up_connection(lease);
 		}
 	}
 	while (state == LEASE_PENDING && PQstatus(lease->conn) == CONNECTION_BAD)
-		state = give_up_server(lease, PQerrorMessage(lease->conn));
+		state = give_up_connection(lease);
 	MemoryContextSwitchTo(saved);
 	return state;
 }

@@ -20,9 +20,11 @@
 /* A server that can be asked */
 typedef struct LeaseServer
 {
-	char	   *name;			/* for messages */
+	char	   *name;
+	const char *refusal;		/* why it is not asked, or NULL */
 	const char **keywords;		/* connection options of libpq, up to a NULL */
 	const char **values;
+	bool		needs_password; /* must it ask for the password? */
 	int			timeout;		/* ms that it may take */
 } LeaseServer;
 
@@ -88,7 +90,6 @@ typedef struct Lease
 	StringInfoData failure;
 } Lease;
 
-extern void lease_append_text(StringInfo to, const char *text);
 extern Lease *lease_start(const LeaseServers *source, const char *name, int64 wanted,
 						  int64 last_of_type, int turn, const Stripes *stripes);
 extern LeaseState lease_advance(Lease *lease, uint32 events);

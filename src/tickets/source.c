@@ -1,24 +1,40 @@
 /*-------------------------------------------------------------------------
  *
  * source.c
- *	  Segments that are leased from other servers.
+ *	  The other servers that a ticket has its values from.
  *
- * The source of a ticket is a libpq connection string, to servers that have a
- * sequence of the ticket's name in the schema instaid_tickets.  They need not
- * have this extension.  It is kept as the security label of the ticket's own
- * sequence: there it is dumped, renamed and dropped with it, and we are asked
- * who may set it.
+ * The source of a ticket is a list of foreign servers, each of which has a
+ * sequence of the ticket's name in the schema instaid_tickets.  Where a server is,
+ * who may use it and with which password are what CREATE SERVER, GRANT and CREATE
+ * USER MAPPING say.
+ *
+ * The list is the security label of the ticket's own sequence, with the names of
+ * the servers in the order in which they are asked.  A label is the only text that
+ * PostgreSQL dumps with a sequence, with -t and -n, too, and that goes with it.  A
+ * foreign table would be dumped, too, but has one server, and needs a name beside
+ * those of tickets.  When the label is set, the sequence is made to depend on the
+ * servers in pg_depend.  A dump has them in this order: servers, sequence, label.
+ *
+ * A server that is renamed is not followed, as a dump could not be restored then.
+ * It counts as one that is not there, until the label has its new name.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/reloptions.h"
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_foreign_server.h"
+#include "catalog/pg_user_mapping.h"
+#include "commands/defrem.h"
 #include "commands/seclabel.h"
 #include "common/hashfn.h"
+#include "foreign/foreign.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -27,21 +43,24 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/varlena.h"
 
 #include "tickets/source.h"
 
+PG_FUNCTION_INFO_V1(instaid_source_failure);
+
 #define LABEL_PROVIDER	"instaid"
 
-/* how long a server may take, in ms, unless the source has a connect_timeout */
-#define SERVER_TIMEOUT	2000
+/* the foreign-data wrapper whose servers can be a source */
+#define WRAPPER			"instaid"
 
-char	   *instaid_source_role = NULL;
+/* how long a server may take, in ms, unless it has a connect_timeout */
+#define SERVER_TIMEOUT	2000
 
 static HTAB *ticket_cache = NULL;
 
-/* The source of a ticket, or NULL */
+/* The names of a ticket's servers, as the label has them, or NULL */
 static char *
 get_source(Oid ticket)
 {
@@ -106,64 +125,6 @@ source_exists(Oid ticket, Form_pg_sequence options)
 		source_cache_ticket(ticket)->has_label;
 }
 
-/* Options that come in a list, an item for each server: the n-th of it. */
-static char *
-list_item(const char *list, int n)
-{
-	if (strchr(list, ',') == NULL)
-		return pstrdup(list);
-	for (; n > 0 && list != NULL; n--)
-		list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
-	if (list == NULL)
-		return pstrdup("");
-	return pnstrdup(list, strcspn(list, ","));
-}
-
-static const char *
-option_value(const PQconninfoOption *options, const char *keyword)
-{
-	for (; options->keyword != NULL; options++)
-	{
-		if (strcmp(options->keyword, keyword) == 0)
-			return options->val;
-	}
-	return NULL;
-}
-
-/* The first option that is not for everybody to see, or NULL */
-static char *
-secret_option(const PQconninfoOption *options)
-{
-	for (; options->keyword != NULL; options++)
-	{
-		/* that is how libpq marks those, and what is for itself */
-		if (options->val != NULL && options->dispchar[0] != '\0')
-			return pstrdup(options->keyword);
-	}
-	return NULL;
-}
-
-static bool
-is_list(const char *keyword)
-{
-	return strcmp(keyword, "host") == 0 || strcmp(keyword, "hostaddr") == 0 ||
-		strcmp(keyword, "port") == 0;
-}
-
-/* How many servers a source has: the hosts, as libpq counts them */
-static int
-count_servers(const PQconninfoOption *options)
-{
-	const char *hosts = option_value(options, "hostaddr");
-	int			count = 1;
-
-	if (hosts == NULL)
-		hosts = option_value(options, "host");
-	for (; hosts != NULL && *hosts != '\0'; hosts++)
-		count += *hosts == ',';
-	return count;
-}
-
 /*
  * Has the sequence of a ticket given nothing yet?  That is how pg_restore finds
  * it, also if its options had been altered when it was dumped.  The lock keeps it
@@ -184,26 +145,12 @@ is_unused(Oid ticket)
 	return unused;
 }
 
-/* Refuse what is not the source of a ticket, and roles that may not set one. */
+/* Refuse to set the source of what cannot have one. */
 static void
-check_source(const ObjectAddress *object, const char *source)
+check_ticket(const ObjectAddress *object, bool remove)
 {
-	Oid			role = instaid_source_role[0] == '\0' ? InvalidOid :
-		get_role_oid(instaid_source_role, true);
 	HeapTuple	tuple = NULL;
 	bool		altered;
-	PQconninfoOption *options;
-	char	   *problem = NULL;
-	char	   *secret;
-	int			server_count;
-
-	if (!superuser() &&
-		!(OidIsValid(role) && has_privs_of_role(GetUserId(), role)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to set the source of a ticket"),
-				 errdetail("The server connects to it with its own files of passwords and keys. Only superusers and members of the role that instaid.source_role names may set it."),
-				 errhint("A superuser can let the members of a role do so: ALTER SYSTEM SET instaid.source_role = '...'; SELECT pg_reload_conf();")));
 
 	if (object->classId == RelationRelationId && object->objectSubId == 0 &&
 		get_rel_namespace(object->objectId) == get_namespace_oid(TICKET_SCHEMA, true))
@@ -219,49 +166,188 @@ check_source(const ObjectAddress *object, const char *source)
 				 errdetail("Only a ticket that was created with a source, or has given no value yet, can have one."),
 				 errhint("Use create_ticket(..., source => '...').")));
 	ReleaseSysCache(tuple);
-	/* sessions remember whether there is one */
-	CacheInvalidateRelcacheByRelid(object->objectId);
 
-	if (source == NULL)
-	{
-		if (altered && get_source(object->objectId) != NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("%s must keep its source", getObjectDescription(object, false)),
-					 errdetail("It was altered: without the source, it would give values of its own, which the source has given."),
-					 errhint("Set another source, or drop the ticket.")));
-		return;
-	}
-	options = PQconninfoParse(source, &problem);
-	if (options == NULL)
-	{
-		StringInfoData text;
-
-		initStringInfo(&text);
-		lease_append_text(&text, problem ? problem : "out of memory");
-		PQfreemem(problem);
+	if (remove && altered && get_source(object->objectId) != NULL)
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the source of a ticket is not a connection string"),
-				 errdetail_internal("%s", text.data),
-				 errhint("An example: host=ticket1,ticket2 dbname=tickets")));
-	}
-	secret = secret_option(options);
-	server_count = count_servers(options);
-	PQconninfoFree(options);
-	if (secret != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the source of a ticket must not have a secret"),
-				 errdetail("It has \"%s\", and everybody can read the source.", secret),
-				 errhint("Put passwords into the password file, or a service file, of the user that runs the server.")));
-	if (server_count > MAX_SERVERS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the source of a ticket has too many servers: %d", server_count),
-				 errdetail("It can have up to %d.", MAX_SERVERS)));
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s must keep its source", getObjectDescription(object, false)),
+				 errdetail("It was altered: without the source, it would give values of its own, which the source has given."),
+				 errhint("Set another source, or drop the ticket.")));
 }
 
+/* The first option of this name, or NULL */
+static const char *
+option_value(List *options, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *option = lfirst(lc);
+
+		if (strcmp(option->defname, name) == 0)
+			return defGetString(option);
+	}
+	return NULL;
+}
+
+/* Does a server have several hosts?  libpq would ask any of them. */
+static bool
+has_host_list(ForeignServer *server)
+{
+	const char *host = option_value(server->options, "host");
+	const char *hostaddr = option_value(server->options, "hostaddr");
+
+	return (host != NULL && strchr(host, ',') != NULL) ||
+		(hostaddr != NULL && strchr(hostaddr, ',') != NULL);
+}
+
+/* Make a ticket depend on a server that can be of its source. */
+static void
+depend_on_server(const ObjectAddress *ticket, char *name)
+{
+	Relation	rel = NULL;
+	ObjectAddress object = get_object_address(OBJECT_FOREIGN_SERVER, (Node *) makeString(name),
+											  &rel, AccessShareLock, false);
+	ForeignServer *server = GetForeignServer(object.objectId);
+	char	   *wrapper = GetForeignDataWrapper(server->fdwid)->fdwname;
+
+	if (object_aclcheck(ForeignServerRelationId, object.objectId, GetUserId(),
+						ACL_USAGE) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_SERVER, name);
+	if (strcmp(wrapper, WRAPPER) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("server \"%s\" cannot be the source of a ticket", name),
+				 errdetail("Its foreign-data wrapper is \"%s\".", wrapper),
+				 errhint("Create a server with FOREIGN DATA WRAPPER " WRAPPER ".")));
+	if (has_host_list(server))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("server \"%s\" has several hosts", name),
+				 errdetail("A server of a source is one host, since the values that each server gives are remembered."),
+				 errhint("Create a server for each host, and give the ticket an array of servers.")));
+	recordDependencyOn(ticket, &object, DEPENDENCY_NORMAL);
+}
+
+/* SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets... IS 'server, ...' */
+static void
+set_source(const ObjectAddress *object, const char *source)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	check_ticket(object, source == NULL);
+	/* sessions remember whether there is one */
+	CacheInvalidateRelcacheByRelid(object->objectId);
+	deleteDependencyRecordsForClass(RelationRelationId, object->objectId,
+									ForeignServerRelationId, DEPENDENCY_NORMAL);
+	if (source == NULL)
+		return;
+	if (!SplitIdentifierString(pstrdup(source), ',', &names) || names == NIL ||
+		list_length(names) > MAX_SERVERS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the source of a ticket is not a list of servers: \"%.*s\"",
+						pg_mbcliplen(source, strlen(source), MAX_FOREIGN_TEXT), source),
+				 errdetail("It has 1 to %d names of foreign servers, with commas between them.",
+						   MAX_SERVERS)));
+	foreach(lc, names)
+		depend_on_server(object, lfirst(lc));
+}
+
+/* The options of the mapping of a role to a server; false if there is none */
+static bool
+find_mapping(Oid role, Oid server, List **options)
+{
+	HeapTuple	tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(role),
+										ObjectIdGetDatum(server));
+	Datum		datum;
+	bool		isnull;
+
+	/* that of PUBLIC */
+	if (!HeapTupleIsValid(tuple))
+		tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
+								ObjectIdGetDatum(server));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	datum = SysCacheGetAttr(USERMAPPINGUSERSERVER, tuple,
+							Anum_pg_user_mapping_umoptions, &isnull);
+	*options = isnull ? NIL : untransformRelOptions(datum);
+	ReleaseSysCache(tuple);
+	return true;
+}
+
+/*
+ * How the owner of a ticket connects to a server of this name, or why not.  What
+ * the server is, without the password, is appended to identity.
+ *
+ * The rule of dblink holds: unless a superuser chose where to connect, as which
+ * user, and for whom, the connection must not rest on what the user that runs
+ * this server is or has, such as peer authentication and files of passwords.
+ */
+static void
+find_server(Oid owner, char *name, LeaseServer *found, StringInfo identity)
+{
+	Oid			serverid = get_foreign_server_oid(name, true);
+	ForeignServer *server;
+	List	   *options = NIL;
+	const char *password;
+	const char *timeout;
+	int			n = 0;
+	ListCell   *lc;
+
+	found->name = name;
+	found->timeout = SERVER_TIMEOUT;
+	if (!OidIsValid(serverid))
+	{
+		found->refusal = "there is no such foreign server";
+		return;
+	}
+	server = GetForeignServer(serverid);
+	found->needs_password = !superuser_arg(owner) || !superuser_arg(server->owner);
+	if (!find_mapping(owner, serverid, &options))
+		found->refusal = psprintf("there is no user mapping for role \"%s\"",
+								  GetUserNameFromId(owner, false));
+	password = option_value(options, "password");
+	if (found->refusal == NULL && found->needs_password &&
+		(password == NULL || password[0] == '\0'))
+		found->refusal = psprintf("the user mapping for role \"%s\" has no password",
+								  GetUserNameFromId(owner, false));
+	if (object_aclcheck(ForeignServerRelationId, serverid, owner, ACL_USAGE) != ACLCHECK_OK)
+		found->refusal = psprintf("role \"%s\" has no USAGE on it",
+								  GetUserNameFromId(owner, false));
+	if (has_host_list(server))
+		found->refusal = "it has several hosts";
+
+	timeout = option_value(server->options, "connect_timeout");
+	if (timeout != NULL && atoi(timeout) > 0)
+		found->timeout = Min(atoi(timeout), 3600) * 1000;
+
+	options = list_concat_copy(server->options, options);
+	found->keywords = palloc((list_length(options) + 3) * sizeof(char *));
+	found->values = palloc((list_length(options) + 3) * sizeof(char *));
+	foreach(lc, options)
+	{
+		DefElem    *option = lfirst(lc);
+
+		found->keywords[n] = option->defname;
+		found->values[n] = defGetString(option);
+		if (strcmp(option->defname, "password") != 0)
+		{
+			appendBinaryStringInfo(identity, found->keywords[n], strlen(found->keywords[n]) + 1);
+			appendBinaryStringInfo(identity, found->values[n], strlen(found->values[n]) + 1);
+		}
+		n++;
+	}
+	found->keywords[n] = "fallback_application_name";
+	found->values[n++] = "instaid";
+	found->keywords[n] = "client_encoding";
+	found->values[n++] = GetDatabaseEncodingName();
+	found->keywords[n] = found->values[n] = NULL;
+	/* the end of this server's options */
+	appendStringInfoChar(identity, '\0');
+}
 
 /*
  * Find the servers of a ticket's source, in the current memory context.  Returns
@@ -271,54 +357,56 @@ bool
 source_find_servers(Oid ticket, LeaseServers *servers)
 {
 	char	   *source = get_source(ticket);
-	PQconninfoOption *options;
-	const char *timeout;
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
+	List	   *names = NIL;
+	ListCell   *lc;
+	StringInfoData identity;
+	Oid			owner;
 
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
 	if (source == NULL)
 		return false;
-	/* check_source() has let it pass */
-	options = PQconninfoParse(source, NULL);
-	if (options == NULL || count_servers(options) > MAX_SERVERS)
-		elog(ERROR, "the source is not a connection string for tickets");
-	servers->count = count_servers(options);
-	servers->hash = hash_bytes((const unsigned char *) source, strlen(source)) | 1;
-	timeout = option_value(options, "connect_timeout");
+	/* set_source() has let it pass */
+	if (!SplitIdentifierString(source, ',', &names) || names == NIL ||
+		list_length(names) > MAX_SERVERS)
+		elog(ERROR, "the source of ticket %u is not a list of servers", ticket);
 
-	for (int i = 0; i < servers->count; i++)
-	{
-		LeaseServer *server = &servers->servers[i];
-		const char *host = option_value(options, "host");
-		const char *port = option_value(options, "port");
-		int			n = 0;
-
-		if (host == NULL || host[0] == '\0')
-			host = option_value(options, "hostaddr");
-		server->name = psprintf("\"%s\", port %s", list_item(host ? host : "", i),
-								list_item(port ? port : DEF_PGPORT_STR, i));
-		server->timeout = timeout != NULL && atoi(timeout) > 0 ?
-			Min(atoi(timeout), 3600) * 1000 : SERVER_TIMEOUT;
-
-		while (options[n].keyword != NULL)
-			n++;
-		server->keywords = palloc((n + 3) * sizeof(char *));
-		server->values = palloc((n + 3) * sizeof(char *));
-		n = 0;
-		for (PQconninfoOption *option = options; option->keyword != NULL; option++)
-		{
-			if (option->val == NULL || option->val[0] == '\0')
-				continue;
-			server->keywords[n] = pstrdup(option->keyword);
-			server->values[n++] = is_list(option->keyword) ? list_item(option->val, i) :
-				pstrdup(option->val);
-		}
-		server->keywords[n] = "fallback_application_name";
-		server->values[n++] = "instaid";
-		server->keywords[n] = "client_encoding";
-		server->values[n++] = GetDatabaseEncodingName();
-		server->keywords[n] = server->values[n] = NULL;
-	}
-	PQconninfoFree(options);
+	memset(servers, 0, sizeof(*servers));
+	initStringInfo(&identity);
+	foreach(lc, names)
+		find_server(owner, lfirst(lc), &servers->servers[servers->count++], &identity);
+	servers->hash = hash_bytes((unsigned char *) identity.data, identity.len) | 1;
 	return true;
+}
+
+/*
+ * _source_failure(ticket regclass) -> text
+ *
+ * Which servers of a ticket's source cannot be asked, and why; null if all can be,
+ * as far as is known here.
+ */
+Datum
+instaid_source_failure(PG_FUNCTION_ARGS)
+{
+	LeaseServers servers;
+	StringInfoData failure;
+
+	initStringInfo(&failure);
+	if (source_find_servers(PG_GETARG_OID(0), &servers))
+	{
+		for (int i = 0; i < servers.count; i++)
+		{
+			if (servers.servers[i].refusal != NULL)
+				appendStringInfo(&failure, "%sserver \"%s\": %s", failure.len > 0 ? "; " : "",
+								 servers.servers[i].name, servers.servers[i].refusal);
+		}
+	}
+	if (failure.len == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(failure.data));
 }
 
 void
@@ -330,5 +418,5 @@ source_init(void)
 	ctl.entrysize = sizeof(TicketCacheEntry);
 	ticket_cache = hash_create("instaid tickets", 16, &ctl, HASH_ELEM | HASH_BLOBS);
 	CacheRegisterRelcacheCallback(forget_label, (Datum) 0);
-	register_label_provider(LABEL_PROVIDER, check_source);
+	register_label_provider(LABEL_PROVIDER, set_source);
 }

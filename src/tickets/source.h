@@ -20,9 +20,6 @@ typedef struct TicketCacheEntry
 	RelFileLocator logged;		/* the file for which it has written WAL */
 } TicketCacheEntry;
 
-/* instaid.source_role */
-extern char *instaid_source_role;
-
 extern TicketCacheEntry *source_cache_ticket(Oid ticket);
 extern bool source_exists(Oid ticket, Form_pg_sequence options);
 extern bool source_find_servers(Oid ticket, LeaseServers *servers);

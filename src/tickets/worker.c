@@ -141,7 +141,7 @@ refill(Oid ticket)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("ticket \"%s\" has no source any more", request.name),
 					 errdetail("Its security label is gone."),
-					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS '...' sets it.")));
+					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS 'server, ...' sets it.")));
 		else
 			count = tickets_take_values(ticket, 1, request.count, &block);
 		CommitTransactionCommand();

@@ -9,7 +9,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(authority sequence create retry);
+our @EXPORT = qw(authority sequence source create retry);
 
 # A server that has no instaid
 sub authority
@@ -30,10 +30,34 @@ sub sequence
 	return;
 }
 
+# The foreign servers of a node for these authorities, as an array in SQL.  Options
+# are those of the servers, but for user and password, which everybody's mapping has.
+sub source
+{
+	my ($node, $authorities, %options) = @_;
+	my $database = delete $options{database} // 'postgres';
+	my %mapping = map { $_ => delete $options{$_} } grep { exists $options{$_} } 'user', 'password';
+	my $list = sub { my (%of) = @_; return join ', ', map { "$_ '$of{$_}'" } sort keys %of };
+	my $who = %mapping ? 'OPTIONS (' . $list->(%mapping) . ')' : '';
+	my @names;
+
+	for my $authority (@$authorities)
+	{
+		my $name = join ' ', $authority->name, @options{ sort keys %options }, grep { defined } $mapping{user};
+		my $where = $list->(host => $authority->host, port => $authority->port, dbname => 'postgres', connect_timeout => 60, %options);
+		$node->safe_psql($database, qq{SET client_min_messages = warning;
+			CREATE SERVER IF NOT EXISTS "$name" FOREIGN DATA WRAPPER instaid OPTIONS ($where);
+			CREATE USER MAPPING IF NOT EXISTS FOR PUBLIC SERVER "$name" $who});
+		push @names, $name;
+	}
+	return 'ARRAY[' . join(', ', map { "'$_'" } @names) . ']';
+}
+
 sub create
 {
-	my ($node, $name, $step, $source) = @_;
-	$node->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => '$source')});
+	my ($node, $name, $step, $authorities, %options) = @_;
+	my $source = source($node, $authorities, %options);
+	$node->safe_psql($options{database} // 'postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => $source)});
 	return;
 }
 

@@ -19,12 +19,6 @@ my @preload = (q{shared_preload_libraries = 'instaid'});
 my $patient = q{SET instaid.segment_timeout = '120s';};
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
-sub source
-{
-	my (@nodes) = @_;
-	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres connect_timeout=60';
-}
-
 sub failure
 {
 	my ($node, $name) = @_;
@@ -41,7 +35,7 @@ sub log_count
 # no flush of WAL but those that somebody waits for
 my @quiet = ('wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off', 'wal_level = replica', 'max_wal_senders = 1');
 my ($odd, $even) = map { authority($_, @quiet) } 'odd', 'even';
-# a role that needs a password, which the servers have in a file
+# a role that needs a password
 $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA instaid_tickets TO leaser});
 {
 	my $hba = slurp_file($odd->data_dir . '/pg_hba.conf');
@@ -49,22 +43,14 @@ $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'; GRANT 
 	$odd->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
 	$odd->reload;
 }
-append_to_file("$dir/pgpass", join ':', $odd->host, $odd->port, '*', 'leaser', "secret\n");
-append_to_file("$dir/services", sprintf "[authority]\nhost=%s\nport=%s\ndbname=postgres\nuser=leaser\n", $odd->host, $odd->port);
-chmod 0600, "$dir/pgpass";
-
-my ($one, $two);
-{
-	local $ENV{PGPASSFILE} = "$dir/pgpass";
-	local $ENV{PGSERVICEFILE} = "$dir/services";
-	($one, $two) = map { Clients::server($_, @preload) } 'one', 'two';
-}
+my ($one, $two) = map { Clients::server($_, @preload) } 'one', 'two';
+my %leaser = (user => 'leaser', password => 'secret');
 
 ### Odd and even
 
 sequence($odd, 'photos', 'INCREMENT 2 START 1');
 sequence($even, 'photos', 'INCREMENT 2 START 2');
-create($_, 'photos', 100, source($odd, $even)) for $one, $two;
+create($_, 'photos', 100, [$odd, $even]) for $one, $two;
 my @from_one = take($one, 'photos', 9);
 my @from_two = take($two, 'photos', 9);
 is("@from_one", '1 3 5 7 9 11 13 15 17', 'a server leases of the first authority');
@@ -115,7 +101,7 @@ $even->start;
 ### What the authority gives is on its disk.
 
 sequence($odd, 'durable', '');
-create($_, 'durable', 5, source($odd)) for $one, $two;
+create($_, 'durable', 5, [$odd]) for $one, $two;
 my $holder = Clients::session($odd);
 # this writes the WAL that covers the next 32, and does not flush it
 $holder->(q{SELECT nextval('instaid_tickets.durable'); CHECKPOINT});
@@ -139,12 +125,12 @@ sub set_standbys
 }
 
 $odd->safe_psql('postgres', 'ALTER ROLE leaser SET client_min_messages = error');
-for my $case ([ 'replicated', source($odd) ], [ 'replicated, without warnings', 'service=authority connect_timeout=60' ])
+for my $case ([ 'replicated' ], [ 'replicated, without warnings', %leaser ])
 {
-	my ($name, $source) = @$case;
+	my ($name, %options) = @$case;
 	sequence($odd, $name, '');
 	$odd->safe_psql('postgres', qq{GRANT USAGE ON SEQUENCE instaid_tickets."$name" TO leaser});
-	create($one, $name, 5, $source);
+	create($one, $name, 5, [$odd], %options);
 	set_standbys('nobody');
 	my $call = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', $patient, '-c', "SELECT instaid.next_ticket('$name')" ],
 		'<', File::Spec->devnull, '>', "$dir/$name", '2>&1');
@@ -161,7 +147,7 @@ $odd->safe_psql('postgres', 'ALTER ROLE leaser RESET client_min_messages');
 ### Others draw from the same sequence.
 
 sequence($odd, 'shared', '');
-create($_, 'shared', 20, source($odd)) for $one, $two;
+create($_, 'shared', 20, [$odd]) for $one, $two;
 my $others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.shared');}) x 2);
 my @leased;
 push @leased, take($one, 'shared', 400), take($two, 'shared', 400) for 1 .. 3;
@@ -171,7 +157,7 @@ is(duplicates(@leased, @drawn), 0, '... ' . @drawn . ' times, and no value comes
 
 # with CACHE they do not split what is leased
 sequence($odd, 'cached', 'INCREMENT 3 CACHE 50');
-create($one, 'cached', 70, source($odd));
+create($one, 'cached', 70, [$odd]);
 $others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.cached');}) x 2);
 wait_segment($one, 'cached', 'spare_left > 0') if take($one, 'cached', 10);
 my @segments = split /\|/, segment($one, 'cached', '(last_value - next_value) / 3 + 11, spare_left');
@@ -181,7 +167,7 @@ is(scalar(grep { $_ % 50 } @segments), 0, "segments of @segments values, whole b
 ### One that does not answer holds up nobody else.
 
 sequence($odd, $_, '') for 'stuck', 'fine';
-create($one, $_, 10, source($odd)) for 'stuck', 'fine';
+create($one, $_, 10, [$odd]) for 'stuck', 'fine';
 $one->safe_psql('postgres', q{SELECT instaid.create_ticket('own', step => 10)});
 $holder = Clients::session($odd);
 $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.stuck NO CYCLE});
@@ -191,7 +177,7 @@ my @fine = take($one, 'fine', 200);
 is(duplicates(@fine, 0), 0, '... another one of the same server does');
 is(join(' ', take($one, 'own', 200)), join(' ', 1 .. 200), '... and so does the own sequence');
 sequence($odd, 'dropped', '');
-create($one, 'dropped', 10, source($odd));
+create($one, 'dropped', 10, [$odd]);
 $holder->(q{ALTER SEQUENCE instaid_tickets.dropped NO CYCLE});
 $one->psql('postgres', q{SET instaid.segment_timeout = '10ms'; SELECT instaid.next_ticket('dropped')});
 ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '20s'; SELECT instaid.drop_ticket('dropped')});
@@ -203,9 +189,10 @@ cmp_ok(retry($one, 'stuck'), '>=', 1, '... and when it answers, it is there agai
 
 # One that is there, but does not do anything: the other one is asked.
 sequence($_, 'hung', '') for $odd, $even;
-create($one, 'hung', 10, source($odd, $even) =~ s/timeout=\d+/timeout=4/r);
+create($one, 'hung', 10, [$odd, $even], connect_timeout => 4);
 $one->safe_psql('postgres', 'CREATE DATABASE other');
-$one->safe_psql('other', q{CREATE EXTENSION instaid; SELECT instaid.create_ticket('hung', source => '} . source($odd) =~ s/ connect_timeout=\d+//r . q{')});
+$one->safe_psql('other', 'CREATE EXTENSION instaid');
+create($one, 'hung', 1, [$odd], database => 'other', connect_timeout => 2);
 my ($postmaster) = slurp_file($odd->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster;
 is(join(' ', take($one, 'hung', 3)), '1 2 3', 'one of two servers hangs: the other is asked');
@@ -217,22 +204,22 @@ kill 'CONT', $postmaster;
 
 # a segment that is longer than a server is fast: what it has given by half of its time
 sequence($odd, 'long', '');
-create($one, 'long', 2147483647, source($odd) =~ s/timeout=\d+/timeout=8/r);
+create($one, 'long', 2147483647, [$odd], connect_timeout => 8);
 my @long = take($one, 'long', 3);
 is("@long", '1 2 3', 'a segment that is too long for its server');
 cmp_ok(segment($one, 'long', 'last_value'), '<=', 1000000, '... is no longer than a million');
 
-### A step of 1, odd names, passwords in files
+### A step of 1, odd names, another source
 
 sequence($odd, q{Pho""to's}, 'START 1000');
-$one->safe_psql('postgres', q{SELECT instaid.create_ticket('Pho"to''s', source => '} . source($odd) . q{')});
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('Pho"to''s', source => } . source($one, [$odd]) . q{)});
 is(join(' ', map { $one->safe_psql('postgres', qq{$patient SELECT instaid.next_ticket('Pho"to''s')}) } 1 .. 5), '1000 1001 1002 1003 1004', 'an odd name, and a step of 1');
 
 sequence($odd, 'secret', '');
 $odd->safe_psql('postgres', 'GRANT USAGE ON SEQUENCE instaid_tickets.secret TO leaser');
-create($one, 'secret', 10, 'service=authority');
-is(join(' ', take($one, 'secret', 3)), '1 2 3', 'a service file, and a password file');
-$one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.secret IS '} . source($even) . q{'});
+create($one, 'secret', 10, [$odd], %leaser);
+is(join(' ', take($one, 'secret', 3)), '1 2 3', 'a server that needs a password');
+$one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.secret IS 'even'});
 sequence($even, 'secret', 'START 5000');
 my @changed = take($one, 'secret', 40);
 is("@changed[37 .. 39]", join(' ', map { $changed[37] + $_ } 0 .. 2), 'another source from the next segment on');
@@ -267,27 +254,153 @@ for my $case (
 	[ 'slipped', qr/instaid_tickets.slipped stands at a value of another server/ ],
 	[ 'at its end', qr/nextval: reached maximum value of sequence "at its end" \(10\)/ ],
 	[ 'wide', qr/instaid_tickets.wide is past the end of the ticket's type, at 3000000000/, q{, data_type => 'integer'} ],
-	[ 'denied', qr/permission denied for sequence denied/, '', 'service=authority' ],
-	[ 'no such service', qr/definition of service "nothing" not found/, '', 'service=nothing' ])
+	[ 'denied', qr/permission denied for sequence denied/, '', %leaser ],
+	[ 'no such service', qr/server "odd nothing": definition of service "nothing" not found/, '', service => 'nothing' ])
 {
-	my ($ticket, $pattern, $more, $source) = @$case;
-	$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('$ticket', step => 10, source => '} . ($source // source($odd)) . q{'} . ($more // '') . ')');
+	my ($ticket, $pattern, $more, %options) = @$case;
+	my $source = source($one, [$odd], %options);
+	$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('$ticket', step => 10, source => $source} . ($more // '') . ')');
 	like(failure($one, $ticket), $pattern, "$ticket: refused, with the reason");
 }
 is($odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.circle}), 1, 'nothing was drawn of one that cannot serve');
 # up to the end, and no further
 sequence($odd, 'ends', 'INCREMENT 2 MAXVALUE 50');
-create($one, 'ends', 10, source($odd));
+create($one, 'ends', 10, [$odd]);
 is(join(' ', take($one, 'ends', 25)), join(' ', map { 2 * $_ - 1 } 1 .. 25), 'the last values of an authority');
 like(failure($one, 'ends'), qr/reached maximum value/, '... are the last');
 
-### A dump
+### The owner of the ticket needs USAGE, and a mapping with a password that the server asks for.
 
-$one->safe_psql('postgres', 'CREATE DATABASE restored');
+sub source_failure
+{
+	my ($node, $name, $pattern, $what) = @_;
+	my $error = '';
+	for (1 .. 100)
+	{
+		last if $error = failure($node, $name);
+	}
+	# the worker may have been resting since it failed for another reason
+	$node->poll_query_until('postgres', "SELECT failure ~ '$pattern' FROM instaid.segments WHERE name = '$name'");
+	like(segment($node, $name, 'failure'), qr/$pattern/, $what);
+	my $found = $node->safe_psql('postgres', "SELECT problem FROM instaid.audit() WHERE object ~ '$name'");
+	return $found;
+}
+
+sequence($odd, 'ours', '');
+$odd->safe_psql('postgres', 'GRANT USAGE ON SEQUENCE instaid_tickets.ours TO leaser');
+$one->safe_psql('postgres', sprintf q{
+	CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app;
+	CREATE SERVER guarded FOREIGN DATA WRAPPER instaid OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60')}, $odd->host, $odd->port);
+my $create = q{SET ROLE app; SELECT instaid.create_ticket('ours', step => 10, source => 'guarded')};
+($ret, $stdout, $stderr) = $one->psql('postgres', $create);
+like($stderr, qr/ERROR:  permission denied for foreign server guarded/, 'a role without USAGE on the server');
+$one->safe_psql('postgres', "GRANT USAGE ON FOREIGN SERVER guarded TO app; $create");
+like(source_failure($one, 'ours', 'server "guarded": there is no user mapping for role "app"', 'without a user mapping'),
+	qr/cannot ask server "guarded": there is no user mapping/, '... which audit() finds');
+$one->safe_psql('postgres', q{CREATE USER MAPPING FOR app SERVER guarded OPTIONS (user 'leaser')});
+like(source_failure($one, 'ours', 'server "guarded": the user mapping for role "app" has no password', 'a mapping without a password'),
+	qr/has no password/, '... which audit() finds');
+$one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (ADD password 'mistyped')});
+source_failure($one, 'ours', 'password authentication failed for user "leaser"', 'with a wrong password');
+$one->safe_psql('postgres', sprintf q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET password 'secret', SET user '%s')}, $odd->safe_psql('postgres', 'SELECT current_user'));
+source_failure($one, 'ours', 'server "guarded": it did not ask for the password', 'with a password that the server does not ask for');
+$one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET user 'leaser')});
+my @ours = (retry($one, 'ours'), take($one, 'ours', 5));
+is("@ours", '1 2 3 4 5 6', 'with the right one: values');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit() WHERE object ~ 'ours'}), 0, '... and audit() finds nothing');
+
+$one->safe_psql('postgres', 'REVOKE USAGE ON FOREIGN SERVER guarded FROM app');
+for (1 .. 1000)
+{
+	my ($ret, $stdout) = $one->psql('postgres', q{SELECT instaid.next_ticket('ours')});
+	last if $ret;
+	push @ours, $stdout;
+}
+like(source_failure($one, 'ours', 'server "guarded": role "app" has no USAGE on it', 'REVOKE takes effect at the next segment'),
+	qr/has no USAGE/, '... which audit() finds');
+$one->safe_psql('postgres', 'GRANT USAGE ON FOREIGN SERVER guarded TO app');
+push @ours, retry($one, 'ours'), take($one, 'ours', 30);
+is(duplicates(@ours), 0, '... and GRANT, too');
+is($one->safe_psql('postgres', q{SET ROLE app; SELECT count(*) FROM pg_seclabel, instaid.tickets AS t, instaid.segments AS s, instaid.audit() AS a
+	WHERE concat(label, t, s, a) ~ 'secret"|mistyped'}), 0, 'passwords are in no view');
+unlike(slurp_file($_->logfile), qr/mistyped|password '/, '... and in no log') for $one, $odd;
+
+### What becomes of the servers
+
+($ret, $stdout, $stderr) = $one->psql('postgres', 'DROP SERVER guarded');
+like($stderr, qr/cannot drop server guarded because other objects depend on it\nDETAIL:.*sequence instaid_tickets.ours depends on server guarded/s, 'a server is not dropped that a ticket has');
+is($one->safe_psql('postgres', q{BEGIN; SET client_min_messages = error; DROP SERVER guarded CASCADE; SELECT count(*) FROM instaid.tickets WHERE name = 'ours'; ROLLBACK}), 0, '... and CASCADE drops the ticket, too');
+$one->safe_psql('postgres', q{CREATE SERVER several FOREIGN DATA WRAPPER instaid OPTIONS (host 'a,b')});
+($ret, $stdout, $stderr) = $one->psql('postgres', q{SELECT instaid.create_ticket('several', source => 'several')});
+like($stderr, qr/server "several" has several hosts/, 'a server with several hosts is refused');
+
+sequence($odd, 'renamed', '');
+create($one, 'renamed', 1, [$odd], dbname => 'postgres', connect_timeout => 59);
+my @renamed = take($one, 'renamed', 1);
+$one->safe_psql('postgres', 'ALTER SERVER "odd 59 postgres" RENAME TO "another name"');
+push @renamed, map { split /\n/, ($one->psql('postgres', q{SELECT instaid.next_ticket('renamed')}))[1] } 1 .. 5;
+like(source_failure($one, 'renamed', 'server "odd 59 postgres": there is no such foreign server', 'a server is renamed: the reason names it'),
+	qr/cannot ask server "odd 59 postgres": there is no such foreign server/, '... and audit() does, too');
+$one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.renamed IS '"another name"'});
+push @renamed, retry($one, 'renamed');
+is(duplicates(@renamed), 0, '... until the ticket has the new name');
+
+# what was known of a server is forgotten when it is another one
+sequence($_, 'moved', '') for $odd, $even;
+create($one, 'moved', 1, [$odd, $even], connect_timeout => 58);
+like(failure($one, 'moved'), qr/gives values that/, 'two servers with the same values');
+$one->safe_psql('postgres', q{ALTER SERVER "even 58" OPTIONS (SET port '1')});
+isnt(retry($one, 'moved'), '', '... of which one is sent elsewhere: what it gave is forgotten');
+is(segment($one, 'moved', 'sources_overlap'), 'f', '... in the view, too');
+
+### Dumps
+
+# restored on a server that does not preload the library
+my $plain = Clients::server('plain');
+$plain->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+my $query = q{SELECT name, step, source, array(SELECT s.srvname FROM pg_depend AS d JOIN pg_foreign_server AS s ON s.oid = d.refobjid
+	WHERE d.objid = t.sequence AND d.refclassid = 'pg_foreign_server'::regclass AND d.deptype = 'n' ORDER BY 1) AS depends FROM instaid.tickets AS t ORDER BY 1};
+my $mappings = q{SELECT srvname, usename, array(SELECT unnest(umoptions) ORDER BY 1) FROM pg_user_mappings ORDER BY 1, 2};
+my $expected = join "\n", map { $one->safe_psql('postgres', $_) } $query, $mappings;
+like($expected, qr/^photos\|100\|odd, even\|\{even,odd\}$/m, 'a ticket depends on its servers');
 $one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $one->connstr('postgres') ], 'pg_dump');
+$one->command_ok([ 'pg_dump', '-Fp', '-f', "$dir/dump.sql", '-d', $one->connstr('postgres') ], '... as SQL');
+for my $case (
+	[ 'session', [ 'pg_restore', '--exit-on-error', "$dir/dump" ] ],
+	[ 'transaction', [ 'pg_restore', '-1', "$dir/dump" ] ],
+	[ 'jobs', [ 'pg_restore', '--exit-on-error', '-j', '4', "$dir/dump" ] ],
+	[ 'sections', map { [ 'pg_restore', '--exit-on-error', "--section=$_", "$dir/dump" ] } 'pre-data', 'data', 'post-data' ],
+	[ 'sql', [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/dump.sql" ] ])
+{
+	my ($name, @commands) = @$case;
+	$plain->safe_psql('postgres', "CREATE DATABASE $name");
+	$plain->command_ok([ @$_, '-d', $plain->connstr($name) ], "restored: $name") for @commands;
+	is(join("\n", map { $plain->safe_psql($name, $_) } $query, $mappings), $expected, '... with the sources, their servers and mappings');
+}
+$one->safe_psql('postgres', 'CREATE DATABASE restored');
 $one->command_ok([ 'pg_restore', '--exit-on-error', '-d', $one->connstr('restored'), "$dir/dump" ], 'pg_restore');
-my $fine = $one->safe_psql('restored', "$patient SELECT instaid.next_ticket('fine')");
-is(duplicates(@fine, $fine), 0, '... with the source: another value');
+my @more = map { $one->safe_psql('restored', "$patient SELECT instaid.next_ticket('$_')") } 'fine', 'ours';
+is(duplicates(@fine, $more[0]) + duplicates(@ours, $more[1]), 0, '... with the source: other values');
+
+# by the owner of the ticket and of its server, where the extension is there
+$one->safe_psql('postgres', "CREATE DATABASE $_") for 'theirs', 'theirs_restored';
+$one->safe_psql($_, 'CREATE EXTENSION instaid; GRANT USAGE ON FOREIGN DATA WRAPPER instaid TO app; GRANT CREATE ON SCHEMA instaid_tickets TO app') for 'theirs', 'theirs_restored';
+$one->safe_psql('theirs', sprintf q{
+	SET ROLE app;
+	CREATE SERVER theirs FOREIGN DATA WRAPPER instaid OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60');
+	CREATE USER MAPPING FOR app SERVER theirs OPTIONS (user 'leaser', password 'secret');
+	SELECT instaid.create_ticket('ours', step => 10, source => 'theirs')}, $odd->host, $odd->port);
+my @theirs = $one->safe_psql('theirs', "$patient SELECT instaid.next_ticket('ours')");
+{
+	local $ENV{PGUSER} = 'app';
+	$one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/theirs", '-d', $one->connstr('theirs') ], 'an owner dumps');
+	my ($list) = run_command([ 'pg_restore', '-l', "$dir/theirs" ]);
+	append_to_file("$dir/list", join '', map { "$_\n" } grep { /SERVER|USER MAPPING|SEQUENCE|SECURITY LABEL/ } split /\n/, $list);
+	$one->command_ok([ 'pg_restore', '--exit-on-error', '-L', "$dir/list", '-d', $one->connstr('theirs_restored'), "$dir/theirs" ], '... and restores');
+}
+push @theirs, $one->safe_psql('theirs_restored', "$patient SELECT instaid.next_ticket('ours')");
+is(duplicates(@ours, @theirs), 0, '... and has values');
+$plain->stop;
 
 $_->stop for $one, $two, $odd, $even;
 unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $one, $two, $odd, $even;

@@ -21,12 +21,6 @@ use Sources;
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
-sub source
-{
-	my (@nodes) = @_;
-	return 'host=' . join(',', map { $_->host } @nodes) . ' port=' . join(',', map { $_->port } @nodes) . ' dbname=postgres connect_timeout=10';
-}
-
 sub failure
 {
 	my ($node, $name) = @_;
@@ -53,10 +47,10 @@ my $two = Clients::server('two', q{shared_preload_libraries = 'instaid'});
 
 ### Two authorities that give the same values
 
-my $overlap = qr/server "[^"]*", port \d+ gives values that server "[^"]*", port \d+ gives, too: START \d+ INCREMENT \d+, and START \d+ INCREMENT \d+/;
+my $overlap = qr/server "[^"]*" gives values that server "[^"]*" gives, too: START \d+ INCREMENT \d+, and START \d+ INCREMENT \d+/;
 sequence($_, 'same', 'INCREMENT 2 START 1') for $left, $right;
-create($one, 'same', 10, source($left, $right));
-create($two, 'same', 10, source($right, $left));
+create($one, 'same', 10, [$left, $right]);
+create($two, 'same', 10, [$right, $left]);
 for my $node ($one, $two)
 {
 	like(failure($node, 'same'), $overlap, 'two authorities that both have START 1: refused, by ' . $node->name);
@@ -79,7 +73,7 @@ for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 7' ], [ '', '' ], [ 'I
 	my $name = "$first / $second";
 	sequence($left, $name, $first);
 	sequence($right, $name, $second);
-	create($one, $name, 10, source($left, $right));
+	create($one, $name, 10, [$left, $right]);
 	$right->stop;
 	my @taken = take($one, $name, 5);
 	$right->start;
@@ -102,8 +96,8 @@ for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 1000' ], [ 'INCREMENT 
 	my $name = "$first / $second";
 	sequence($left, $name, $first);
 	sequence($right, $name, $second);
-	create($one, $name, 10, source($left, $right));
-	create($two, $name, 10, source($right, $left));
+	create($one, $name, 10, [$left, $right]);
+	create($two, $name, 10, [$right, $left]);
 	my @taken = (take($one, $name, 30), take($two, $name, 30));
 	is(scalar(@taken) . ' ' . duplicates(@taken), '60 0', "$name: no value in common, and both serve");
 }
@@ -111,8 +105,8 @@ for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 1000' ], [ 'INCREMENT 
 # From two to three, as docs/tickets.md has it: each is restriped while it is used.
 sequence($left, 'restriped', 'INCREMENT 2 START 1');
 sequence($right, 'restriped', 'INCREMENT 2 START 2');
-create($one, 'restriped', 10, source($left, $right));
-create($two, 'restriped', 10, source($right, $left));
+create($one, 'restriped', 10, [$left, $right]);
+create($two, 'restriped', 10, [$right, $left]);
 my @restriped = (take($one, 'restriped', 30), take($two, 'restriped', 30));
 $_->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.restriped MAXVALUE 3000') for $left, $right;
 push @restriped, take($_, 'restriped', 30) for $one, $two;
@@ -125,7 +119,7 @@ is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped), 0, '... and leaves the 
 is(join(' ', map { segment($_, 'restriped', 'failures') } $one, $two), '0 0', '... nor does a segment fail for it');
 # while one draws a segment, which waits for the lock that leases take
 sequence($left, 'drawn', 'INCREMENT 2 START 1');
-create($one, 'drawn', 10, source($left) =~ s/timeout=\d+/timeout=60/r);
+create($one, 'drawn', 10, [$left]);
 my $drawn = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.drawn'::regclass::oid});
 my $leaser = Clients::session($left);
 $leaser->("SELECT pg_advisory_lock($drawn, 0)");
@@ -140,7 +134,7 @@ like($after, qr/\A\d+\n\z/, 'an authority is restriped while a segment is drawn:
 is(join(' ', $after >= 3001, $after % 3, segment($one, 'drawn', 'failures')), '1 1 0', '... of its new residue, and the lease does not fail');
 # a single one
 sequence($left, 'alone', '');
-create($one, 'alone', 10, source($left));
+create($one, 'alone', 10, [$left]);
 my @alone = take($one, 'alone', 5);
 $left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.alone INCREMENT 5 START 1004 RESTART');
 push @alone, take($one, 'alone', 80);
@@ -149,8 +143,8 @@ is(duplicates(@alone) . ' ' . $alone[-1] % 5, '0 4', 'a single server is restrip
 sequence($left, 'below', 'INCREMENT 2 MAXVALUE 1001');
 sequence($right, 'below', 'INCREMENT 2');
 $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.below START 100001');
-create($one, 'below', 10, source($left, $right));
-create($two, 'below', 10, source($right, $left));
+create($one, 'below', 10, [$left, $right]);
+create($two, 'below', 10, [$right, $left]);
 my @below = (take($one, 'below', 15), take($two, 'below', 15));
 is(scalar(@below) . ' ' . duplicates(@below), '30 0', 'an authority stands below its START: no value comes twice');
 like(segment($two, 'below', 'failure'), qr/instaid_tickets\.below stands below its START, 100001, at \d+/, '... and the view shows why');
@@ -160,7 +154,7 @@ push @below, take($_, 'below', 200) for $one, $two;
 is(duplicates(@below) . ' ' . ($below[-1] > 100000), '0 1', '... until it is restarted');
 # MAXVALUE is raised while one draws: what was known when it was compared does not hold
 sequence($left, 'raised', 'MAXVALUE 10');
-create($one, 'raised', 10, source($left) =~ s/timeout=\d+/timeout=60/r);
+create($one, 'raised', 10, [$left]);
 my $raised = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.raised'::regclass::oid});
 $leaser->("SELECT pg_advisory_lock($raised, 0)");
 $draws = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', q{SET instaid.segment_timeout = '120s'},
@@ -174,7 +168,7 @@ is(segment($one, 'raised', 'failures'), 0, '... and the lease does not fail');
 # one is away, and the other one gets its values: what is known of the one counts
 sequence($left, 'away', 'INCREMENT 2 START 1');
 sequence($right, 'away', 'INCREMENT 2 START 2');
-create($one, 'away', 10, source($left, $right));
+create($one, 'away', 10, [$left, $right]);
 my @away = take($one, 'away', 1);
 $left->stop;
 push @away, take($one, 'away', 1) while @away < 200 && $away[-1] % 2;
@@ -186,14 +180,14 @@ is(segment($one, 'away', 'sources_overlap'), 't', '... as the view shows');
 $left->start;
 # the server by two names is one
 sequence($left, 'aliases', '');
-create($one, 'aliases', 10, source($left, $left));
+create($one, 'aliases', 10, [$left, $left]);
 is(join(' ', take($one, 'aliases', 3)), '1 2 3', 'a server that is named twice is one');
 
 ### Those who have no right cannot stop others.
 
 $_->safe_psql('postgres', 'CREATE ROLE stranger LOGIN') for $left, $one;
 sequence($left, 'locked', '');
-create($_, 'locked', 100, source($left)) for $one, $two;
+create($_, 'locked', 100, [$left]) for $one, $two;
 my $key = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.locked'::regclass::oid});
 my $stranger = session_as('stranger', $left);
 is($stranger->("SELECT count(pg_advisory_lock($key, n)) FROM generate_series(0, 99) AS n"), '100', 'a role without rights holds the lock that leases take');
@@ -266,11 +260,15 @@ for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ], [ 'copies', 0 ])
 		}
 		POSIX::_exit(0);
 	}
-	create($one, $name, 10, 'host=127.0.0.1 port=' . $listening->sockport . ' dbname=postgres user=me connect_timeout=60 sslmode=disable gssencmode=disable');
+	my $port = $listening->sockport;
+	$one->safe_psql('postgres', qq{
+		CREATE SERVER "$name" FOREIGN DATA WRAPPER instaid OPTIONS (host '127.0.0.1', port '$port', dbname 'postgres', connect_timeout '60', sslmode 'disable');
+		CREATE USER MAPPING FOR PUBLIC SERVER "$name" OPTIONS (user 'me');
+		SELECT instaid.create_ticket('$name', step => 10, source => '$name')});
 	my $said = failure($one, $name);
 	if ($name eq 'copies')
 	{
-		like($said, qr/port \d+: unexpected answer, PGRES_COPY_OUT/, 'a server that answers with COPY: the reason says it');
+		like($said, qr/server "copies": unexpected answer, PGRES_COPY_OUT/, 'a server that answers with COPY: the reason says it');
 		kill 'TERM', $liar;
 		waitpid $liar, 0;
 		next;
@@ -289,7 +287,11 @@ cmp_ok(-s $one->logfile, '<', 1000000, '... and in the log');
 $left->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 $one->safe_psql('postgres', q{
 	CREATE ROLE app LOGIN; CREATE ROLE owner LOGIN; CREATE ROLE watcher LOGIN; GRANT pg_read_all_stats TO watcher});
-create($one, 'hidden', 10, 'host=/nowhere/at/all dbname=postgres');
+$one->safe_psql('postgres', q{
+	CREATE SERVER nowhere FOREIGN DATA WRAPPER instaid OPTIONS (host '/nowhere/at/all', dbname 'postgres');
+	CREATE USER MAPPING FOR owner SERVER nowhere OPTIONS (user 'me', password 'secret');
+	GRANT USAGE ON FOREIGN SERVER nowhere TO owner;
+	SELECT instaid.create_ticket('hidden', step => 10, source => 'nowhere')});
 $one->safe_psql('postgres', q{
 	GRANT USAGE ON SEQUENCE instaid_tickets.hidden TO app, watcher; GRANT CREATE ON SCHEMA instaid_tickets TO owner; ALTER SEQUENCE instaid_tickets.hidden OWNER TO owner});
 for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ 'postgres', 1 ])
@@ -307,23 +309,23 @@ for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ 'postgres', 1 ])
 
 sequence($left, 'last', 'INCREMENT 2 MAXVALUE 50');
 $left->safe_psql('postgres', q{SELECT setval('instaid_tickets.last', 41, false)});
-create($one, 'last', 10, source($left));
+create($one, 'last', 10, [$left]);
 is(join(' ', take($one, 'last', 5)), '41 43 45 47 49', 'the last values, of a sequence that was set with is_called false');
 like(failure($one, 'last'), qr/reached maximum value/, '... are the last');
 sequence($left, 'huge', 'INCREMENT 4000000000000000000 START 1');
-create($one, 'huge', 10, source($left));
+create($one, 'huge', 10, [$left]);
 is(join(' ', take($one, 'huge', 3)), '1 4000000000000000001 8000000000000000001', 'a huge increment');
 # a role that may write, but does not by default
 $left->safe_psql('postgres', q{ALTER ROLE app SET default_transaction_read_only = on; GRANT USAGE ON SCHEMA instaid_tickets TO app});
 sequence($left, 'readonly', '');
 $left->safe_psql('postgres', 'GRANT USAGE ON SEQUENCE instaid_tickets.readonly TO app');
-create($one, 'readonly', 10, source($left) . ' user=app');
+create($one, 'readonly', 10, [$left], user => 'app');
 is(join(' ', take($one, 'readonly', 2)), '1 2', 'a role whose transactions are read-only by default');
 
 ### A ticket with a source that was altered stays one when it is restored.
 
 sequence($left, 'altered', '');
-create($one, 'altered', 10, source($left));
+create($one, 'altered', 10, [$left]);
 my @altered = take($one, 'altered', 3);
 $one->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.altered MINVALUE 1 MAXVALUE 1000 START 1 RESTART');
 for my $format ('custom', 'plain')
@@ -331,6 +333,7 @@ for my $format ('custom', 'plain')
 	$one->safe_psql('postgres', "CREATE DATABASE restored_$format");
 	$one->command_ok([ 'pg_dump', "--format=$format", '-f', "$dir/$format", '-t', 'instaid_tickets.altered', '-e', 'instaid', '-d', $one->connstr('postgres') ], "pg_dump, $format");
 	$one->safe_psql("restored_$format", 'CREATE EXTENSION instaid');
+	source($one, [$left], database => "restored_$format");
 	$one->command_ok($format eq 'plain' ? [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/$format", '-d', $one->connstr("restored_$format") ]
 		: [ 'pg_restore', '--exit-on-error', '-t', 'altered', '-d', $one->connstr("restored_$format"), "$dir/$format" ], '... and restore');
 	push @altered, $one->safe_psql("restored_$format", q{SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('altered')});
@@ -364,7 +367,7 @@ $one->append_conf('postgresql.conf', 'max_worker_processes = 8');
 $clock->set(0);
 $clock->start($one);
 sequence($_->[0], 'hung', "INCREMENT 2 START $_->[1]") for [ $left, 1 ], [ $right, 2 ];
-create($one, 'hung', 10, source($left, $right) =~ s/timeout=\d+/timeout=5/r);
+create($one, 'hung', 10, [$left, $right], connect_timeout => 5);
 my ($postmaster) = slurp_file($left->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster;
 my $caller = IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', q{SET instaid.segment_timeout = '120s'},

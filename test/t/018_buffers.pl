@@ -13,6 +13,7 @@ use Time::HiRes qw(sleep);
 use Clients;
 use Clock;
 use Segments;
+use Sources qw(create);
 
 my @preload = (q{shared_preload_libraries = 'instaid'}, 'autovacuum = off');
 my $workers = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'instaid segments'};
@@ -31,8 +32,7 @@ sub authority
 sub create_sourced
 {
 	my ($node, $database, $name, $authority) = @_;
-	my $source = sprintf 'host=%s port=%s dbname=postgres', $authority->host, $authority->port;
-	$node->safe_psql($database, "SELECT instaid.create_ticket('$name', step => 10, source => '$source')");
+	create($node, $name, 10, [$authority], database => $database, connect_timeout => 2);
 	return;
 }
 
