@@ -939,6 +939,8 @@ find_fault(HeapTuple tuple)
 
 	if (proc->provolatile != PROVOLATILE_VOLATILE)
 		return "it is not VOLATILE";
+	if (!proc->proisstrict)
+		return "it is not STRICT";
 	if (which_function(proc) == NEXT_IDS)
 	{
 		if (strcmp(NameStr(proc->proname), DECLARATION) != 0)
