@@ -1,45 +1,41 @@
 -- Queries on the catalogs that must return no rows (but for the last ones).
 
--- every object of the extension has a comment
-SELECT d.classid::regclass, pg_describe_object(d.classid, d.objid, 0)
-FROM pg_depend AS d JOIN pg_extension AS e ON d.refobjid = e.oid
-WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'instaid'
-  AND obj_description(d.objid, d.classid::regclass::name) IS NULL
-  AND (d.classid <> 'pg_type'::regclass OR d.objid = 'instaid.id'::regtype);
-SELECT attrelid::regclass, attname FROM pg_attribute
-WHERE attrelid IN ('instaid.shards'::regclass, 'instaid.tickets'::regclass) AND attnum > 0 AND col_description(attrelid, attnum) IS NULL;
+CREATE TEMPORARY VIEW member AS
+    SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, 0) COLLATE "C" AS object
+    FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
+         LEFT JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND t.oid = d.objid
+    WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'instaid'
+      -- PostgreSQL creates the array types, and the row types of views
+      AND (t.oid IS NULL OR t.typtype <> 'c' AND t.typelem = 0);
+CREATE TEMPORARY VIEW routine AS
+    SELECT p.*, m.object, l.lanname
+    FROM member AS m JOIN pg_proc AS p ON p.oid = m.objid JOIN pg_language AS l ON l.oid = p.prolang
+    WHERE m.classid = 'pg_proc'::regclass;
 
--- what computes is immutable, strict and safe; what generates is not immutable
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-  AND proname ~ '^(make|extract|decode|default|min|max|interval|to_|from_|id)' AND (provolatile, proisstrict, proparallel) <> ('i', true, 's');
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-  AND proname ~ '^(next|lease)' AND (provolatile, proisstrict, proparallel) <> ('v', true, 'u');
+-- every object of the extension has a comment, and every column of its public views
+SELECT object FROM member WHERE obj_description(objid, classid::regclass::name) IS NULL;
+SELECT m.object, a.attname FROM member AS m JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid
+WHERE a.attnum > 0 AND m.object !~ '\._' AND col_description(a.attrelid, a.attnum) IS NULL;
 
--- nothing runs with its owner's rights; PL/pgSQL has its search_path pinned
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND prosecdef;
-SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql'
-  AND NOT COALESCE(proconfig @> '{"search_path=pg_catalog, pg_temp"}', false);
-SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'sql' AND prosqlbody IS NULL;
+-- what is safe in a parallel worker has no side effects; what is immutable is strict, but for what is inlined
+SELECT object FROM routine WHERE provolatile = 'v' AND proparallel = 's';
+SELECT object FROM routine WHERE provolatile = 'i' AND NOT (proisstrict AND proparallel = 's') AND proname <> 'created_between';
 
--- everybody may use it
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-  AND NOT has_function_privilege('public', oid, 'EXECUTE');
-SELECT 1 WHERE NOT has_schema_privilege('public', 'instaid', 'USAGE')
-  OR NOT has_table_privilege('public', 'instaid.shards', 'SELECT')
-  OR NOT has_schema_privilege('public', 'instaid_tickets', 'USAGE')
-  OR NOT has_table_privilege('public', 'instaid.tickets', 'SELECT');
--- but not create tickets
-SELECT 1 WHERE has_schema_privilege('public', 'instaid_tickets', 'CREATE');
+-- nothing runs with its owner's rights; PL/pgSQL has its search_path pinned, and SQL is parsed
+SELECT object FROM routine WHERE prosecdef;
+SELECT object FROM routine WHERE lanname = 'plpgsql' AND NOT COALESCE(proconfig @> '{"search_path=pg_catalog, pg_temp"}', false);
+SELECT object FROM routine WHERE lanname = 'sql' AND prosqlbody IS NULL;
+
+-- everybody may use it, but not create anything in its schemas
+SELECT object FROM routine WHERE NOT has_function_privilege('public', oid, 'EXECUTE');
+SELECT object FROM member WHERE classid = 'pg_class'::regclass AND NOT has_table_privilege('public', objid, 'SELECT');
+SELECT object FROM member WHERE classid = 'pg_namespace'::regclass
+  AND (NOT has_schema_privilege('public', objid, 'USAGE') OR has_schema_privilege('public', objid, 'CREATE'));
 
 -- all that there is
-SELECT * FROM (
-    SELECT pg_describe_object(classid, objid, 0) COLLATE "C" AS object FROM pg_depend
-    WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-      AND (classid <> 'pg_type'::regclass OR objid = 'instaid.id'::regtype)
-      AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'instaid')) AS v
-ORDER BY object;
+SELECT m.object, r.provolatile AS volatile, r.proisstrict AS strict, r.proparallel AS parallel
+FROM member AS m LEFT JOIN routine AS r ON m.classid = 'pg_proc'::regclass AND r.oid = m.objid
+ORDER BY m.object;
 LOAD 'instaid';
 SELECT name, setting, unit, context, min_val FROM pg_settings WHERE name LIKE 'instaid.%';
 SET instaid.no_such_setting = 1;
