@@ -3,6 +3,27 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
+--
+-- In the order of docs/reference.md:
+--
+--   Schema
+--   Private functions that several parts use
+--   Reading and packing IDs
+--   Time ranges and partitions
+--   Text forms
+--   The type instaid.id
+--   Making IDs
+--   Shards
+--   Adopting what exists
+--   Moving and protecting shards
+--   Tickets
+--   Knowing before it breaks
+--
+
+--
+-- Schema
+--
+
 -- The schema is created here, and not through the control file's "schema": it must be
 -- new, belong to a superuser whatever role installs the extension, and be dropped with
 -- the extension.  A role that owned it could add functions that are found in place of
@@ -35,23 +56,25 @@ $$;
 -- Every role can use the functions.  Those that issue IDs need rights on a sequence.
 GRANT USAGE ON SCHEMA instaid TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
-'Instagram-style IDs: 64-bit, sorted by time, named by shard';
+'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
 --
--- For the functions below
+-- Private functions that several parts use
 --
 
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
     LANGUAGE c STABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_base_type';
 COMMENT ON FUNCTION instaid._base_type(regtype) IS
-'the type under a domain, and under a domain over a domain; any other type itself; null if there is no such type';
+'the type under a domain, or under a domain over a domain; any other type unchanged; null if '
+'the type does not exist';
 
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_as';
 COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
-'run a command with the rights of a role, in a security-restricted operation; return the first column of its first row; needs to be able to SET ROLE to it';
+'run a command with the rights of a role, in a security-restricted operation; return the '
+'first column of its first row; the caller must be able to SET ROLE to that role';
 
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -162,7 +185,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION instaid._table_owner(regclass) IS
-'the owner of a table; refuse if the caller does not have the rights of the owner, or if another role could put another table in its place';
+'the owner of a table; refuse if the caller does not have the rights of the owner, or if '
+'another role could put another table in its place';
 
 CREATE FUNCTION instaid._heirs(relation oid) RETURNS SETOF oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -232,7 +256,7 @@ COMMENT ON FUNCTION instaid._check_shard_schema(text) IS
 'refuse a schema name that no shard can have';
 
 --
--- The layout of an ID
+-- Reading and packing IDs
 --
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
@@ -246,7 +270,9 @@ CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequen
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_make_id';
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
-'pack an ID from a time (rounded down to the ms, from the epoch to 2^41 ms after it), a shard ID (0 to 8191) and a sequence value (taken modulo 1024)';
+'the ID that has this time, shard ID and sequence; the time is rounded down to the '
+'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
+'time is before the epoch or 2^41 ms or more after it';
 
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
@@ -260,7 +286,7 @@ CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
 COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS
-'the shard that made an ID, 0 to 8191';
+'the shard ID of an ID, 0 to 8191';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
@@ -275,10 +301,11 @@ CREATE FUNCTION instaid.decode(id bigint,
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_decode';
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time, the shard and the sequence field of an ID';
+'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
+'to 1023)';
 
 --
--- Time ranges
+-- Time ranges and partitions
 --
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
@@ -286,14 +313,16 @@ CREATE FUNCTION instaid.min_id(created_at timestamptz,
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_min_id';
 COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
-'the smallest ID of a millisecond, over all shards; a time outside the format counts as its first or last millisecond';
+'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
+'first millisecond of the format, and a time after its end as the last';
 
 CREATE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_max_id';
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
-'the largest ID of a millisecond, over all shards; a time outside the format counts as its first or last millisecond';
+'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
+'first millisecond of the format, and a time after its end as the last';
 
 CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
@@ -301,7 +330,7 @@ CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_min_id_from';
 COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
-'the smallest ID that is not older than a time; null if all are older';
+'the smallest ID whose time is not before created_at; null if there is none';
 
 CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
@@ -309,7 +338,7 @@ CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
-'the largest ID that is older than a time; -1 if none is';
+'the largest ID whose time is before created_at; -1 if there is none';
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
 -- be a subselect.  ">=", because "> the largest before" does not prune the partition that
@@ -321,1669 +350,21 @@ CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_tim
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
-'whether an ID was made at from_time or later, and before to_time; is inlined, so an index on the ID is used and partitions are pruned';
+'whether the time of an ID is at or after from_time and before to_time; PostgreSQL inlines '
+'it, so that it uses an index on the ID and prunes partitions';
 
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS
-'the smallest ID of now(), with the default epoch, for tools that partition on integers';
+'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
 COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'by how much two IDs differ whose times are so far apart (1 ms to 2^40 ms, no months), for tools that partition on integers';
-
---
--- Text forms
---
-
-CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
-COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
-'an ID as Instagram has it in addresses: base64url digits, the most significant first, no padding';
-
-CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
-COMMENT ON FUNCTION instaid.from_shortcode(text) IS
-'the ID of a shortcode';
-
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS
-'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C")';
-
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_from_base32';
-COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are 1, O is 0';
-
---
--- A bigint that is a string in JSON
---
-
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
--- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
--- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
--- an extension adds to that family.
-
-CREATE TYPE instaid.id;
-
-CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8in';
-COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
-
-CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8out';
-COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
-
-CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8recv';
-COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
-
-CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8send';
-COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
-
--- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
-CREATE TYPE instaid.id (
-    INPUT = instaid.id_in,
-    OUTPUT = instaid.id_out,
-    RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send,
-    LIKE = pg_catalog.int8,
-    CATEGORY = 'N'
-);
-COMMENT ON TYPE instaid.id IS
-'a bigint that JSON has as a string, so that JavaScript does not round it';
-
-CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (instaid.id AS bigint) IS 'the same bits; gives the type bigint''s operators';
-
-CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (bigint AS instaid.id) IS 'the same bits';
-
-CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int48';
-COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
-
-CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
-COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
-
---
--- The generator
---
-
--- Two functions, because each statement that is not prepared would evaluate a default
--- value again, which costs more than passing the epoch.
-CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch, greater than all that it gave before; needs USAGE or UPDATE on the sequence';
-
-CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
-    RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence, greater than all that it gave before; needs USAGE or UPDATE on the sequence';
-
-CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
-    AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
-'the next 1 to 1000000 IDs of a sequence, in increasing order; needs USAGE or UPDATE on the sequence';
-
---
--- Shards
---
-
-CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence gave, or reserved for a session; null if none, or without USAGE or SELECT on the sequence, or while it is being altered';
-
-CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean,
-                                   OUT issued_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_last_tick';
-COMMENT ON FUNCTION instaid._last_tick(regclass) IS
-'where a sequence stands, null if it gave nothing yet, whether freeze_shard() stopped it, and the time in its tick; all null without USAGE or SELECT on the sequence, or while it is being altered: no lock is waited for';
-
-CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
-COMMENT ON FUNCTION instaid._tick_to_id(bigint, integer, timestamptz) IS
-'the ID that a shard makes of a tick; null if the tick has no ID in this epoch';
-
-CREATE FUNCTION instaid._max_tick() RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_max_tick';
-COMMENT ON FUNCTION instaid._max_tick() IS
-'the highest tick that a sequence can reach';
-
-CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_check_shard_id';
-COMMENT ON FUNCTION instaid._check_shard_id(integer) IS
-'refuse a shard ID that is out of range';
-
--- A shard is declared by functions in this language: see src/ids/shards.c.
-CREATE FUNCTION instaid._call_handler() RETURNS language_handler
-    LANGUAGE c VOLATILE PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_call_handler';
-COMMENT ON FUNCTION instaid._call_handler() IS
-'runs the functions of the language instaid';
-
-CREATE FUNCTION instaid._validator(oid) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_validator';
-COMMENT ON FUNCTION instaid._validator(oid) IS
-'refuses functions of the language instaid that are not those of a shard';
-
-CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
-COMMENT ON LANGUAGE instaid IS
-'declares shards: the functions next_id(), next_id(regclass) and next_ids(integer, regclass) of a schema';
-
-CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
-                                    OUT epoch timestamptz, OUT sequence regclass,
-                                    OUT declaration oid) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
-    AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, with the OIDs of the functions that do; see the view instaid.shards';
-
-CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
-COMMENT ON FUNCTION instaid._odd_declarations() IS
-'functions of shards that do not work, after an ALTER FUNCTION or a DROP; for audit()';
-
-CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
-           CASE WHEN i.last_id IS NOT NULL THEN t.issued_at END AS last_issued_at,
-           CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift,
-           t.frozen,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid.list_shards() AS s
-         CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
-         CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch))
-                            AS i (last_id);
-GRANT SELECT ON instaid.shards TO PUBLIC;
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id and what follows from it need USAGE or SELECT on the sequence';
-COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
-COMMENT ON COLUMN instaid.shards.shard_id IS 'number of the shard in its IDs, 0 to 8191';
-COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
-COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
-COMMENT ON COLUMN instaid.shards.last_id IS 'last ID that the sequence gave, or reserved for a session; on a standby and after a crash up to a second more';
-COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time in that ID';
-COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped it';
-COMMENT ON COLUMN instaid.shards.expires_at IS 'end of the shard: its IDs would be negative from here on';
-
-CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
-COMMENT ON FUNCTION instaid._lock_shard_id(text, integer) IS
-'keep other sessions from making a shard with this ID until the transaction ends; needs CREATE on the schema, or on the database if it is missing';
-
-CREATE FUNCTION instaid._find_conflicts(schema_name text, shard_id integer,
-                                        OUT taken_by name, OUT routine oid,
-                                        OUT other_schema name, OUT other_epoch timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_find_conflicts';
-COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
-'what is in the way of a new shard: the schema that has its ID, and a function of its schema with the name of one of its own; and the epoch of another shard';
-
-CREATE FUNCTION instaid._check_epoch(epoch timestamptz) RETURNS timestamptz
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    expires_at timestamptz;
-BEGIN
-    IF NOT isfinite(epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a point in time', epoch),
-            DETAIL = 'An epoch must be finite.';
-    END IF;
-    IF epoch <= clock_timestamp() THEN
-        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    END IF;
-    IF expires_at IS NULL OR expires_at <= clock_timestamp() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
-                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
-                            clock_timestamp()),
-            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
-    END IF;
-    IF epoch <> date_trunc('milliseconds', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
-            DETAIL = 'IDs count milliseconds from their epoch.',
-            HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
-    END IF;
-    RETURN expires_at;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_epoch(timestamptz) IS
-'the time when the IDs of an epoch end; refuse an epoch that no new shard can have';
-
--- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
--- this ID until the transaction ends.
-CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-AS $$
-DECLARE
-    expires_at timestamptz;
-    conflict record;
-    other record;
-BEGIN
-    PERFORM instaid._check_shard_schema(schema_name);
-    PERFORM instaid._check_shard_id(shard_id);
-    expires_at := instaid._check_epoch(epoch);
-
-    -- The owner of a schema can add functions that are found in place of the shard's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
-    FROM pg_namespace AS n
-    WHERE n.nspname = schema_name AND adopted IS NULL AND NOT instaid._is_superusers_schema(n.oid);
-    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could put other functions in place of those that a'
-                            ' superuser creates there.', other.owner),
-            HINT = format('SET ROLE %I first, so that the shard belongs to that role, or choose'
-                          ' another schema.', other.owner);
-    END IF;
-
-    -- Two sessions cannot both find a shard ID free: one waits for the other, and then
-    -- sees the other's shard, in every isolation level.
-    PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflicts(schema_name, shard_id);
-
-    IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT p.prosrc INTO other
-        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.oid = instaid._find_function(schema_name, 'next_ids', '23 2205');
-        IF FOUND THEN
-            RAISE duplicate_function USING
-                MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It declares "%s".', other.prosrc),
-                HINT = 'A schema is one shard. Choose another schema if you need another shard.';
-        END IF;
-        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine
-        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
-        RAISE duplicate_function USING
-            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
-            DETAIL = format('It is %s.', other.routine),
-            HINT = CASE WHEN other.can_be_adopted
-                        THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
-                                    ' to keep it, rename it', schema_name, shard_id)
-                        ELSE 'Rename it' END
-                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
-                             ' use it under its new name.', other.routine, other.proname);
-    END IF;
-    IF conflict.taken_by IS NOT NULL THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
-            DETAIL = 'The two shards would issue the same IDs.',
-            HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
-                           || '; instaid.shards lists those that are taken.'
-                    FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity')))
-                         AS n
-                    WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
-    END IF;
-
-    IF expires_at < clock_timestamp() + interval '5 years' THEN
-        RAISE WARNING USING
-            MESSAGE = format('shard %s ends in less than five years', shard_id),
-            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
-    END IF;
-    IF conflict.other_epoch <> epoch THEN
-        RAISE NOTICE USING
-            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
-            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
-                            ' together.', conflict.other_schema, conflict.other_epoch);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
-'what create_shard() and adopt_shard() check';
-
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
--- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
--- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
-CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                          sequence text) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC'
-    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
-                  ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
-                  ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
-                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L;',
-                  schema_name, sequence,
-                  format('shard %s, epoch %s+00', shard_id,
-                         to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
-                                             THEN 'YYYY-MM-DD HH24:MI:SS'
-                                             ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id));
-COMMENT ON FUNCTION instaid._declare_commands(text, integer, timestamptz, text) IS
-'the commands that create the functions next_ids() and next_id(regclass) of a shard, and the comment of its sequence';
-
-CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                         sequence text) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN pg_catalog.concat(
-        pg_catalog.format('CREATE SEQUENCE %s; ', sequence),
-        instaid._declare_commands(schema_name, shard_id, epoch, sequence),
-        pg_catalog.format(' CREATE FUNCTION %I.next_id() RETURNS bigint'
-                          ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''',
-                          schema_name));
-COMMENT ON FUNCTION instaid._create_commands(text, integer, timestamptz, text) IS
-'the commands that create the sequence and the functions of a shard';
-
-CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
-                                     epoch timestamptz DEFAULT instaid.default_epoch(),
-                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
-BEGIN
-    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
-        'sequence_name', sequence_name));
-    PERFORM instaid._check_name('sequence', sequence_name);
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
-    IF to_regclass(sequence) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('relation %s already exists', sequence),
-            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
-    END IF;
-    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
-        EXECUTE format('CREATE SCHEMA %I', schema_name);
-    END IF;
-    EXECUTE instaid._create_commands(schema_name, shard_id, epoch, sequence);
-END
-$$;
-COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
-'make a schema a shard: create it if it is missing, its sequence, and its functions next_id(), next_id(regclass) and next_ids(integer); needs CREATE on the database or on the schema';
-
-CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
-                                      epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._check_shard_id(first), instaid._check_shard_id(last);
-    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, which the shard ID replaces. A percent sign is %%.',
-            HINT = 'An example is insta%s.';
-    END IF;
-
-    PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
-
-    -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
-    -- SCHEMA, PostgreSQL plans every other expression again.
-    FOR shard IN
-        SELECT n AS shard_id, m.schema_name,
-               s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
-               n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
-               OR octet_length(m.schema_name) > 63
-               OR starts_with(m.schema_name, 'pg_') AS needs_checks,
-               format('CREATE SCHEMA %I; ', m.schema_name)
-               || instaid._create_commands(m.schema_name, n, _create_batch.epoch,
-                                           format('%I.table_id_seq', m.schema_name)) AS commands
-        FROM generate_series(first, last) AS n
-             CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
-             LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
-             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
-        ORDER BY n
-    LOOP
-        IF shard.is_there THEN
-            CONTINUE;
-        ELSIF shard.needs_checks THEN
-            PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
-        ELSE
-            EXECUTE shard.commands;
-        END IF;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
-'what create_shards() does between two commits';
-
-CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
-                                       epoch timestamptz DEFAULT instaid.default_epoch())
-    LANGUAGE c
-    AS 'MODULE_PATHNAME', 'instaid_create_shards';
-COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
-'make many shards, as create_shard() does, whose schemas are format() of their IDs, from first to last; commits after each 512 and says how far it is, and passes by those that are there already, so that it can be called again';
-
---
--- Protecting a shard
---
-
-CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence give only IDs above that one of that epoch from now on, whatever its shard; needs UPDATE on the sequence';
-
--- The argument types of next_id() and next_ids() are integer (23) and regclass (2205), as a
--- constant: PostgreSQL shows a cast from an array without the cast, and pg_upgrade fails.
-CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    WITH routine AS MATERIALIZED (
-        SELECT p.oid, p.proname, p.proowner
-        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.oid IN (instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector),
-                        instaid._find_function(schema_name, 'next_id', '2205'::oidvector)))
-    SELECT c.oid::regclass
-    FROM routine AS r
-         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = r.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-    WHERE r.proname = 'next_ids'
-    UNION
-    -- one that was renamed
-    SELECT s.sequence FROM instaid.list_shards() AS s
-    WHERE NOT EXISTS (SELECT FROM routine AS r WHERE r.proname = 'next_ids')
-      AND s.schema_name = shard_sequences.schema_name
-    UNION
-    -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-    -- such a default, so table and sequence must belong to the owner of the shard.
-    SELECT c.oid::regclass
-    FROM routine AS r
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                            AND f.classid = 'pg_attrdef'::regclass
-         JOIN pg_attrdef AS a ON a.oid = f.objid
-         JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-         JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                           AND c.relkind = 'S' AND c.relpersistence <> 't'
-    WHERE r.proname = 'next_id'
-    ORDER BY 1;
-END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that give the IDs of a shard: that of its next_id(), and those that tables of its owner have of their own';
-
--- A function can name any sequence, even one that its owner has no rights on.
-CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p
-                        WHERE p.oid = instaid._find_function(schema_name, 'next_id', ''));
-    owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
-BEGIN
-    IF shard_owner IS NULL OR owner IS NULL THEN
-        RAISE undefined_object USING
-            MESSAGE = format('function next_id() of schema %I, or its sequence, does not exist',
-                             schema_name),
-            DETAIL = 'Another transaction may just have dropped it.',
-            HINT = 'instaid.audit() shows what is wrong with a shard.';
-    END IF;
-    IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, schema_name),
-            DETAIL = format('Role %I owns it, and role %I owns the function next_id().',
-                            pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
-            HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(owner, 'sequence', sequence::text);
-    RETURN owner;
-END
-$$;
-COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
-'the owner of a sequence of a shard; refuse one that the owner of the shard, or the caller, has not the rights of';
-
--- A sequence with a range of its own must not be widened.  Citus, for example, gives such
--- a range to each worker's copy of a sequence: one copy would issue values of another.
-CREATE FUNCTION instaid._check_range(sequence regclass, max_value_counts boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    options record;
-BEGIN
-    SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-    IF options.seqmin > 1
-       OR max_value_counts AND options.seqmax < instaid._max_tick()
-          AND NOT (instaid._last_tick(sequence)).frozen THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', options.seqmin, options.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_range(regclass, boolean) IS
-'refuse a sequence with a range of its own: a MINVALUE above 1, and, if it counts, a MAXVALUE that is not a freeze';
-
-CREATE FUNCTION instaid._owned_sequences(schema_name text, OUT sequence regclass,
-                                         OUT owner regrole) RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM instaid._check_name('schema', schema_name);
-    FOR sequence IN SELECT s FROM instaid.shard_sequences(schema_name) AS s LOOP
-        owner := instaid._sequence_owner(schema_name, sequence);
-        PERFORM instaid._check_range(sequence, true);
-        RETURN NEXT;
-    END LOOP;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._owned_sequences(text) IS
-'the sequences of a shard, and their owners; refuse if the caller must not freeze them, or the schema is not a shard';
-
-CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    part record;
-    tick text;
-BEGIN
-    FOR part IN SELECT s.sequence, s.owner FROM instaid._owned_sequences(schema_name) AS s LOOP
-        -- This lock waits for all transactions that have taken IDs, and keeps others out
-        -- until this transaction commits.
-        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s NO MAXVALUE',
-                                                       part.sequence));
-        -- A MAXVALUE must be above MINVALUE, and not below START.  The query has the OID,
-        -- because the owner of the schema can put something else under the name.
-        tick := instaid._execute_as(part.owner, format(
-            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid),'
-            ' nextval(seqrelid)), seqmin + 1, seqstart))'
-            ' FROM pg_sequence WHERE seqrelid = %s', part.sequence::oid));
-        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s MAXVALUE %s',
-                                                       part.sequence, tick));
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, and then let it issue no more; needs the rights of the owners of its sequences, and the owner of the shard must have them, too';
-
-CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM instaid._execute_as(s.owner, format('ALTER SEQUENCE %s NO MAXVALUE', s.sequence))
-    FROM instaid._owned_sequences(schema_name) AS s;
-END
-$$;
-COMMENT ON FUNCTION instaid.thaw_shard(text) IS
-'let a shard that freeze_shard() stopped issue IDs again; needs the rights of the owners of its sequences, and the owner of the shard must have them, too';
-
---
--- Adopting what exists
---
-
--- A sequence counts the ticks of one epoch, and nothing else.  What a role without
--- rights on the sequence declares, or uses as a default, does not count: that role
--- cannot use the sequence, and must not be able to block its owner.
-CREATE FUNCTION instaid._check_adopted_sequence(sequence regclass, epoch timestamptz, adopted oid)
-    RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    other_use text;
-BEGIN
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = _check_adopted_sequence.sequence
-      AND s.epoch <> _check_adopted_sequence.epoch
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS c ON c.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass
-      AND d.refobjid = _check_adopted_sequence.sequence
-      AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS f
-                      WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = _check_adopted_sequence.sequence AND d.deptype = 'i'
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
-            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
-                   ' this sequence, give that column another default first, for example with'
-                   ' adopt_column().';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_adopted_sequence(regclass, timestamptz, oid) IS
-'refuse a sequence that counts for a shard of another epoch, or for a column';
-
--- Sessions that insert with the old function as a default finish first, and sessions
--- that come later use the new one.  A call that waits for the sequence still ends in
--- the old function: for these calls, new IDs begin a second ahead of the clock.
---
--- Any role can write such a default.  Only tables of the owner of the function or of
--- the schema, or of a superuser, are locked and read: the others cannot delay us.
-CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
-                                         OUT columns text[], OUT queries text[],
-                                         OUT readers regrole[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    owners CONSTANT oid[] := ARRAY(
-        SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
-        UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
-    part record;
-    left_out regclass[] := '{}';
-BEGIN
-    columns := '{}';
-    queries := '{}';
-    readers := '{}';
-    FOR part IN
-        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
-               c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
-               AND instaid._is_in_safe_schema(c.oid)
-               AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
-               array_agg(t.attname ORDER BY t.attnum) FILTER (
-                   WHERE y.base_type IN ('bigint'::regtype, 'instaid.id'::regtype)
-                     AND c.relkind <> 'v') AS columns
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             CROSS JOIN LATERAL instaid._base_type(t.atttypid) AS y (base_type)
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
-          AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        GROUP BY c.oid
-        ORDER BY c.oid
-    LOOP
-        IF part.is_ours IS NOT TRUE THEN
-            left_out := left_out || part.name;
-            CONTINUE;
-        END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.name));
-        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
-            columns := columns || format('%s.%I', part.name, part.columns[i]);
-            queries := queries || format('SELECT max(%I)::bigint FROM %s',
-                                         part.columns[i], part.name);
-            readers := readers || part.owner;
-        END LOOP;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING USING
-            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
-            DETAIL = format('Their rows are not read: %s%s.', array_to_string(left_out[1:10], ', '),
-                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
-            HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
-                   ' instaid.advance_past().';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
-'lock the tables that have a function as a default; return their columns, the queries for the largest ID of each, and the roles that are to run them';
-
--- currval() fails for a sequence that this session has not used.
-CREATE FUNCTION instaid._currval(sequence regclass) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN currval(sequence);
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION instaid._currval(regclass) IS
-'the last value that this session took from a sequence; null if there is none';
-
-CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
-                                      epoch timestamptz) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    before bigint;
-    after bigint;
-    id bigint;
-    created_at timestamptz;
-BEGIN
-    BEGIN
-        before := instaid._currval(sequence);
-        id := instaid._execute_as(owner, format('SELECT %s', function_name));
-        after := instaid._currval(sequence);
-    EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING USING
-            MESSAGE = format('could not check the IDs of %s', function_name),
-            DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
-                   ' the function. If they are not, roll back.';
-        RETURN NULL;
-    END;
-    created_at := instaid.extract_timestamp(id, epoch);
-    IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock'
-                            ' reads %s.', COALESCE(id::text, 'null'), created_at, clock_timestamp()),
-            HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
-                          ' If not, use create_shard() and adopt_column().',
-                          COALESCE(epoch - (created_at - clock_timestamp()), epoch));
-    END IF;
-    IF after IS NOT DISTINCT FROM before THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
-    END IF;
-    RETURN id;
-END
-$$;
-COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) IS
-'call a function once as its owner, and return its ID; refuse if it uses another epoch or sequence; null, with a warning, if the call fails';
-
--- The function and the tables can belong to other roles, and hold code of those roles.
--- Therefore every command on them runs with the rights of their owners.
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
-                                    epoch timestamptz DEFAULT instaid.default_epoch(),
-                                    sequence regclass DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET row_security = off
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
-DECLARE
-    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
-    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    sequence_text CONSTANT text := COALESCE(sequence::text,
-                                            quote_ident(schema_name) || '.table_id_seq');
-    owner regrole;
-    sequence_owner regrole;
-    tables record;
-    id bigint;
-    highest bigint;
-    youngest bigint;
-    place text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
-    PERFORM instaid._check_read_committed('adopt_shard');
-    SELECT p.proowner INTO owner FROM pg_proc AS p
-    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
-      AND NOT p.proretset;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('schema %I has no function next_id() that returns bigint',
-                             schema_name),
-            DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
-                                             COALESCE(pg_get_function_result(p.oid), 'nothing'))
-                               FROM pg_proc AS p WHERE p.oid = adopted),
-                              CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                                   THEN 'There is no such schema.'
-                                   ELSE 'There is no such function in the schema.' END),
-            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
-                   ' next_id; column defaults then use it under its new name. If no function makes'
-                   ' them, use create_shard() and adopt_column().';
-    END IF;
-    PERFORM instaid._check_owner(owner, 'function', function_name);
-    sequence := to_regclass(sequence_text);
-    IF NOT EXISTS (SELECT FROM pg_class AS c
-                   WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
-        RAISE EXCEPTION USING
-            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table'
-                           ELSE 'wrong_object_type' END,
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
-            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
-                          ELSE 'It is not a sequence, or it is temporary.' END,
-            HINT = 'Pass the sequence that next_id() uses.';
-    END IF;
-    sequence_owner := instaid._sequence_owner(schema_name, sequence);
-    PERFORM instaid._check_adopted_sequence(sequence, epoch, adopted);
-
-    tables := instaid._lock_id_columns(schema_name, adopted, owner);
-    id := instaid._try_function(function_name, owner, sequence, epoch);
-    PERFORM instaid._check_range(sequence, false);
-    PERFORM instaid._execute_as(sequence_owner, format(
-        'ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
-
-    FOR i IN 1 .. cardinality(tables.queries) LOOP
-        highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
-        IF youngest IS NULL OR highest > youngest THEN
-            youngest := highest;
-            place := tables.columns[i];
-        END IF;
-    END LOOP;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', youngest, place, epoch,
-                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass the'
-                   ' epoch that next_id() subtracts.';
-    END IF;
-    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
-        clock_timestamp() + interval '1 s', epoch)), epoch);
-
-    PERFORM instaid._execute_as(owner, instaid._declare_commands(schema_name, shard_id, epoch,
-                                                                 sequence::text));
-    -- the replaced function keeps its OID, its owner, its rights, and the name of its result
-    PERFORM instaid._execute_as(owner, format(
-                'CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
-                ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1'
-                ' AS ''as next_ids(integer, regclass)''',
-                schema_name, pg_get_function_arguments(p.oid),
-                CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-
-    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING USING
-            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
-                             instaid.extract_shard_id(COALESCE(id, youngest))),
-            DETAIL = format('New IDs name shard %s.', shard_id),
-            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
-    END IF;
-    IF youngest IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
-                            instaid.extract_timestamp(youngest, epoch));
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
-'make a schema a shard that has the published function as next_id(): call the function once, with the rights of its owner only; replace it, widen the sequence (table_id_seq by default), and go on above the IDs of the columns that default to it; needs to own the function, the sequence and the tables';
-
-CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
-                                             OUT name text, OUT attnum smallint,
-                                             OUT attidentity "char", OUT default_text text,
-                                             OUT schema_name name, OUT shard_id integer,
-                                             OUT epoch timestamptz, OUT sequence regclass)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    main record;
-BEGIN
-    name := format('%s.%I', table_name, column_name);
-    SELECT c.relkind, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
-           pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i
-            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-                                    AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.oid = table_name;
-    IF main.attnum IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', name),
-            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
-                          ELSE 'It is not a column of a table.' END;
-    END IF;
-    IF main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s is inherited', name),
-            HINT = format('Adopt the column of the parent:'
-                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
-    END IF;
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
-    INTO schema_name, shard_id, epoch, sequence
-    FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
-                   ' adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
-                             'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
-            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
-    END IF;
-    attnum := main.attnum;
-    attidentity := main.attidentity;
-    default_text := main.default_text;
-END
-$$;
-COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
-'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot adopt';
-
-CREATE FUNCTION instaid._check_heirs(table_name regclass, column_name text, owner regrole,
-                                     default_text text) RETURNS oid[]
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    heirs CONSTANT oid[] := ARRAY(SELECT h FROM instaid._heirs(table_name) AS h);
-    others text;
-    other record;
-BEGIN
-    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)),
-                      ', ' ORDER BY c.oid) INTO others
-    FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
-    IF others IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s.%I is inherited by tables of other owners',
-                             table_name, column_name),
-            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
-            HINT = 'Give all of them to one owner, or detach those of other owners.';
-    END IF;
-    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
-      AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
-            DETAIL = format('Its default is %s. The default of %s.%I would replace it.',
-                            other.default_text, table_name, column_name),
-            HINT = 'Drop that default first.';
-    END IF;
-    RETURN heirs;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_heirs(regclass, text, regrole, text) IS
-'a table, its partitions and its children, at all levels; refuse if one has another owner, or another default of the column';
-
--- The columns that must be widened are the given one, those that refer to it, and those
--- that refer to them.  A column of a partition is altered through its parent's, and a
--- foreign key can refer to a partition.
-CREATE FUNCTION instaid._widening(table_name regclass, attnum smallint, owner regrole,
-                                  OUT statements text[], OUT other_tables text,
-                                  OUT sizes text, OUT obstacles text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    WITH RECURSIVE family (relid, attnum) AS (
-        SELECT table_name::oid, _widening.attnum
-        UNION
-        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
-            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
-            FROM pg_constraint AS k
-            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL
-            SELECT other.attrelid, other.attnum
-            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
-                 JOIN pg_inherits AS i
-                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
-                                                       (other.attrelid, this.attrelid))
-            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
-    narrow AS (
-        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
-               c.reloftype, t.typtype, c.oid::regclass::text AS table_name,
-               format('%s.%I', c.oid::regclass, a.attname) AS name
-        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
-    altered AS (
-        SELECT n.attrelid, n.table_name,
-               format('ALTER TABLE %s %s', n.table_name,
-                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum))
-                   AS statement
-        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
-    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
-    obstacle (name, description) AS (
-        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
-        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                            AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
-             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
-                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
-           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION
-        SELECT n.name, 'the partition key'
-        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
-                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
-        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
-        UNION
-        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
-        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION
-        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
-                            WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
-                       END
-        FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
-        UNION
-        -- PostgreSQL checks it again, in both tables
-        SELECT n.name, format('%s, a table of %I',
-                              pg_describe_object('pg_constraint'::regclass, k.oid, 0),
-                              pg_get_userbyid(c.relowner))
-        FROM narrow AS n
-             JOIN pg_constraint AS k ON k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                                     OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey)
-             JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
-        WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner)
-    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t),
-           -- An INSERT locks its table first, and then the tables that the row refers
-           -- to, which are mostly older.  This is the same order.
-           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
-            WHERE t.attrelid <> _widening.table_name),
-           -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name,
-                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
-                              ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
-           (SELECT string_agg(format('%s: %s', o.name, o.description), '; '
-                              ORDER BY o.name, o.description)
-            FROM obstacle AS o)
-    INTO statements, other_tables, sizes, obstacles;
-END
-$$;
-COMMENT ON FUNCTION instaid._widening(regclass, smallint, regrole) IS
-'the statements that widen an integer column and those that refer to it; the other tables that they alter, the sizes of all, and what prevents it';
-
--- A role can insert into the table itself, into a partition, or through a view.
-CREATE FUNCTION instaid._missing_grants(heirs oid[], schema_name text, sequence regclass)
-    RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN (
-        WITH RECURSIVE entrance (relid) AS (
-            SELECT unnest(heirs)
-            UNION
-            SELECT r.ev_class
-            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                                  AND d.refobjid = e.relid
-                                                  AND d.classid = 'pg_rewrite'::regclass
-                 JOIN pg_rewrite AS r ON r.oid = d.objid),
-        inserter AS (
-            SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
-                                 ELSE pg_get_userbyid(x.grantee) END AS name,
-                            CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                 ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
-            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
-                 JOIN pg_attribute AS a ON a.attrelid = c.oid
-                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                               || a.attacl) AS x
-            WHERE x.privilege_type = 'INSERT')
-        SELECT string_agg(format('GRANT %s TO %s;', g.what, i.grantee), ' ' ORDER BY i.name, g.what)
-        FROM inserter AS i
-             JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
-             CROSS JOIN LATERAL (VALUES
-                 (format('USAGE ON SEQUENCE %s', sequence),
-                  p.prosecdef OR has_sequence_privilege(i.name, sequence, 'USAGE, UPDATE')),
-                 (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-                  has_function_privilege(i.name, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-        WHERE NOT g.is_granted);
-END
-$$;
-COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
-'the GRANT statements for roles that can insert into a table and its heirs, and cannot use the next_id() of the shard; null if there are none';
-
--- It alters tables of one owner, with the rights of that owner: a table can hold code
--- that runs when the table is rewritten, or read.
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
-                                     dry_run boolean DEFAULT false) RETURNS SETOF text
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET row_security = off
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
-DECLARE
-    main record;
-    owner regrole;
-    heirs oid[];
-    widening record;
-    alter_column text;
-    serial regclass;
-    statements text[];
-    statement text;
-    highest bigint;
-    next_id bigint;
-    grants text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
-        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    IF NOT dry_run THEN
-        PERFORM instaid._check_read_committed('adopt_column');
-    END IF;
-    PERFORM instaid._check_name('column', column_name);
-    -- before pg_get_expr(), which waits for a lock on the table
-    owner := instaid._table_owner(table_name);
-    main := instaid._find_adopted_column(table_name, column_name);
-    heirs := instaid._check_heirs(table_name, column_name, owner, main.default_text);
-    widening := instaid._widening(table_name, main.attnum, owner);
-    IF widening.obstacles IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name),
-            DETAIL = widening.obstacles || '.',
-            HINT = 'Drop what prevents it, and create that again afterwards.';
-    END IF;
-
-    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
-                               widening.other_tables || ', ', table_name)];
-    IF NOT dry_run THEN
-        PERFORM instaid._execute_as(owner, statements[1]);
-    END IF;
-    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name));
-    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
-                        instaid.min_id(clock_timestamp(), main.epoch));
-    IF highest > next_id THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column %s has values above the next ID of shard %s',
-                             main.name, main.shard_id),
-            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin above'
-                            ' %s.', highest, instaid.extract_timestamp(highest, main.epoch),
-                            next_id),
-            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
-                                                       main.epoch)
-                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
-                                    main.sequence, highest, main.epoch)
-                        ELSE 'Give those rows other values.' END;
-    END IF;
-
-    -- The default goes before the type changes, because it need not fit the new type.
-    -- The sequence of a serial column goes, too, unless something else uses it.
-    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
-    serial := pg_get_serial_sequence(table_name::text, column_name);
-    IF main.default_text = format('%I.next_id()', main.schema_name) THEN
-        statements := statements || widening.statements;
-    ELSE
-        IF main.attidentity <> '' THEN
-            statements := statements || (alter_column || ' DROP IDENTITY');
-        ELSIF main.default_text IS NOT NULL THEN
-            statements := statements || (alter_column || ' DROP DEFAULT');
-        END IF;
-        statements := statements || widening.statements
-            || format('%s SET DEFAULT %I.next_id()', alter_column, main.schema_name);
-        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
-            statements := statements || format(
-                CASE WHEN EXISTS (
-                         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
-                                ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                                   AND a.adrelid = ANY (heirs)
-                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                           AND d.deptype = 'n'
-                           AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
-                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
-        END IF;
-    END IF;
-    IF cardinality(statements) = 1 THEN
-        RAISE NOTICE USING
-            MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
-        RETURN;
-    END IF;
-
-    IF widening.sizes IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = 'integer columns become bigint, which rewrites their tables',
-            DETAIL = format('They are %s.', widening.sizes);
-    END IF;
-    grants := instaid._missing_grants(heirs, main.schema_name, main.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING USING
-            MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
-                             table_name, main.shard_id),
-            DETAIL = 'Their inserts will fail: permission denied.',
-            HINT = grants;
-    END IF;
-    FOREACH statement IN ARRAY statements LOOP
-        RETURN NEXT statement;
-        IF NOT dry_run THEN
-            PERFORM instaid._execute_as(owner, statement);
-        END IF;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
-'let a serial, identity, integer or bigint column of a table in a shard have the next_id() of the shard as its default; integer columns are widened, with those that refer to them; return the statements that do it, which dry_run only shows; needs to own the table, and acts with the rights of its owner on tables of that owner only';
-
---
--- Tickets
---
-
--- It belongs to whom the other schema belongs to, as a superuser's statements name
--- what is in it.  The installer may create tickets, and may let others do so.
-DO $$
-DECLARE
-    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
-    installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
-BEGIN
-    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-    IF installer <> owner THEN
-        EXECUTE format('GRANT ALL ON SCHEMA instaid_tickets TO %s WITH GRANT OPTION', installer);
-    END IF;
-END
-$$;
-GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
-COMMENT ON SCHEMA instaid_tickets IS
-'the tickets of instaid, a sequence each';
-
-CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_next_ticket';
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, never to be given again; needs USAGE or UPDATE on its sequence';
-
-CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
-                                     OUT first bigint, OUT last bigint, OUT increment bigint)
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
-COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
-'the next so many values of a ticket, from first to last by increment, never to be given again; needs USAGE or UPDATE on its sequence';
-
-CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false) RETURNS regclass
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence that a ticket is, to be used in GRANT and ALTER SEQUENCE; with missing_ok null if there is none';
-
-CREATE FUNCTION instaid.ticket_state(sequence regclass,
-                                     OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_ticket_state';
-COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
-'where a ticket stands, null while it is altered or dropped; see the view instaid.tickets';
-
-CREATE VIEW instaid.tickets AS
-    -- in numeric, as anybody's sequence may be there
-    SELECT c.relname AS name,
-           (CASE WHEN l.label IS NULL AND q.seqmax > 0
-                 THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement) + 1 END)::bigint AS server,
-           CASE WHEN l.label IS NULL AND q.seqmax > 0 THEN q.seqincrement END AS servers, q.seqcache AS step,
-           s.last_value, s.values_left, s.off_stripe, l.label AS source, c.oid::regclass AS sequence
-    FROM pg_catalog.pg_namespace AS n
-         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
-         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
-         CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
-         LEFT JOIN pg_catalog.pg_seclabel AS l
-                   ON l.objoid = c.oid AND l.classoid = 'pg_catalog.pg_class'::regclass AND l.objsubid = 0 AND l.provider = 'instaid'
-    WHERE n.nspname = 'instaid_tickets';
-GRANT SELECT ON instaid.tickets TO PUBLIC;
-COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
-COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.tickets.server IS 'which of the servers this is: the residue of its values modulo servers, or servers for 0';
-COMMENT ON COLUMN instaid.tickets.servers IS 'how many servers share the ticket: the difference from one value to the next';
-COMMENT ON COLUMN instaid.tickets.step IS 'shortest length of a segment: the CACHE of the sequence';
-COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was given, or is in a segment, null if there is none; on a standby and after a crash up to 32 values more';
-COMMENT ON COLUMN instaid.tickets.values_left IS 'how many there are until the guard, or else the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether setval() or ALTER SEQUENCE left it at a value of another server; next_ticket() goes on at the next of its own, nextval() does not';
-COMMENT ON COLUMN instaid.tickets.source IS 'names of the foreign servers that the values come from; server, servers and what follows step are theirs then, and null here';
-COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that the ticket is';
-
-CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT segment_size bigint,
-                                      OUT next_value bigint, OUT last_value bigint, OUT values_left bigint,
-                                      OUT spare_first bigint, OUT spare_last bigint, OUT spare_left bigint,
-                                      OUT refills bigint, OUT refilled_at timestamptz, OUT refill_us bigint,
-                                      OUT waits bigint, OUT bypasses bigint,
-                                      OUT failures bigint, OUT failed_at timestamptz, OUT failure text,
-                                      OUT sources_overlap boolean) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_segment_state';
-COMMENT ON FUNCTION instaid.segment_state() IS
-'segments in shared memory; see the view instaid.segments';
-
-CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.segment_size,
-           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
-           s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.bypasses, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
-    FROM instaid.segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
-GRANT SELECT ON instaid.segments TO PUBLIC;
-COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have segments in shared memory, from their first use on, if one has USAGE or SELECT on the sequence, one row each';
-COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.segments.segment_size IS 'how many values are asked for at once: the step, or a multiple that follows demand';
-COMMENT ON COLUMN instaid.segments.next_value IS 'value that comes next, null if there is none';
-COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment that is given out';
-COMMENT ON COLUMN instaid.segments.values_left IS 'how many values it has left';
-COMMENT ON COLUMN instaid.segments.spare_first IS 'first value of the segment that comes after it, null if there is none yet';
-COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of that segment';
-COMMENT ON COLUMN instaid.segments.spare_left IS 'how many values that segment has';
-COMMENT ON COLUMN instaid.segments.refills IS 'how many segments have come';
-COMMENT ON COLUMN instaid.segments.refilled_at IS 'when the last one came';
-COMMENT ON COLUMN instaid.segments.refill_duration IS 'how long that took';
-COMMENT ON COLUMN instaid.segments.waits IS 'how many calls found both segments empty, and waited';
-COMMENT ON COLUMN instaid.segments.bypasses IS 'how many calls found both segments empty, and took their value from the sequence itself';
-COMMENT ON COLUMN instaid.segments.failures IS 'how many attempts to get a segment failed, or had to go on to another server';
-COMMENT ON COLUMN instaid.segments.failed_at IS 'when the last one failed';
-COMMENT ON COLUMN instaid.segments.failure IS 'why the last one failed; only the owner of the ticket and members of pg_read_all_stats see it';
-COMMENT ON COLUMN instaid.segments.sources_overlap IS 'whether two servers of the source give the same values, as far as is known since the server started; they give no segment then';
-COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that the ticket is';
-
-CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF servers < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('%s servers are out of range', servers),
-            DETAIL = 'A ticket has at least one server.';
-    END IF;
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s.', servers);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
-'what create_ticket() and restripe_ticket() check';
-
-CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-COMMENT ON FUNCTION instaid._lock_ticket_name(text) IS
-'keep others from creating a ticket of this name until the transaction ends; needs CREATE on the schema instaid_tickets';
-
--- Where a ticket can have its values from: servers of this wrapper, which has no handler, as no table
--- is read from them.
-CREATE FOREIGN DATA WRAPPER instaid VALIDATOR pg_catalog.postgresql_fdw_validator;
-COMMENT ON FOREIGN DATA WRAPPER instaid IS
-'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
-
-CREATE FUNCTION instaid._source_failure(ticket regclass) RETURNS text
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_source_failure';
-COMMENT ON FUNCTION instaid._source_failure(regclass) IS
-'which foreign servers of a ticket cannot be asked, and why; null if all can be';
-
-CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1, servers integer DEFAULT 1,
-                                      start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint') RETURNS regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647
-                                          WHEN 'bigint'::regtype THEN 9223372036854775807 END;
-    first numeric;
-BEGIN
-    IF name IS NULL OR server IS NULL OR servers IS NULL OR start IS NULL OR step IS NULL OR data_type IS NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = 'arguments of create_ticket() must not be null',
-            DETAIL = format('These are null: %s.', concat_ws(', ',
-                CASE WHEN name IS NULL THEN 'name' END, CASE WHEN server IS NULL THEN 'server' END,
-                CASE WHEN servers IS NULL THEN 'servers' END, CASE WHEN start IS NULL THEN 'start' END,
-                CASE WHEN step IS NULL THEN 'step' END, CASE WHEN data_type IS NULL THEN 'data_type' END));
-    END IF;
-    -- refuses what is no name, before any message repeats it
-    PERFORM instaid.ticket_sequence(name, missing_ok => true);
-    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have a source and a server or start of its own', quote_ident(name)),
-            DETAIL = format('The server is %s of %s, and the start is %s, but a source has its own.', server, servers, start),
-            HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of the source.';
-    END IF;
-    IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have %s servers as its source', quote_ident(name), cardinality(source)),
-            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names, none of them null.';
-    END IF;
-    PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
-    PERFORM instaid.check_ticket_server(server, servers);
-    IF last_of_type IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('type %s cannot be that of a ticket', data_type),
-            DETAIL = 'A ticket is smallint, integer or bigint.';
-    END IF;
-    IF start < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('start %s is out of range', start),
-            DETAIL = 'Tickets begin at 1 or above.';
-    END IF;
-    IF step < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('step %s is out of range', step),
-            DETAIL = 'A step is at least 1.';
-    END IF;
-    -- the smallest value of the server's residue that is not below start
-    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF first >= last_of_type THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('start %s leaves no values', start),
-            DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
-                            server, first, data_type, last_of_type);
-    END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating
-    -- on first use (autocreate.c) waits for the same lock.
-    PERFORM instaid._lock_ticket_name(name);
-    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('ticket %s already exists', quote_ident(name)),
-            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin anew, drop_ticket() it first, or give it another name.', name);
-    END IF;
-    IF source IS NULL THEN
-        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s CACHE %s',
-                       name, data_type, servers, first, step);
-    ELSE
-        -- nothing is left of it, so that nextval() gives no value that the source gives, too
-        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s MINVALUE -2 MAXVALUE -1 START WITH -1 CACHE %s',
-                       name, data_type, step);
-        PERFORM setval(instaid.ticket_sequence(name), -1);
-        EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name,
-                       (SELECT string_agg(quote_ident(s), ', ' ORDER BY place) FROM unnest(source) WITH ORDINALITY AS u (s, place)));
-        IF current_setting('instaid.max_buffered_tickets', true) IS NULL THEN
-            RAISE WARNING USING
-                MESSAGE = format('ticket %s has a source, but no buffer', quote_ident(name)),
-                DETAIL = 'The server was started without instaid in shared_preload_libraries.',
-                HINT = 'Add it there, and restart the server.';
-        END IF;
-    END IF;
-    EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
-                   'a ticket of instaid: use instaid.next_ticket()');
-    RETURN instaid.ticket_sequence(name);
-END
-$$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer, regtype) IS
-'create a named ticket, whose values come from foreign servers; return its sequence; needs CREATE on the schema instaid_tickets, and USAGE on the servers';
-
-CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1,
-                                      start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL) RETURNS regclass
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
-                                 server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype, text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo servers, or come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
-
-CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    step bigint;
-    guard bigint;
-BEGIN
-    SELECT seqincrement, seqmax INTO step, guard FROM pg_sequence WHERE seqrelid = sequence;
-    IF step < 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
-            DETAIL = format('Its INCREMENT is %s; it must count up.', step),
-            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-    END IF;
-    IF guard < 0 OR EXISTS (SELECT FROM pg_seclabel
-                            WHERE objoid = sequence AND classoid = 'pg_class'::regclass AND objsubid = 0 AND provider = 'instaid') THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has its values from a source', sequence),
-            DETAIL = 'There is nothing to guard or to restripe here.',
-            HINT = 'Guard and restripe the ticket at each server of its source.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid.check_is_authority(regclass) IS
-'what guard_ticket() and restripe_ticket() check';
-
-CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM instaid.ticket_sequence(name);
-    EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
-END
-$$;
-COMMENT ON FUNCTION instaid.drop_ticket(text) IS
-'drop a ticket; one that is created under its name begins anew; needs to own its sequence';
-
-CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
-BEGIN
-    PERFORM instaid.check_is_authority(sequence);
-    -- This lock waits for all transactions that have taken values, and keeps
-    -- others out until we commit.  A regclass whose sequence is dropped meanwhile
-    -- would be printed as a number, so the statement has the name.
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
-    IF sequence <> instaid.ticket_sequence(name) THEN
-        sequence := instaid.ticket_sequence(name);
-        PERFORM instaid.check_is_authority(sequence);
-    END IF;
-    RETURN sequence;
-END
-$$;
-COMMENT ON FUNCTION instaid._lock_ticket(text) IS
-'what guard_ticket() and restripe_ticket() begin with: keep others from taking values of a ticket until the transaction ends; needs to own its sequence';
-
-CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    sequence regclass := instaid._lock_ticket(name);
-    stands_at bigint;
-    last_of_type bigint;
-    guard bigint;
-BEGIN
-    EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
-    SELECT GREATEST(stands_at, start_value), maximum_value,
-           CASE data_type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
-    IF boundary < stands_at THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
-            DETAIL = format('It stands at %s.', stands_at),
-            HINT = 'Choose a boundary that is above the last value of every server, and guard the ticket at that on all of them.';
-    END IF;
-    IF boundary < 2 OR boundary >= last_of_type THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('boundary %s is out of range', boundary),
-            DETAIL = format('It must be at least 2 and less than %s, the end of the type.', last_of_type);
-    END IF;
-    IF boundary > guard THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
-            DETAIL = 'A server that was restriped at that boundary gives values above it.',
-            HINT = format('If none was, lift the guard on every server, and guard the ticket anew: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
-    END IF;
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
-END
-$$;
-COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
-'let a ticket give no value above boundary, or refuse if it has: the first step of a change of the number of servers, on all of them; needs to own its sequence';
-
-CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer, boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
-    guard bigint;
-BEGIN
-    PERFORM instaid.check_ticket_server(server, servers);
-    PERFORM instaid.check_is_authority(sequence);
-    IF mod(boundary, servers) <> 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
-            DETAIL = 'The values of each server are to begin right above the boundary.',
-            HINT = format('The next multiple is %s; guard the ticket at that on every server.',
-                          boundary + servers::numeric - mod(boundary, servers));
-    END IF;
-    sequence := instaid._lock_ticket(name);
-    SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
-    IF guard <> boundary THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
-            DETAIL = format('Its MAXVALUE is %s. Without the guard on all servers, one could give values above the boundary that are another''s now.', guard),
-            HINT = format('First, on every server that has the ticket: SELECT instaid.guard_ticket(%L, %s);', name, boundary);
-    END IF;
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s RESTART',
-                   name, servers, boundary + server);
-END
-$$;
-COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
-'let a ticket that is guarded at boundary go on above it, as one of so many servers; needs to own its sequence';
-
---
--- Partitions
---
+'the difference between two IDs whose times are that far apart; for tools that partition by '
+'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
 -- By multiples of the step, because months differ in length: partitions that begin on a
 -- 31st begin on the last day of shorter months, and on the 31st again.
@@ -2217,7 +598,8 @@ BEGIN
                                 part.since, part.until),
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
-        PERFORM instaid._check_default_partition(parent, main.attname, owner, part.since, part.until,
+        PERFORM instaid._check_default_partition(
+            parent, main.attname, owner, part.since, part.until,
             part.first_id, COALESCE(part.end_id - 1, 9223372036854775807));
         PERFORM instaid._execute_as(owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
@@ -2226,8 +608,1758 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval, timestamptz) IS
-'create the partitions of a table, by range of its IDs, that are missing from from_time until to_time is covered, one a step; return them; needs to own the table, and acts with the rights of its owner, who owns the partitions';
+COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
+                                              timestamptz) IS
+'create the missing partitions of a table by range of its IDs, one for each step from '
+'from_time until to_time is covered, and return them; error if the step is shorter than 1 ms, '
+'or there would be more than 1000; acts with the rights of the owner of the table, which the '
+'caller needs';
+
+--
+-- Text forms
+--
+
+CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
+COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
+'an ID as Instagram writes it in addresses: 1 to 11 base64url digits, the most significant '
+'first, without padding; error if it is negative';
+
+CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
+COMMENT ON FUNCTION instaid.from_shortcode(text) IS
+'the ID of a shortcode; error for text that to_shortcode() does not return';
+
+CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_to_base32';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS
+'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
+'it is negative';
+
+CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_from_base32';
+COMMENT ON FUNCTION instaid.from_base32(text) IS
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
+'error for other text';
+
+--
+-- The type instaid.id
+--
+
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
+-- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
+-- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
+-- an extension adds to that family.
+
+CREATE TYPE instaid.id;
+
+CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8in';
+COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
+
+CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8out';
+COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
+
+CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8recv';
+COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
+
+CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8send';
+COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
+
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
+CREATE TYPE instaid.id (
+    INPUT = instaid.id_in,
+    OUTPUT = instaid.id_out,
+    RECEIVE = instaid.id_recv,
+    SEND = instaid.id_send,
+    LIKE = pg_catalog.int8,
+    CATEGORY = 'N'
+);
+COMMENT ON TYPE instaid.id IS
+'a bigint that is a string in JSON, so that JavaScript does not round it';
+
+CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (instaid.id AS bigint) IS
+'no change of the bits; gives the type the operators of bigint';
+
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
+
+CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int48';
+COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
+
+CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
+COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
+
+--
+-- Making IDs
+--
+
+-- Two functions, because each statement that is not prepared would evaluate a default
+-- value again, which costs more than passing the epoch.
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_next_id';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
+'the next ID of a sequence, with the default epoch, greater than all IDs that the sequence '
+'issued before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_next_id';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
+'the next ID of a sequence, greater than all IDs that the sequence issued before; error if '
+'shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
+    AS 'MODULE_PATHNAME', 'instaid_next_ids';
+COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
+'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
+'8191; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_last_id';
+COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
+'the last ID that a sequence issued, or reserved for a session; null if there is none, '
+'without USAGE or SELECT on the sequence, and while it is being altered';
+
+CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean,
+                                   OUT issued_at timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_last_tick';
+COMMENT ON FUNCTION instaid._last_tick(regclass) IS
+'the last tick of a sequence, null if it has issued none, its time, and whether '
+'freeze_shard() stopped it; waits for no lock: all are null without USAGE or SELECT on the '
+'sequence, and while it is being altered';
+
+CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
+COMMENT ON FUNCTION instaid._tick_to_id(bigint, integer, timestamptz) IS
+'the ID that a shard makes of a tick; null if the tick has no ID in this epoch';
+
+CREATE FUNCTION instaid._max_tick() RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_max_tick';
+COMMENT ON FUNCTION instaid._max_tick() IS
+'the highest tick that a sequence can reach';
+
+CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_check_shard_id';
+COMMENT ON FUNCTION instaid._check_shard_id(integer) IS
+'refuse a shard ID that is out of range';
+
+--
+-- Shards
+--
+
+-- A shard is declared by functions in this language: see src/ids/shards.c.
+CREATE FUNCTION instaid._call_handler() RETURNS language_handler
+    LANGUAGE c VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_call_handler';
+COMMENT ON FUNCTION instaid._call_handler() IS
+'runs the functions of the language instaid';
+
+CREATE FUNCTION instaid._validator(oid) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_validator';
+COMMENT ON FUNCTION instaid._validator(oid) IS
+'refuses functions in the language instaid that are not functions of a shard';
+
+CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
+COMMENT ON LANGUAGE instaid IS
+'declares shards, by the functions next_id(), next_id(regclass) and next_ids(integer, '
+'regclass) of a schema';
+
+CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
+    AS 'MODULE_PATHNAME', 'instaid_list_shards';
+COMMENT ON FUNCTION instaid.list_shards() IS
+'what the shards of this database declare, and the OIDs of the declaring functions; see the '
+'view instaid.shards';
+
+CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+COMMENT ON FUNCTION instaid._odd_declarations() IS
+'functions of shards that do not work, for example after ALTER FUNCTION or DROP; for audit()';
+
+CREATE VIEW instaid.shards AS
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           CASE WHEN i.last_id IS NOT NULL THEN t.issued_at END AS last_issued_at,
+           CASE WHEN i.last_id IS NOT NULL
+                THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+           END AS drift,
+           t.frozen,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+    FROM instaid.list_shards() AS s
+         CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
+         CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch))
+                            AS i (last_id);
+GRANT SELECT ON instaid.shards TO PUBLIC;
+COMMENT ON VIEW instaid.shards IS
+'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
+'SELECT on the sequence';
+COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
+COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
+COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
+COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
+COMMENT ON COLUMN instaid.shards.last_id IS
+'last ID that the sequence issued, or reserved for a session; on a standby and after a crash, '
+'up to a second more';
+COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
+COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
+COMMENT ON COLUMN instaid.shards.expires_at IS
+'time when the IDs of the shard end: later IDs would be negative';
+
+CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
+COMMENT ON FUNCTION instaid._lock_shard_id(text, integer) IS
+'keep other sessions from creating a shard with this ID until the transaction ends; needs '
+'CREATE on the schema, or on the database if the schema is missing';
+
+CREATE FUNCTION instaid._find_conflicts(schema_name text, shard_id integer,
+                                        OUT taken_by name, OUT routine oid,
+                                        OUT other_schema name, OUT other_epoch timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_find_conflicts';
+COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
+'what conflicts with a new shard: the schema that has its shard ID, a function of its schema '
+'with the name of one that it needs, and the epoch of another shard';
+
+CREATE FUNCTION instaid._check_epoch(epoch timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    expires_at timestamptz;
+BEGIN
+    IF NOT isfinite(epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a point in time', epoch),
+            DETAIL = 'An epoch must be finite.';
+    END IF;
+    IF epoch <= clock_timestamp() THEN
+        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    END IF;
+    IF expires_at IS NULL OR expires_at <= clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
+                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock_timestamp()),
+            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+    END IF;
+    IF epoch <> date_trunc('milliseconds', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
+            DETAIL = 'IDs count milliseconds from their epoch.',
+            HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
+    END IF;
+    RETURN expires_at;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_epoch(timestamptz) IS
+'the time when the IDs of an epoch end; refuse an epoch that no new shard can have';
+
+-- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
+-- this ID until the transaction ends.
+CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+AS $$
+DECLARE
+    expires_at timestamptz;
+    conflict record;
+    other record;
+BEGIN
+    PERFORM instaid._check_shard_schema(schema_name);
+    PERFORM instaid._check_shard_id(shard_id);
+    expires_at := instaid._check_epoch(epoch);
+
+    -- The owner of a schema can add functions that are found in place of the shard's.
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
+    FROM pg_namespace AS n
+    WHERE n.nspname = schema_name AND adopted IS NULL AND NOT instaid._is_superusers_schema(n.oid);
+    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Its owner, %I, could put other functions in place of those that a'
+                            ' superuser creates there.', other.owner),
+            HINT = format('SET ROLE %I first, so that the shard belongs to that role, or choose'
+                          ' another schema.', other.owner);
+    END IF;
+
+    -- Two sessions cannot both find a shard ID free: one waits for the other, and then
+    -- sees the other's shard, in every isolation level.
+    PERFORM instaid._lock_shard_id(schema_name, shard_id);
+    conflict := instaid._find_conflicts(schema_name, shard_id);
+
+    IF conflict.routine <> COALESCE(adopted, 0) THEN
+        SELECT p.prosrc INTO other
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+        WHERE p.oid = instaid._find_function(schema_name, 'next_ids', '23 2205');
+        IF FOUND THEN
+            RAISE duplicate_function USING
+                MESSAGE = format('schema %I is a shard already', schema_name),
+                DETAIL = format('It declares "%s".', other.prosrc),
+                HINT = 'A schema is one shard. Choose another schema if you need another shard.';
+        END IF;
+        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine
+        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
+            DETAIL = format('It is %s.', other.routine),
+            HINT = CASE WHEN other.can_be_adopted
+                        THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
+                                    ' to keep it, rename it', schema_name, shard_id)
+                        ELSE 'Rename it' END
+                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
+                             ' use it under its new name.', other.routine, other.proname);
+    END IF;
+    IF conflict.taken_by IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
+            DETAIL = 'The two shards would issue the same IDs.',
+            HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
+                           || '; instaid.shards lists those that are taken.'
+                    FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity')))
+                         AS n
+                    WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
+    END IF;
+
+    IF expires_at < clock_timestamp() + interval '5 years' THEN
+        RAISE WARNING USING
+            MESSAGE = format('shard %s ends in less than five years', shard_id),
+            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
+    END IF;
+    IF conflict.other_epoch <> epoch THEN
+        RAISE NOTICE USING
+            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
+            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
+                            ' together.', conflict.other_schema, conflict.other_epoch);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
+'what create_shard() and adopt_shard() check';
+
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
+-- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
+-- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                          sequence text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC'
+    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+                  ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
+                  ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
+                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS %4$L;',
+                  schema_name, sequence,
+                  format('shard %s, epoch %s+00', shard_id,
+                         to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
+                                             THEN 'YYYY-MM-DD HH24:MI:SS'
+                                             ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
+                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id));
+COMMENT ON FUNCTION instaid._declare_commands(text, integer, timestamptz, text) IS
+'the commands that create the functions next_ids() and next_id(regclass) of a shard, and '
+'comment on its sequence';
+
+CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                         sequence text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN pg_catalog.concat(
+        pg_catalog.format('CREATE SEQUENCE %s; ', sequence),
+        instaid._declare_commands(schema_name, shard_id, epoch, sequence),
+        pg_catalog.format(' CREATE FUNCTION %I.next_id() RETURNS bigint'
+                          ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''',
+                          schema_name));
+COMMENT ON FUNCTION instaid._create_commands(text, integer, timestamptz, text) IS
+'the commands that create the sequence and the functions of a shard';
+
+CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
+                                     epoch timestamptz DEFAULT instaid.default_epoch(),
+                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
+        'sequence_name', sequence_name));
+    PERFORM instaid._check_name('sequence', sequence_name);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+    END IF;
+    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE instaid._create_commands(schema_name, shard_id, epoch, sequence);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
+'make a schema a shard: create the schema if it is missing, a sequence, and the functions '
+'next_id(), next_id(regclass) and next_ids(integer); error if shard_id is not 0 to 8191, or '
+'taken; needs CREATE on the schema, or on the database if the schema is missing';
+
+CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
+                                      epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_shard_id(first), instaid._check_shard_id(last);
+    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
+            DETAIL = 'It must have one %s, which the shard ID replaces. A percent sign is %%.',
+            HINT = 'An example is insta%s.';
+    END IF;
+
+    PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
+
+    -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
+    -- SCHEMA, PostgreSQL plans every other expression again.
+    FOR shard IN
+        SELECT n AS shard_id, m.schema_name,
+               s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
+               n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
+               OR octet_length(m.schema_name) > 63
+               OR starts_with(m.schema_name, 'pg_') AS needs_checks,
+               format('CREATE SCHEMA %I; ', m.schema_name)
+               || instaid._create_commands(m.schema_name, n, _create_batch.epoch,
+                                           format('%I.table_id_seq', m.schema_name)) AS commands
+        FROM generate_series(first, last) AS n
+             CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
+             LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
+             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+        ORDER BY n
+    LOOP
+        IF shard.is_there THEN
+            CONTINUE;
+        ELSIF shard.needs_checks THEN
+            PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
+        ELSE
+            EXECUTE shard.commands;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
+'the part of create_shards() between two commits';
+
+CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
+                                       epoch timestamptz DEFAULT instaid.default_epoch())
+    LANGUAGE c
+    AS 'MODULE_PATHNAME', 'instaid_create_shards';
+COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
+'create the shards first to last (0 to 8191), as create_shard() does; format() of the shard '
+'ID is the name of each schema; commits after every 512 shards, with a notice, and skips '
+'shards that exist';
+
+--
+-- Adopting what exists
+--
+
+-- A sequence counts the ticks of one epoch, and nothing else.  What a role without
+-- rights on the sequence declares, or uses as a default, does not count: that role
+-- cannot use the sequence, and must not be able to block its owner.
+CREATE FUNCTION instaid._check_adopted_sequence(sequence regclass, epoch timestamptz, adopted oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    other_use text;
+BEGIN
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = _check_adopted_sequence.sequence
+      AND s.epoch <> _check_adopted_sequence.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS c ON c.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass
+      AND d.refobjid = _check_adopted_sequence.sequence
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
+    WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = _check_adopted_sequence.sequence AND d.deptype = 'i'
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = other_use,
+            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
+                   ' this sequence, give that column another default first, for example with'
+                   ' adopt_column().';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_adopted_sequence(regclass, timestamptz, oid) IS
+'refuse a sequence that counts for a shard of another epoch, or for a column';
+
+-- Sessions that insert with the old function as a default finish first, and sessions
+-- that come later use the new one.  A call that waits for the sequence still ends in
+-- the old function: for these calls, new IDs begin a second ahead of the clock.
+--
+-- Any role can write such a default.  Only tables of the owner of the function or of
+-- the schema, or of a superuser, are locked and read: the others cannot delay us.
+CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
+                                         OUT columns text[], OUT queries text[],
+                                         OUT readers regrole[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    owners CONSTANT oid[] := ARRAY(
+        SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
+        UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
+    part record;
+    left_out regclass[] := '{}';
+BEGIN
+    columns := '{}';
+    queries := '{}';
+    readers := '{}';
+    FOR part IN
+        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
+               c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
+               AND instaid._is_in_safe_schema(c.oid)
+               AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
+               array_agg(t.attname ORDER BY t.attnum) FILTER (
+                   WHERE y.base_type IN ('bigint'::regtype, 'instaid.id'::regtype)
+                     AND c.relkind <> 'v') AS columns
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             CROSS JOIN LATERAL instaid._base_type(t.atttypid) AS y (base_type)
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
+          AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
+        GROUP BY c.oid
+        ORDER BY c.oid
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := left_out || part.name;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.name));
+        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
+            columns := columns || format('%s.%I', part.name, part.columns[i]);
+            queries := queries || format('SELECT max(%I)::bigint FROM %s',
+                                         part.columns[i], part.name);
+            readers := readers || part.owner;
+        END LOOP;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING USING
+            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+            DETAIL = format('Their rows are not read: %s%s.', array_to_string(left_out[1:10], ', '),
+                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
+            HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
+                   ' instaid.advance_past().';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
+'lock the tables that have a function as a default; return their columns, the query for the '
+'largest ID of each, and the role that may run it';
+
+-- currval() fails for a sequence that this session has not used.
+CREATE FUNCTION instaid._currval(sequence regclass) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN currval(sequence);
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION instaid._currval(regclass) IS
+'the last value that this session took from a sequence; null if there is none';
+
+CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
+                                      epoch timestamptz) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before bigint;
+    after bigint;
+    id bigint;
+    created_at timestamptz;
+BEGIN
+    BEGIN
+        before := instaid._currval(sequence);
+        id := instaid._execute_as(owner, format('SELECT %s', function_name));
+        after := instaid._currval(sequence);
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING USING
+            MESSAGE = format('could not check the IDs of %s', function_name),
+            DETAIL = format('The call failed: %s.', SQLERRM),
+            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
+                   ' the function. If they are not, roll back.';
+        RETURN NULL;
+    END;
+    created_at := instaid.extract_timestamp(id, epoch);
+    IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock'
+                            ' reads %s.', COALESCE(id::text, 'null'), created_at,
+                            clock_timestamp()),
+            HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
+                          ' If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (created_at - clock_timestamp()), epoch));
+    END IF;
+    IF after IS NOT DISTINCT FROM before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+            HINT = 'Pass the sequence that it uses.';
+    END IF;
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) IS
+'call a function once as its owner, and return its ID; refuse if it has another epoch or '
+'sequence; null, with a warning, if the call fails';
+
+-- The function and the tables can belong to other roles, and hold code of those roles.
+-- Therefore every command on them runs with the rights of their owners.
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
+                                    epoch timestamptz DEFAULT instaid.default_epoch(),
+                                    sequence regclass DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
+    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    sequence_text CONSTANT text := COALESCE(sequence::text,
+                                            quote_ident(schema_name) || '.table_id_seq');
+    owner regrole;
+    sequence_owner regrole;
+    tables record;
+    id bigint;
+    highest bigint;
+    youngest bigint;
+    place text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    PERFORM instaid._check_read_committed('adopt_shard');
+    SELECT p.proowner INTO owner FROM pg_proc AS p
+    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no function next_id() that returns bigint',
+                             schema_name),
+            DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
+                                             COALESCE(pg_get_function_result(p.oid), 'nothing'))
+                               FROM pg_proc AS p WHERE p.oid = adopted),
+                              CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
+            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
+                   ' next_id; column defaults then use it under its new name. If no function makes'
+                   ' them, use create_shard() and adopt_column().';
+    END IF;
+    PERFORM instaid._check_owner(owner, 'function', function_name);
+    sequence := to_regclass(sequence_text);
+    IF NOT EXISTS (SELECT FROM pg_class AS c
+                   WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
+        RAISE EXCEPTION USING
+            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table'
+                           ELSE 'wrong_object_type' END,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
+                          ELSE 'It is not a sequence, or it is temporary.' END,
+            HINT = 'Pass the sequence that next_id() uses.';
+    END IF;
+    sequence_owner := instaid._sequence_owner(schema_name, sequence);
+    PERFORM instaid._check_adopted_sequence(sequence, epoch, adopted);
+
+    tables := instaid._lock_id_columns(schema_name, adopted, owner);
+    id := instaid._try_function(function_name, owner, sequence, epoch);
+    PERFORM instaid._check_range(sequence, false);
+    PERFORM instaid._execute_as(sequence_owner, format(
+        'ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
+
+    FOR i IN 1 .. cardinality(tables.queries) LOOP
+        highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
+        IF youngest IS NULL OR highest > youngest THEN
+            youngest := highest;
+            place := tables.columns[i];
+        END IF;
+    END LOOP;
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', youngest, place, epoch,
+                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass the'
+                   ' epoch that next_id() subtracts.';
+    END IF;
+    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
+        clock_timestamp() + interval '1 s', epoch)), epoch);
+
+    PERFORM instaid._execute_as(owner, instaid._declare_commands(schema_name, shard_id, epoch,
+                                                                 sequence::text));
+    -- the replaced function keeps its OID, its owner, its rights, and the name of its result
+    PERFORM instaid._execute_as(owner, format(
+                'CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
+                ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1'
+                ' AS ''as next_ids(integer, regclass)''',
+                schema_name, pg_get_function_arguments(p.oid),
+                CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
+    FROM pg_proc AS p WHERE p.oid = adopted;
+
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
+        RAISE WARNING USING
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
+                             instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('New IDs name shard %s.', shard_id),
+            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
+                            instaid.extract_timestamp(youngest, epoch));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
+'make a schema with the published function next_id() a shard: call the function once, replace '
+'it, widen its sequence (table_id_seq by default), and continue above the IDs of the columns '
+'that use it; acts with the rights of the owners of the function, the sequence and the '
+'tables, which the caller needs';
+
+CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
+                                             OUT name text, OUT attnum smallint,
+                                             OUT attidentity "char", OUT default_text text,
+                                             OUT schema_name name, OUT shard_id integer,
+                                             OUT epoch timestamptz, OUT sequence regclass)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    name := format('%s.%I', table_name, column_name);
+    SELECT c.relkind, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
+           pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', name),
+            HINT = format('Adopt the column of the parent:'
+                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
+    END IF;
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
+    INTO schema_name, shard_id, epoch, sequence
+    FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
+                   ' adopt_shard() make a schema a shard.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
+                             'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    attnum := main.attnum;
+    attidentity := main.attidentity;
+    default_text := main.default_text;
+END
+$$;
+COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
+'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot '
+'adopt';
+
+CREATE FUNCTION instaid._check_heirs(table_name regclass, column_name text, owner regrole,
+                                     default_text text) RETURNS oid[]
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    heirs CONSTANT oid[] := ARRAY(SELECT h FROM instaid._heirs(table_name) AS h);
+    others text;
+    other record;
+BEGIN
+    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)),
+                      ', ' ORDER BY c.oid) INTO others
+    FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s.%I is inherited by tables of other owners',
+                             table_name, column_name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
+      AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            DETAIL = format('Its default is %s. The default of %s.%I would replace it.',
+                            other.default_text, table_name, column_name),
+            HINT = 'Drop that default first.';
+    END IF;
+    RETURN heirs;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_heirs(regclass, text, regrole, text) IS
+'a table, its partitions and its children, at all levels; refuse if one has another owner, or '
+'another default for the column';
+
+-- The columns that must be widened are the given one, those that refer to it, and those
+-- that refer to them.  A column of a partition is altered through its parent's, and a
+-- foreign key can refer to a partition.
+CREATE FUNCTION instaid._widening(table_name regclass, attnum smallint, owner regrole,
+                                  OUT statements text[], OUT other_tables text,
+                                  OUT sizes text, OUT obstacles text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening.attnum
+        UNION
+        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL
+            SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, c.oid::regclass::text AS table_name,
+               format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        SELECT n.attrelid, n.table_name,
+               format('ALTER TABLE %s %s', n.table_name,
+                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum))
+                   AS statement
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
+    obstacle (name, description) AS (
+        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
+        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                            AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+        UNION
+        SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION
+        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
+                            WHEN n.reloftype <> 0 THEN 'the type of its table'
+                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END
+        FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
+        UNION
+        -- PostgreSQL checks it again, in both tables
+        SELECT n.name, format('%s, a table of %I',
+                              pg_describe_object('pg_constraint'::regclass, k.oid, 0),
+                              pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             JOIN pg_constraint AS k ON k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                                     OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey)
+             JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
+        WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner)
+    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t),
+           -- An INSERT locks its table first, and then the tables that the row refers
+           -- to, which are mostly older.  This is the same order.
+           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
+            WHERE t.attrelid <> _widening.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(format('%s (%s)', n.name,
+                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(format('%s: %s', o.name, o.description), '; '
+                              ORDER BY o.name, o.description)
+            FROM obstacle AS o)
+    INTO statements, other_tables, sizes, obstacles;
+END
+$$;
+COMMENT ON FUNCTION instaid._widening(regclass, smallint, regrole) IS
+'the statements that widen an integer column and the columns that refer to it; the other '
+'tables that they alter, the sizes of all, and what prevents it';
+
+-- A role can insert into the table itself, into a partition, or through a view.
+CREATE FUNCTION instaid._missing_grants(heirs oid[], schema_name text, sequence regclass)
+    RETURNS text
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (
+        WITH RECURSIVE entrance (relid) AS (
+            SELECT unnest(heirs)
+            UNION
+            SELECT r.ev_class
+            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                                  AND d.refobjid = e.relid
+                                                  AND d.classid = 'pg_rewrite'::regclass
+                 JOIN pg_rewrite AS r ON r.oid = d.objid),
+        inserter AS (
+            SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
+                                 ELSE pg_get_userbyid(x.grantee) END AS name,
+                            CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                 ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
+            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+                 JOIN pg_attribute AS a ON a.attrelid = c.oid
+                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                               || a.attacl) AS x
+            WHERE x.privilege_type = 'INSERT')
+        SELECT string_agg(format('GRANT %s TO %s;', g.what, i.grantee), ' ' ORDER BY i.name, g.what)
+        FROM inserter AS i
+             JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
+             CROSS JOIN LATERAL (VALUES
+                 (format('USAGE ON SEQUENCE %s', sequence),
+                  p.prosecdef OR has_sequence_privilege(i.name, sequence, 'USAGE, UPDATE')),
+                 (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+                  has_function_privilege(i.name, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+        WHERE NOT g.is_granted);
+END
+$$;
+COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
+'the GRANT statements for roles that can insert into the tables, and cannot use the next_id() '
+'of the shard; null if there are none';
+
+-- It alters tables of one owner, with the rights of that owner: a table can hold code
+-- that runs when the table is rewritten, or read.
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    main record;
+    owner regrole;
+    heirs oid[];
+    widening record;
+    alter_column text;
+    serial regclass;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    IF NOT dry_run THEN
+        PERFORM instaid._check_read_committed('adopt_column');
+    END IF;
+    PERFORM instaid._check_name('column', column_name);
+    -- before pg_get_expr(), which waits for a lock on the table
+    owner := instaid._table_owner(table_name);
+    main := instaid._find_adopted_column(table_name, column_name);
+    heirs := instaid._check_heirs(table_name, column_name, owner, main.default_text);
+    widening := instaid._widening(table_name, main.attnum, owner);
+    IF widening.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name),
+            DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                               widening.other_tables || ', ', table_name)];
+    IF NOT dry_run THEN
+        PERFORM instaid._execute_as(owner, statements[1]);
+    END IF;
+    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name));
+    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
+                        instaid.min_id(clock_timestamp(), main.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, main.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin above'
+                            ' %s.', highest, instaid.extract_timestamp(highest, main.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       main.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    main.sequence, highest, main.epoch)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- The default goes before the type changes, because it need not fit the new type.
+    -- The sequence of a serial column goes, too, unless something else uses it.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    IF main.default_text = format('%I.next_id()', main.schema_name) THEN
+        statements := statements || widening.statements;
+    ELSE
+        IF main.attidentity <> '' THEN
+            statements := statements || (alter_column || ' DROP IDENTITY');
+        ELSIF main.default_text IS NOT NULL THEN
+            statements := statements || (alter_column || ' DROP DEFAULT');
+        END IF;
+        statements := statements || widening.statements
+            || format('%s SET DEFAULT %I.next_id()', alter_column, main.schema_name);
+        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
+            statements := statements || format(
+                CASE WHEN EXISTS (
+                         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+                                ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                                   AND a.adrelid = ANY (heirs)
+                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                           AND d.deptype = 'n'
+                           AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
+                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
+        END IF;
+    END IF;
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
+        RETURN;
+    END IF;
+
+    IF widening.sizes IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = 'integer columns become bigint, which rewrites their tables',
+            DETAIL = format('They are %s.', widening.sizes);
+    END IF;
+    grants := instaid._missing_grants(heirs, main.schema_name, main.sequence);
+    IF grants IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
+                             table_name, main.shard_id),
+            DETAIL = 'Their inserts will fail: permission denied.',
+            HINT = grants;
+    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        IF NOT dry_run THEN
+            PERFORM instaid._execute_as(owner, statement);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
+'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
+'widen an integer column, and those that refer to it, to bigint; return the statements, which '
+'dry_run does not run; acts with the rights of the owner of the table, which the caller '
+'needs, on tables of that owner only';
+
+--
+-- Moving and protecting shards
+--
+
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_advance_past';
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
+'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
+'negative; needs UPDATE on the sequence';
+
+-- The argument types of next_id() and next_ids() are integer (23) and regclass (2205), as a
+-- constant: PostgreSQL shows a cast from an array without the cast, and pg_upgrade fails.
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH routine AS MATERIALIZED (
+        SELECT p.oid, p.proname, p.proowner
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+        WHERE p.oid IN (instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector),
+                        instaid._find_function(schema_name, 'next_id', '2205'::oidvector)))
+    SELECT c.oid::regclass
+    FROM routine AS r
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = r.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+    WHERE r.proname = 'next_ids'
+    UNION
+    -- one that was renamed
+    SELECT s.sequence FROM instaid.list_shards() AS s
+    WHERE NOT EXISTS (SELECT FROM routine AS r WHERE r.proname = 'next_ids')
+      AND s.schema_name = shard_sequences.schema_name
+    UNION
+    -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+    -- such a default, so table and sequence must belong to the owner of the shard.
+    SELECT c.oid::regclass
+    FROM routine AS r
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                            AND f.classid = 'pg_attrdef'::regclass
+         JOIN pg_attrdef AS a ON a.oid = f.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+         JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                           AND c.relkind = 'S' AND c.relpersistence <> 't'
+    WHERE r.proname = 'next_id'
+    ORDER BY 1;
+END;
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
+'the sequences that issue the IDs of a shard: the one of its next_id(), and those that tables '
+'of its owner pass to next_id(regclass)';
+
+-- A function can name any sequence, even one that its owner has no rights on.
+CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p
+                        WHERE p.oid = instaid._find_function(schema_name, 'next_id', ''));
+    owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
+BEGIN
+    IF shard_owner IS NULL OR owner IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('function next_id() of schema %I, or its sequence, does not exist',
+                             schema_name),
+            DETAIL = 'Another transaction may just have dropped it.',
+            HINT = 'instaid.audit() shows what is wrong with a shard.';
+    END IF;
+    IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, schema_name),
+            DETAIL = format('Role %I owns it, and role %I owns the function next_id().',
+                            pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
+            HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(owner, 'sequence', sequence::text);
+    RETURN owner;
+END
+$$;
+COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
+'the owner of a sequence of a shard; refuse if the owner of the shard, or the caller, does '
+'not have the rights of that role';
+
+-- A sequence with a range of its own must not be widened.  Citus, for example, gives such
+-- a range to each worker's copy of a sequence: one copy would issue values of another.
+CREATE FUNCTION instaid._check_range(sequence regclass, max_value_counts boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    options record;
+BEGIN
+    SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+    IF options.seqmin > 1
+       OR max_value_counts AND options.seqmax < instaid._max_tick()
+          AND NOT (instaid._last_tick(sequence)).frozen THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', options.seqmin, options.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_range(regclass, boolean) IS
+'refuse a sequence with a range of its own: a MINVALUE above 1 or, with max_value_counts, a '
+'MAXVALUE that freeze_shard() did not set';
+
+CREATE FUNCTION instaid._owned_sequences(schema_name text, OUT sequence regclass,
+                                         OUT owner regrole) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    FOR sequence IN SELECT s FROM instaid.shard_sequences(schema_name) AS s LOOP
+        owner := instaid._sequence_owner(schema_name, sequence);
+        PERFORM instaid._check_range(sequence, true);
+        RETURN NEXT;
+    END LOOP;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._owned_sequences(text) IS
+'the sequences of a shard, and their owners; refuse a schema that is not a shard, and a '
+'caller who has no right to freeze it';
+
+CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part record;
+    tick text;
+BEGIN
+    FOR part IN SELECT s.sequence, s.owner FROM instaid._owned_sequences(schema_name) AS s LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps others out
+        -- until this transaction commits.
+        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s NO MAXVALUE',
+                                                       part.sequence));
+        -- A MAXVALUE must be above MINVALUE, and not below START.  The query has the OID,
+        -- because the owner of the schema can put something else under the name.
+        tick := instaid._execute_as(part.owner, format(
+            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid),'
+            ' nextval(seqrelid)), seqmin + 1, seqstart))'
+            ' FROM pg_sequence WHERE seqrelid = %s', part.sequence::oid));
+        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s MAXVALUE %s',
+                                                       part.sequence, tick));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.freeze_shard(text) IS
+'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
+'rights of the owners of its sequences, which the owner of the shard must have, too';
+
+CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._execute_as(s.owner, format('ALTER SEQUENCE %s NO MAXVALUE', s.sequence))
+    FROM instaid._owned_sequences(schema_name) AS s;
+END
+$$;
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS
+'let a frozen shard issue IDs again; needs the rights of the owners of its sequences, which '
+'the owner of the shard must have, too';
+
+--
+-- Tickets
+--
+
+-- It belongs to whom the other schema belongs to, as a superuser's statements name
+-- what is in it.  The installer may create tickets, and may let others do so.
+DO $$
+DECLARE
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
+BEGIN
+    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
+    IF installer <> owner THEN
+        EXECUTE format('GRANT ALL ON SCHEMA instaid_tickets TO %s WITH GRANT OPTION', installer);
+    END IF;
+END
+$$;
+GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
+COMMENT ON SCHEMA instaid_tickets IS
+'the tickets of instaid, one sequence each';
+
+CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_next_ticket';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS
+'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
+'sequence';
+
+CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
+                                     OUT first bigint, OUT last bigint, OUT increment bigint)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
+COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
+'the next count values of a ticket, from first to last by increment, which are never issued '
+'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
+
+CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
+    RETURNS regclass
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
+'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
+'missing_ok, or else an error';
+
+CREATE FUNCTION instaid.ticket_state(sequence regclass,
+                                     OUT last_value bigint, OUT values_left bigint,
+                                     OUT off_stripe boolean)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_ticket_state';
+COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
+'the position of a ticket; null while the ticket is being altered or dropped; see the view '
+'instaid.tickets';
+
+CREATE VIEW instaid.tickets AS
+    -- in numeric, because any sequence can be there
+    SELECT c.relname AS name,
+           (CASE WHEN l.label IS NULL AND q.seqmax > 0
+                 THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
+                          q.seqincrement) + 1 END)::bigint AS server,
+           CASE WHEN l.label IS NULL AND q.seqmax > 0 THEN q.seqincrement END AS servers,
+           q.seqcache AS step,
+           s.last_value, s.values_left, s.off_stripe, l.label AS source, c.oid::regclass AS sequence
+    FROM pg_catalog.pg_namespace AS n
+         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
+         LEFT JOIN pg_catalog.pg_seclabel AS l
+                   ON l.objoid = c.oid AND l.classoid = 'pg_catalog.pg_class'::regclass
+                      AND l.objsubid = 0 AND l.provider = 'instaid'
+    WHERE n.nspname = 'instaid_tickets';
+GRANT SELECT ON instaid.tickets TO PUBLIC;
+COMMENT ON VIEW instaid.tickets IS
+'the tickets of this database, one row each; last_value, values_left and off_stripe need '
+'USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
+COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.tickets.server IS
+'number of this server: the remainder of its values divided by servers, or servers if that is '
+'0';
+COMMENT ON COLUMN instaid.tickets.servers IS
+'number of servers that share the ticket: the difference from one value to the next';
+COMMENT ON COLUMN instaid.tickets.step IS 'smallest segment size: the CACHE of the sequence';
+COMMENT ON COLUMN instaid.tickets.last_value IS
+'last value that was issued, or is in a segment, null if there is none; on a standby and '
+'after a crash, up to 32 values more';
+COMMENT ON COLUMN instaid.tickets.values_left IS
+'number of values up to the guard, or else up to the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS
+'whether setval() or ALTER SEQUENCE left the sequence at a value of another server; '
+'next_ticket() continues with a value of its own, nextval() does not';
+COMMENT ON COLUMN instaid.tickets.source IS
+'names of the foreign servers that the values come from; server, servers and what follows '
+'step are theirs then, and null here';
+COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
+
+CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT segment_size bigint,
+                                      OUT next_value bigint, OUT last_value bigint,
+                                      OUT values_left bigint, OUT spare_first bigint,
+                                      OUT spare_last bigint, OUT spare_left bigint,
+                                      OUT refills bigint, OUT refilled_at timestamptz,
+                                      OUT refill_us bigint, OUT waits bigint, OUT bypasses bigint,
+                                      OUT failures bigint, OUT failed_at timestamptz,
+                                      OUT failure text,
+                                      OUT sources_overlap boolean) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_segment_state';
+COMMENT ON FUNCTION instaid.segment_state() IS
+'segments in shared memory; see the view instaid.segments';
+
+CREATE VIEW instaid.segments AS
+    SELECT c.relname AS name, s.segment_size,
+           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
+           s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
+           s.waits, s.bypasses, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
+    FROM instaid.segment_state() AS s
+         JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
+GRANT SELECT ON instaid.segments TO PUBLIC;
+COMMENT ON VIEW instaid.segments IS
+'the tickets of this database that have segments in shared memory, from their first use on, '
+'one row each; only those on whose sequence the role has USAGE or SELECT';
+COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.segments.segment_size IS
+'number of values in a segment: the step, or a multiple that follows demand';
+COMMENT ON COLUMN instaid.segments.next_value IS
+'next value of the current segment, null if it is empty';
+COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the current segment';
+COMMENT ON COLUMN instaid.segments.values_left IS 'number of values left in the current segment';
+COMMENT ON COLUMN instaid.segments.spare_first IS
+'first value of the next segment, null if there is none yet';
+COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of the next segment';
+COMMENT ON COLUMN instaid.segments.spare_left IS 'number of values in the next segment';
+COMMENT ON COLUMN instaid.segments.refills IS 'number of refills: segments that were fetched';
+COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
+COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
+COMMENT ON COLUMN instaid.segments.waits IS
+'number of calls that found both segments empty, and waited';
+COMMENT ON COLUMN instaid.segments.bypasses IS
+'number of calls that found both segments empty, and took their value from the sequence';
+COMMENT ON COLUMN instaid.segments.failures IS
+'number of refills that failed, or had to try another server';
+COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
+COMMENT ON COLUMN instaid.segments.failure IS
+'reason for the last failure; only the owner of the ticket and members of pg_read_all_stats '
+'see it';
+COMMENT ON COLUMN instaid.segments.sources_overlap IS
+'whether two servers of the source were found to issue the same values since the server '
+'started; neither gives a segment then';
+COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that is the ticket';
+
+CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF servers < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('%s servers are out of range', servers),
+            DETAIL = 'A ticket has at least one server.';
+    END IF;
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s.', servers);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
+'what create_ticket() and restripe_ticket() check';
+
+CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
+COMMENT ON FUNCTION instaid._lock_ticket_name(text) IS
+'keep other sessions from creating a ticket of this name until the transaction ends; needs '
+'CREATE on the schema instaid_tickets';
+
+-- Tickets can have their values from servers of this wrapper.  It has no handler, because
+-- no table is read from them.
+CREATE FOREIGN DATA WRAPPER instaid VALIDATOR pg_catalog.postgresql_fdw_validator;
+COMMENT ON FOREIGN DATA WRAPPER instaid IS
+'the servers that tickets can have their values from: instaid.create_ticket(..., source => '
+'...)';
+
+CREATE FUNCTION instaid._source_failure(ticket regclass) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_source_failure';
+COMMENT ON FUNCTION instaid._source_failure(regclass) IS
+'which foreign servers of a ticket cannot be asked, and why; null if all can be';
+
+CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
+                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
+    RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767
+                                          WHEN 'integer'::regtype THEN 2147483647
+                                          WHEN 'bigint'::regtype THEN 9223372036854775807 END;
+    first numeric;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
+        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
+        'data_type', data_type));
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have a source and a server or start of its own',
+                             quote_ident(name)),
+            DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
+                            ' own.', server, servers, start),
+            HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
+                   ' the source.';
+    END IF;
+    IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have %s servers as its source',
+                             quote_ident(name), cardinality(source)),
+            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names, none'
+                     ' of them null.';
+    END IF;
+    PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
+    PERFORM instaid.check_ticket_server(server, servers);
+    IF last_of_type IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    END IF;
+    IF start < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    END IF;
+    IF step < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
+    END IF;
+    -- the smallest value in the stripe of the server that is not below start
+    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
+    IF first >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s leaves no values', start),
+            DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
+                            server, first, data_type, last_of_type);
+    END IF;
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating
+    -- on first use (autocreate.c) waits for the same lock.
+    PERFORM instaid._lock_ticket_name(name);
+    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
+                          ' drop_ticket(), or choose another name.', name);
+    END IF;
+    IF source IS NULL THEN
+        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
+                       ' CACHE %s', name, data_type, servers, first, step);
+    ELSE
+        -- It is used up, so that nextval() returns no value that the source issues, too.
+        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s MINVALUE -2 MAXVALUE -1'
+                       ' START WITH -1 CACHE %s', name, data_type, step);
+        PERFORM setval(instaid.ticket_sequence(name), -1);
+        EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name,
+                       (SELECT string_agg(quote_ident(s), ', ' ORDER BY place)
+                        FROM unnest(source) WITH ORDINALITY AS u (s, place)));
+        IF current_setting('instaid.max_buffered_tickets', true) IS NULL THEN
+            RAISE WARNING USING
+                MESSAGE = format('ticket %s has a source, but no buffer', quote_ident(name)),
+                DETAIL = 'The server was started without instaid in shared_preload_libraries.',
+                HINT = 'Add it there, and restart the server.';
+        END IF;
+    END IF;
+    EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
+                   'a ticket of instaid: use instaid.next_ticket()');
+    RETURN instaid.ticket_sequence(name);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
+                                          regtype) IS
+'create a named ticket, whose values come from foreign servers; return its sequence; needs '
+'CREATE on the schema instaid_tickets, and USAGE on the servers';
+
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
+                                      servers integer DEFAULT 1,
+                                      start bigint DEFAULT 1, step integer DEFAULT 1,
+                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
+    RETURNS regclass
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
+                                 server, servers, start, step, data_type);
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype, text) IS
+'create a named ticket, whose values on this server are start or above, and server modulo '
+'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
+'instaid_tickets';
+
+CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    step bigint;
+    guard bigint;
+BEGIN
+    SELECT seqincrement, seqmax INTO step, guard FROM pg_sequence WHERE seqrelid = sequence;
+    IF step < 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
+            DETAIL = format('Its INCREMENT is %s; it must count up.', step),
+            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+    END IF;
+    IF guard < 0 OR EXISTS (SELECT FROM pg_seclabel
+                            WHERE objoid = sequence AND classoid = 'pg_class'::regclass
+                              AND objsubid = 0 AND provider = 'instaid') THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s has its values from a source', sequence),
+            DETAIL = 'There is nothing to guard or to restripe here.',
+            HINT = 'Guard and restripe the ticket at each server of its source.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.check_is_authority(regclass) IS
+'what guard_ticket() and restripe_ticket() check';
+
+CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid.ticket_sequence(name);
+    EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+END
+$$;
+COMMENT ON FUNCTION instaid.drop_ticket(text) IS
+'drop a ticket; a new ticket with its name begins again; needs to own its sequence';
+
+CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+BEGIN
+    PERFORM instaid.check_is_authority(sequence);
+    -- This lock waits for all transactions that have taken values, and keeps others out
+    -- until this transaction commits.  The statement has the name, because a regclass whose
+    -- sequence is dropped meanwhile is printed as a number.
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+    IF sequence <> instaid.ticket_sequence(name) THEN
+        sequence := instaid.ticket_sequence(name);
+        PERFORM instaid.check_is_authority(sequence);
+    END IF;
+    RETURN sequence;
+END
+$$;
+COMMENT ON FUNCTION instaid._lock_ticket(text) IS
+'keep other sessions from taking values of a ticket until the transaction ends; needs to own '
+'its sequence';
+
+CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid._lock_ticket(name);
+    stands_at bigint;
+    last_of_type bigint;
+    guard bigint;
+BEGIN
+    EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
+    SELECT GREATEST(stands_at, start_value), maximum_value,
+           CASE data_type WHEN 'smallint'::regtype THEN 32767
+                          WHEN 'integer'::regtype THEN 2147483647
+                          ELSE 9223372036854775807 END
+    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
+    IF boundary < stands_at THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            DETAIL = format('It stands at %s.', stands_at),
+            HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
+                   ' there on all of them.';
+    END IF;
+    IF boundary < 2 OR boundary >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('boundary %s is out of range', boundary),
+            DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
+                            last_of_type);
+    END IF;
+    IF boundary > guard THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            DETAIL = 'A server that was restriped at that boundary issues values above it.',
+            HINT = format('If no server was, remove the guard on every server, and guard the ticket'
+                          ' again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
+END
+$$;
+COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
+'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
+'the number of servers, on all of them; needs to own its sequence';
+
+CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
+                                        boundary bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+    guard bigint;
+BEGIN
+    PERFORM instaid.check_ticket_server(server, servers);
+    PERFORM instaid.check_is_authority(sequence);
+    IF mod(boundary, servers) <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
+            DETAIL = 'The values of each server must begin right above the boundary.',
+            HINT = format('The next multiple is %s; guard the ticket there on every server.',
+                          boundary + servers::numeric - mod(boundary, servers));
+    END IF;
+    sequence := instaid._lock_ticket(name);
+    SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
+    IF guard <> boundary THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
+                            ' above the boundary that belong to another server now.', guard),
+            HINT = format('First, on every server that has the ticket:'
+                          ' SELECT instaid.guard_ticket(%L, %s);', name, boundary);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
+                   ' RESTART', name, servers, boundary + server);
+END
+$$;
+COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
+'let a ticket that is guarded at boundary continue above it, as server number server of '
+'servers; error if boundary is not a multiple of servers; needs to own its sequence';
 
 --
 -- Knowing before it breaks
@@ -2374,7 +2506,8 @@ BEGIN ATOMIC
     WHERE f.kind <> 'caller' OR f.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
 END;
 COMMENT ON FUNCTION instaid._find_copies() IS
-'copies of the published function, callers of instaid.next_id(), what is too long; for audit()';
+'copies of the published function, callers of instaid.next_id(), and code that is too long to '
+'read; for audit()';
 
 CREATE FUNCTION instaid._audit_copies(OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
@@ -2527,7 +2660,8 @@ BEGIN ATOMIC
     WHERE c.relpersistence <> 't';
 END;
 COMMENT ON FUNCTION instaid._id_columns() IS
-'columns whose default makes IDs; without a maker_schema, by instaid.next_id(); for audit()';
+'columns whose default makes IDs; maker_schema is null if instaid.next_id() makes them; for '
+'audit()';
 
 CREATE FUNCTION instaid._audit_columns(OUT severity text, OUT object text, OUT problem text,
                                        OUT cure text) RETURNS SETOF record
@@ -2748,8 +2882,8 @@ BEGIN ATOMIC
     -- The clock was set back: the time in IDs is wrong, and they come slowly.
     SELECT 'warning', q.name,
            format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.drift),
-           'Set the server''s clock right, and wait until it has passed the time of these IDs. If that'
-           ' takes too long, RESTART the sequence and give new IDs to rows of the future, in one'
+           'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+           ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in one'
            ' transaction.'
     FROM clocked AS q JOIN (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
                             WHERE g.name = 'instaid.max_drift') AS d (drift)
@@ -2765,8 +2899,8 @@ CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT p
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     WITH ticket AS MATERIALIZED (
-        SELECT c.oid, c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*, l.label AS source,
-               s.off_stripe
+        SELECT c.oid, c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*,
+               l.label AS source, s.off_stripe
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              LEFT JOIN pg_seclabel AS l ON l.provider = 'instaid' AND l.objoid = c.oid
@@ -2790,7 +2924,8 @@ BEGIN ATOMIC
     FROM ticket AS t WHERE t.source IS NULL AND t.seqmax < 0 AND t.seqincrement > 0
     UNION ALL
     SELECT 'error', t.name, 'cannot ask ' || instaid._source_failure(t.oid),
-           format('Create or grant what is missing, or: SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''server, ...'';', t.name)
+           format('Create or grant what is missing, or: SECURITY LABEL FOR instaid ON SEQUENCE'
+                  ' %s IS ''server, ...'';', t.name)
     FROM ticket AS t WHERE instaid._source_failure(t.oid) IS NOT NULL
     UNION ALL
     SELECT 'error', t.name, 'has a source, but no buffer: next_ticket() fails',
@@ -2816,7 +2951,8 @@ BEGIN ATOMIC
                            (SELECT string_agg(format_type(t.oid, NULL), ',' ORDER BY t.n)
                             FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))),
            'does not work: ' || o.problem,
-           'Let it be as instaid.create_shard() creates it; ALTER FUNCTION or a DROP has changed that.'
+           'Let it be as instaid.create_shard() creates it;'
+           ' ALTER FUNCTION or a DROP has changed that.'
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace;
 END;
@@ -2837,4 +2973,5 @@ BEGIN ATOMIC
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
-'what repeats, refuses or endangers the IDs of a database: a row a finding, none if all is well';
+'findings about IDs that repeat, that are refused, or that will be; one row each, none if all '
+'is well';
