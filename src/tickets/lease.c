@@ -42,30 +42,30 @@
  * control characters.
  */
 static void
-append_foreign_text(StringInfo to, const char *text)
+append_foreign_text(StringInfo to, const char *from)
 {
 	int			encoding = GetDatabaseEncoding();
-	int			rest = strnlen(text, MAX_FOREIGN_TEXT);
-	bool		cut = text[rest] != '\0';
+	int			rest = strnlen(from, MAX_FOREIGN_TEXT);
+	bool		cut = from[rest] != '\0';
 	int			start = to->len;
 
 	while (rest > 0)
 	{
-		int			length = pg_encoding_verifymbchar(encoding, text, rest);
+		int			length = pg_encoding_verifymbchar(encoding, from, rest);
 
 		if (length > 1)
-			appendBinaryStringInfo(to, text, length);
-		else if (length == 1 && isascii((unsigned char) *text) && isspace((unsigned char) *text))
+			appendBinaryStringInfo(to, from, length);
+		else if (length == 1 && isascii((unsigned char) *from) && isspace((unsigned char) *from))
 		{
 			if (to->len > start && to->data[to->len - 1] != ' ')
 				appendStringInfoChar(to, ' ');
 		}
-		else if (length == 1 && !iscntrl((unsigned char) *text))
-			appendStringInfoChar(to, *text);
+		else if (length == 1 && !iscntrl((unsigned char) *from))
+			appendStringInfoChar(to, *from);
 		else if (length == 1 || !cut || rest > MAX_MULTIBYTE_CHAR_LEN)
 			appendStringInfoChar(to, '?');
 		length = Max(length, 1);
-		text += length;
+		from += length;
 		rest -= length;
 	}
 	while (to->len > start && to->data[to->len - 1] == ' ')
@@ -256,30 +256,28 @@ ask_stripe(Lease *lease)
 }
 
 /*
- * Ask for values that go together, and that are on the server's disk, and on its
- * synchronous standbys.
+ * Ask for values that follow each other, and that are on the server's disk and on
+ * its synchronous standbys.
  *
- * - An advisory lock keeps others who lease away, so that their values do not
- *	 lie between ours.  Anybody who can connect can hold such a lock, and no
- *	 other that a role with USAGE can take would do.  Hence there are many: the
- *	 first counts that no role without rights to the sequence holds.  It is
- *	 waited for half of the time that the server has, which is longer than it is
- *	 held.
- * - Whatever others take in between, the longest part is used, and the rest is
- *	 left out.  They cannot split what nextval() takes at once, the sequence's
- *	 CACHE, and so that is asked for as a whole: the session ends, and gives no
- *	 other part of it to anybody.
- * - No more than it gives in half of the time that it has, or a quarter after
- *	 the lock: a server that is too slow for a long segment gives a shorter one.
- * - No more than there is.  Only the first value tells how many that are, as
- *	 USAGE does not let us see a sequence that setval() has set with is_called
- *	 false.
- * - A message in the WAL makes the commit flush it.  nextval() alone may have
- *	 nothing to write: a record of somebody else's, which is not flushed yet,
- *	 covers its values.
- * - The commit may have a warning, and nothing else may.  The server has given
- *	 up waiting for its standby then, as its statement_timeout or a cancel make
- *	 it do, and the standby may lack the values.
+ * - An advisory lock keeps other leases away, whose values would lie between ours.
+ *	 A role with USAGE can take no stronger lock on a sequence.  Any role that can
+ *	 connect can hold an advisory lock.  Therefore there are many: the lease takes
+ *	 the first one that no role without rights to the sequence holds.  It waits
+ *	 half of the server's time for it, which is longer than another lease holds it.
+ * - If others take values meanwhile, the longest part is used, and the rest is left
+ *	 out.  They cannot split what one nextval() takes, which is the sequence's CACHE.
+ *	 Therefore whole caches are asked for: the session ends then, and gives the rest
+ *	 of a cache to nobody.
+ * - Values are drawn for half of the server's time, or for a quarter after the lock.
+ *	 A server that is too slow for a long segment gives a shorter one.
+ * - No more values are asked for than are left.  Only the first value tells how many
+ *	 that are: a role with USAGE cannot see whether setval() has set is_called.
+ * - A message in the WAL makes the commit flush it.  nextval() alone may write
+ *	 nothing, because a record of another session covers its values, and that record
+ *	 may not be flushed yet.
+ * - A warning of the commit makes the lease fail.  The server has then given up
+ *	 waiting for its standby, because of its statement_timeout or a cancel, and the
+ *	 standby may lack the values.
  */
 static LeaseState
 ask_values(Lease *lease)
@@ -412,7 +410,7 @@ read_drawn(Lease *lease, PGresult *result)
 		return psprintf("%s.%s gave values that do not go together",
 						TICKET_SCHEMA, lease->name);
 
-	/* only of values from START to MAXVALUE is it known that no other gives them */
+	/* other servers were compared only with values from START to MAXVALUE */
 	if (start != stripe->start || block->increment != stripe->increment ||
 		last > stripe->maximum)
 		failure = psprintf("%s.%s was altered meanwhile", TICKET_SCHEMA, lease->name);

@@ -81,7 +81,7 @@ typedef struct Lease
 	bool		committed;
 	bool		ask_again;		/* which values it gives: they were others */
 	bool		asked_again;
-	char		warning[MAX_FOREIGN_TEXT + 2];	/* of the commit, if it had one */
+	char		warning[MAX_FOREIGN_TEXT + 2];	/* of the commit, if any */
 
 	/* when it is done */
 	TicketBlock block;

@@ -14,7 +14,7 @@
 /* the most servers that a source can have */
 #define MAX_SERVERS		16
 
-/* What is known of a server of a source */
+/* What a server of a source answered last */
 typedef struct Stripe
 {
 	uint64		system;			/* which database cluster it is */
@@ -27,7 +27,7 @@ typedef struct Stripe
 /* The stripes of a source, in the order of its servers */
 typedef struct Stripes
 {
-	uint32		source;			/* hash of the connection string, 0 for none */
+	uint32		source;			/* hash of the servers' options, 0 for none */
 	Stripe		servers[MAX_SERVERS];
 } Stripes;
 

@@ -309,6 +309,13 @@ my @ours = (retry($one, 'ours'), take($one, 'ours', 5));
 is("@ours", '1 2 3 4 5 6', 'with the right one: values');
 is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit() WHERE object ~ 'ours'}), 0, '... and audit() finds nothing');
 
+# a superuser's ticket, and a server whose owner can change where it is
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('trusting', source => 'guarded');
+	CREATE USER MAPPING FOR CURRENT_USER SERVER guarded; ALTER SERVER guarded OWNER TO app});
+source_failure($one, 'trusting', 'server "guarded": the user mapping for role "[^"]*" has no password', 'a superuser does not trust the server of another role');
+$one->safe_psql('postgres', q{ALTER SERVER guarded OWNER TO CURRENT_USER; SELECT instaid.drop_ticket('trusting');
+	DROP USER MAPPING FOR CURRENT_USER SERVER guarded; GRANT USAGE ON FOREIGN SERVER guarded TO app});
+
 $one->safe_psql('postgres', 'REVOKE USAGE ON FOREIGN SERVER guarded FROM app');
 for (1 .. 1000)
 {
