@@ -17,7 +17,7 @@
 #include "tickets/source.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
-PG_MODULE_MAGIC_EXT(.name = "instaid", .version = INSTAID_VERSION);
+PG_MODULE_MAGIC_EXT(.name = "instaid",.version = INSTAID_VERSION);
 #else
 PG_MODULE_MAGIC;
 #endif

@@ -74,7 +74,7 @@ find_fault(char persistence, Form_pg_sequence options)
 		return psprintf("Its INCREMENT is %lld; it must count up.",
 						(long long) options->seqincrement);
 	if (options->seqcycle)
-		return "It is defined with CYCLE; it must not come round.";
+		return "It is defined with CYCLE; a ticket must not repeat its values.";
 	if (persistence != RELPERSISTENCE_PERMANENT)
 		return "It is UNLOGGED; a crash would set it back.";
 	return NULL;

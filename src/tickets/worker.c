@@ -281,7 +281,7 @@ instaid_refill_worker(Datum main_arg)
 	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	/* it works for sessions that are connected, even where no others may connect */
+	/* a database that refuses new connections may have old ones */
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid,
 											  BGWORKER_BYPASS_ALLOWCONN);
 	if (!launch_attach())
