@@ -39,6 +39,7 @@ HEADERS = \
 	src/tickets/autocreate.h \
 	src/tickets/launch.h \
 	src/tickets/lease.h \
+	src/tickets/monotonic.h \
 	src/tickets/segments.h \
 	src/tickets/source.h \
 	src/tickets/stripe.h \

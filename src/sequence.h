@@ -8,8 +8,6 @@
 #ifndef INSTAID_SEQUENCE_H
 #define INSTAID_SEQUENCE_H
 
-#include <time.h>
-
 #include "access/htup_details.h"
 #include "access/xlogdefs.h"
 #include "catalog/pg_sequence.h"
@@ -33,19 +31,6 @@ typedef struct TicketBlock
 								 * them */
 	uint64		buffer_generation;	/* when they were taken: see segments.c */
 } TicketBlock;
-
-/*
- * Microseconds since some moment before the server started, the same in all
- * processes.  Intervals are measured by it, as the wall clock can be set.
- */
-static inline int64
-instaid_monotonic_time(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 extern char *sequence_qualified_name(Relation rel);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);

@@ -50,6 +50,7 @@
 #include "compat.h"
 #include "sequence.h"
 #include "tickets/autocreate.h"
+#include "tickets/monotonic.h"
 
 /* how long a call waits for a free worker, and a worker for a lock, in ms */
 #define AUTOCREATE_TIMEOUT	10000
@@ -109,11 +110,7 @@ instaid_ticket_worker(Datum main_arg)
 	request = dsm_segment_address(segment);
 	shm_mq_set_sender(request_queue(request), MyProc);
 	pq_redirect_to_shm_mq(segment, shm_mq_attach(request_queue(request), segment, NULL));
-
-	/*
-	 * it works for a session that is connected, even where no others may
-	 * connect
-	 */
+	/* a database that refuses new connections may have old ones */
 	BackgroundWorkerInitializeConnectionByOid(request->database, request->authenticated_role,
 											  BGWORKER_BYPASS_ALLOWCONN);
 	SetConfigOption("lock_timeout", psprintf("%d", request->lock_timeout),
@@ -146,7 +143,7 @@ instaid_ticket_worker(Datum main_arg)
 static int
 time_left(int64 began)
 {
-	return (int) Max(AUTOCREATE_TIMEOUT - (instaid_monotonic_time() - began) / 1000, 0);
+	return (int) Max(AUTOCREATE_TIMEOUT - (monotonic_time() - began) / 1000, 0);
 }
 
 /* Launch the worker.  If none is free, wait for one. */
@@ -353,7 +350,7 @@ autocreate_ticket(const char *name)
 	Oid			schema = creation_schema();
 	LOCKTAG		create_tag;
 	LOCKTAG		queue_tag;
-	int64		began = instaid_monotonic_time();
+	int64		began = monotonic_time();
 
 	set_name_tag(&create_tag, CREATE_LOCK, schema, name);
 	set_name_tag(&queue_tag, QUEUE_LOCK, schema, name);

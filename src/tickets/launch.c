@@ -18,8 +18,8 @@
 #include "storage/shmem.h"
 
 #include "compat.h"
-#include "sequence.h"
 #include "tickets/launch.h"
+#include "tickets/monotonic.h"
 
 typedef struct WorkerSlot
 {
@@ -70,7 +70,7 @@ static bool
 is_starting(const WorkerSlot *slot)
 {
 	return slot->latch == NULL && OidIsValid(slot->database) &&
-		instaid_monotonic_time() < slot->launched_at + WORKER_START_TIMEOUT * 1000;
+		monotonic_time() < slot->launched_at + WORKER_START_TIMEOUT * 1000;
 }
 
 /* The slot of this database's worker, attached or starting, or NULL */
@@ -132,7 +132,7 @@ launch_wake_worker(void)
 		if (slot != NULL && register_worker())
 		{
 			slot->database = MyDatabaseId;
-			slot->launched_at = instaid_monotonic_time();
+			slot->launched_at = monotonic_time();
 		}
 		else
 			slot = NULL;

@@ -25,6 +25,7 @@
 #include "utils/memutils.h"
 
 #include "tickets/lease.h"
+#include "tickets/monotonic.h"
 
 /* the most values that are asked for at once */
 #define MAX_LEASE		1000000
@@ -115,7 +116,7 @@ connect_to(Lease *lease, int server)
 	}
 	lease->phase = LEASE_CONNECTING;
 	lease->events = WL_SOCKET_WRITEABLE;
-	lease->asked_at = instaid_monotonic_time();
+	lease->asked_at = monotonic_time();
 }
 
 /* The next server to be looked at before one gives values, or -1 */
@@ -210,7 +211,7 @@ lease_start(const LeaseServers *source, const char *name, int64 wanted,
 	lease->sequence = quote_literal_cstr(quote_qualified_identifier(TICKET_SCHEMA, name));
 	lease->wanted = wanted;
 	lease->last_of_type = last_of_type;
-	lease->started = instaid_monotonic_time();
+	lease->started = monotonic_time();
 	lease->source = *source;
 	lease->turn = turn % source->count;
 	initStringInfo(&lease->failure);
@@ -519,7 +520,7 @@ read_answer(Lease *lease)
 long
 lease_time_left(const Lease *lease)
 {
-	return Max(timeout_of(lease) - (instaid_monotonic_time() - lease->asked_at) / 1000, 0);
+	return Max(timeout_of(lease) - (monotonic_time() - lease->asked_at) / 1000, 0);
 }
 
 /* Do what can be done, when its socket has these events or some time has gone by. */

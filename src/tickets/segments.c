@@ -56,6 +56,7 @@
 #include "compat.h"
 #include "sequence.h"
 #include "tickets/launch.h"
+#include "tickets/monotonic.h"
 #include "tickets/segments.h"
 
 /* the most values of a segment, unless one step is more */
@@ -333,7 +334,7 @@ static bool
 create_buffer(Oid ticket, int64 min_idle)
 {
 	BufferKey	key = {MyDatabaseId, ticket};
-	int64		now = instaid_monotonic_time();
+	int64		now = monotonic_time();
 	bool		found;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
@@ -509,7 +510,7 @@ request_segment(SegmentBuffer *buffer, int64 now)
 static Attempt
 try_buffer(SegmentBuffer *buffer)
 {
-	int64		now = instaid_monotonic_time();
+	int64		now = monotonic_time();
 	Attempt		attempt = {0};
 
 	attempt.taken = take_value(buffer, now, &attempt);
@@ -662,7 +663,7 @@ segments_take(Relation rel, int64 *value)
 		{
 			/* this is the ticket's first use, or its buffer was removed */
 			CHECK_FOR_INTERRUPTS();
-			if (instaid_monotonic_time() < (int64) pg_atomic_read_u64(&shared->full_until) ||
+			if (monotonic_time() < (int64) pg_atomic_read_u64(&shared->full_until) ||
 				!create_buffer(ticket, MIN_IDLE))
 				break;
 			continue;
@@ -752,7 +753,7 @@ segments_requested(int64 *next_due)
 	HASH_SEQ_STATUS scan;
 	SegmentBuffer *buffer;
 	List	   *tickets = NIL;
-	int64		now = instaid_monotonic_time();
+	int64		now = monotonic_time();
 
 	*next_due = -1;
 	LWLockAcquire(shared->lock, LW_SHARED);
@@ -826,7 +827,7 @@ segments_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *
 	memset(request, 0, sizeof(*request));
 	request->ticket = ticket;
 	strlcpy(request->name, name, NAMEDATALEN);
-	request->started = instaid_monotonic_time();
+	request->started = monotonic_time();
 	request->count = segment_size(&buffer->steps, step);
 	request->turn = buffer->turn;
 	request->stripes = buffer->stripes;
@@ -881,7 +882,7 @@ segments_finish_refill(const SegmentRequest *request, const TicketBlock *block, 
 		buffer->requested = false;
 		buffer->refills++;
 		buffer->refilled_at = GetCurrentTimestamp();
-		buffer->refill_duration = instaid_monotonic_time() - request->started;
+		buffer->refill_duration = monotonic_time() - request->started;
 		if (failure)
 			note_failure(buffer, failure);
 		unlock_buffer(buffer);
@@ -917,7 +918,7 @@ segments_fail_refill(const SegmentRequest *request, const char *failure, bool tr
 		note_failure(buffer, failure);
 		/* the segment may have been too large for a slow server */
 		buffer->steps = Max(buffer->steps / 2, 1);
-		buffer->retry_at = instaid_monotonic_time() + backoff * 1000;
+		buffer->retry_at = monotonic_time() + backoff * 1000;
 		if (buffer->empty_since != 0)
 			buffer->empty_since = buffer->retry_at;
 		buffer->requested = try_again;

@@ -34,6 +34,7 @@
 
 #include "compat.h"
 #include "tickets/launch.h"
+#include "tickets/monotonic.h"
 #include "tickets/segments.h"
 #include "tickets/source.h"
 #include "tickets/tickets.h"
@@ -290,7 +291,7 @@ instaid_refill_worker(Datum main_arg)
 
 	context = AllocSetContextCreate(TopMemoryContext, "instaid segments", ALLOCSET_DEFAULT_SIZES);
 	pgstat_report_activity(STATE_IDLE, NULL);
-	busy_at = instaid_monotonic_time();
+	busy_at = monotonic_time();
 	for (;;)
 	{
 		List	   *requests;
@@ -308,7 +309,7 @@ instaid_refill_worker(Datum main_arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
-		idle = instaid_monotonic_time() - busy_at > IDLE_TIME * 1000;
+		idle = monotonic_time() - busy_at > IDLE_TIME * 1000;
 		requests = segments_requested(&next_due);
 		if (idle && requests == NIL && next_due < 0)
 		{
@@ -335,7 +336,7 @@ instaid_refill_worker(Datum main_arg)
 				SetLatch(MyLatch);	/* waiting for a standby resets it */
 			else
 				locked = true;
-			busy_at = instaid_monotonic_time();
+			busy_at = monotonic_time();
 		}
 		MemoryContextSwitchTo(context);
 		pgstat_report_stat(true);
