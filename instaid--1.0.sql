@@ -2883,8 +2883,8 @@ BEGIN ATOMIC
     SELECT 'warning', q.name,
            format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.drift),
            'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-           ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in one'
-           ' transaction.'
+           ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
+           ' one transaction.'
     FROM clocked AS q JOIN (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
                             WHERE g.name = 'instaid.max_drift') AS d (drift)
          ON q.drift > d.drift + interval '64 ms'
