@@ -72,6 +72,11 @@ endif
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifneq ($(PGXS),)
 include $(PGXS)
+# PostgreSQL 15 lets libraries see each other's functions, and the first of a name
+# serves all: ours are to call ours
+ifeq ($(PORTNAME), linux)
+LDFLAGS_SL += -Wl,-Bsymbolic
+endif
 else
 all install installcheck:
 	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1

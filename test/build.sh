@@ -61,4 +61,6 @@ one_prefix()
 
 check 'gcc, out of tree, without warnings' out_of_tree
 check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix
+check 'another library'\''s function of the name of ours is not called' \
+	sh -c 'readelf -d "$1" | grep SYMBOLIC' sh "$work/build/instaid.so"
 echo "1..$n"
