@@ -17,12 +17,12 @@ set -eu
 # The columns are: the version, the Debian, where else the packages are, the suites
 # (see test/suites.sh) by default and with FULL, and an old version for pg_upgrade.
 # A version with "-" for the suites runs if FULL is set or if it is named: "make
-# test" runs all tests on 15, and "18-assert", which is built from Debian's source
-# package with assertions, takes long.
+# test" runs all tests on 15.  "18-assert" is built from Debian's source package with
+# assertions.
 table='15        bookworm  -             -        all     -
        17        trixie    -             version  all     -
        18        forky     -             version  all     -
-       18-assert forky     -             -        assert  -
+       18-assert forky     -             assert   assert  -
        19        sid       experimental  version  all     15'
 
 top=$(cd "$(dirname "$0")/.." && pwd)
