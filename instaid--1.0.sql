@@ -4,7 +4,7 @@
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
 --
--- In the order of docs/reference.md:
+-- In the order of the reference:
 --
 --   Schema
 --   Private functions that several parts use
