@@ -18,6 +18,7 @@ OBJS = \
 	src/sequence.o \
 	src/ids/generator.o \
 	src/ids/ids.o \
+	src/ids/settled.o \
 	src/ids/shards.o \
 	src/ids/text_forms.o \
 	src/ids/user_objects.o \
@@ -34,6 +35,7 @@ HEADERS = \
 	src/ids/generator.h \
 	src/ids/ids.h \
 	src/ids/layout.h \
+	src/ids/settled.h \
 	src/ids/shards.h \
 	src/ids/text_forms.h \
 	src/tickets/autocreate.h \
@@ -58,8 +60,8 @@ SHLIB_LINK_INTERNAL = $(libpq)
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit tickets sanity
-ISOLATION = order create_shard create_partitions alter freeze last_tick adopt audit tickets
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets sanity
+ISOLATION = order create_shard create_partitions alter freeze last_tick adopt audit settled tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out

@@ -14,6 +14,7 @@
 --   The type instaid.id
 --   Making IDs
 --   Shards
+--   Reading in batches
 --   Adopting what exists
 --   Moving and protecting shards
 --   Tickets
@@ -1094,6 +1095,26 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 'create the shards first to last (0 to 8191), as create_shard() does; format() of the shard '
 'ID is the name of each schema; commits after every 512 shards, with a notice, and skips '
 'shards that exist';
+
+--
+-- Reading in batches
+--
+
+CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
+'an ID of the shard such that every transaction that took an ID up to it has ended; waits for '
+'open ones, or returns null if wait is false; the next query misses no row up to it';
+
+CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
+                                   epoch timestamptz DEFAULT instaid.default_epoch(),
+                                   wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_settled_id';
+COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
+'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
+'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
 
 --
 -- Adopting what exists

@@ -352,6 +352,12 @@ load_clocked_sequence(ClockedSequence *seq)
 		seq->lxid = MyLocalTransactionId;
 
 		/*
+		 * What CACHE left over of another transaction is dropped.  Between
+		 * two transactions, no lock would show it: see settled.c.
+		 */
+		seq->next = seq->end;
+
+		/*
 		 * Taking the lock has also processed invalidations.  If none of them
 		 * was of this sequence, all is as in our last transaction.
 		 */

@@ -17,6 +17,7 @@
 #include "ids/generator.h"
 #include "ids/ids.h"
 #include "ids/layout.h"
+#include "ids/settled.h"
 
 /* the most IDs that one call of next_ids() returns */
 #define MAX_COUNT	1000000
@@ -25,6 +26,7 @@ PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_next_id);
 PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_last_id);
+PG_FUNCTION_INFO_V1(instaid_settled_id);
 PG_FUNCTION_INFO_V1(instaid_last_tick);
 PG_FUNCTION_INFO_V1(instaid_tick_to_id);
 PG_FUNCTION_INFO_V1(instaid_max_tick);
@@ -350,6 +352,20 @@ instaid_last_id(PG_FUNCTION_ARGS)
 		!tick_has_id(state.last_value, epoch_ms))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(tick_to_id(state.last_value, shard_id, epoch_ms));
+}
+
+/*
+ * settled_id(sequence regclass, shard_id integer, epoch timestamptz,
+ *			  wait boolean) -> bigint
+ */
+Datum
+instaid_settled_id(PG_FUNCTION_ARGS)
+{
+	int32		shard_id = PG_GETARG_INT32(1);
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+
+	check_shard_id(shard_id);
+	return settled_return_id(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3));
 }
 
 /*

@@ -64,6 +64,7 @@
 #include "ids/generator.h"
 #include "ids/ids.h"
 #include "ids/layout.h"
+#include "ids/settled.h"
 #include "ids/shards.h"
 #include "sequence.h"
 
@@ -102,6 +103,7 @@
 
 PG_FUNCTION_INFO_V1(instaid_call_handler);
 PG_FUNCTION_INFO_V1(instaid_validator);
+PG_FUNCTION_INFO_V1(instaid_settled_id_of_shard);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
@@ -600,6 +602,32 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 	}
 	PG_RETURN_INT64(ids_format(generator_take_tick(sequence), call->declaration.shard_id,
 							   call->declaration.epoch_ms));
+}
+
+/*
+ * settled_id(schema_name text, wait boolean) -> bigint
+ *
+ * It speaks of the sequence that the shard declares.
+ */
+Datum
+instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
+{
+	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	HeapTuple	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
+	Form_pg_proc proc;
+	Declaration declaration;
+
+	if (!HeapTupleIsValid(tuple) ||
+		(proc = (Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
+				 errhint("instaid.shards lists the shards of this database.")));
+	look_up(proc->oid, &declaration);
+	ReleaseSysCache(tuple);
+
+	return settled_return_id(fcinfo, declaration.sequence, declaration.shard_id,
+							 declaration.epoch_ms, PG_GETARG_BOOL(1));
 }
 
 /*

@@ -366,6 +366,8 @@ is(run_as('victim', $db, q{
 # Whatever else a superuser runs: views, audit(), and what audit() says to run
 as_superuser($db, 'SELECT * FROM instaid.shards; SELECT * FROM instaid.tickets; SELECT * FROM instaid.segments; SELECT * FROM instaid.audit()');
 gained_nothing('views and audit() run no code of others');
+is(as_superuser($db, q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9.table_id_seq', 9) >= 0}), "t|t\n", 'settled_id() of a shard of mallory');
+gained_nothing('... runs no code of hers');
 
 ### Settings that change what text means
 

@@ -1,0 +1,181 @@
+-- How far the IDs of a shard are settled, as one session sees it.  What other
+-- sessions do meanwhile is in test/specs/settled.spec and test/t/021_readers.pl.
+SET timezone = 'UTC';
+SELECT instaid.create_shard('regress_s', 5);
+CREATE TABLE regress_s.photos (id bigint PRIMARY KEY DEFAULT regress_s.next_id(), n integer);
+
+-- below every ID, as long as the shard has none
+SELECT instaid.settled_id('regress_s');
+INSERT INTO regress_s.photos (n) VALUES (1), (2);
+SELECT instaid.settled_id('regress_s') = max(id) AS is_last FROM regress_s.photos;
+-- it is the ID of the last value, whoever took that, and whether it is committed
+BEGIN;
+SAVEPOINT s;
+SELECT count(*) FROM regress_s.next_ids(10);
+ROLLBACK;
+SELECT instaid.settled_id('regress_s') = instaid.last_id('regress_s.table_id_seq', 5) AS is_last;
+SELECT nextval('regress_s.table_id_seq') AS tick \gset
+SELECT instaid.settled_id('regress_s') & 1023 = :tick & 1023 AS is_last;
+
+-- the ways to call it
+SELECT instaid.settled_id('regress_s') AS settled \gset
+SELECT form, settled = :settled AS same FROM (VALUES
+    ('schema', instaid.settled_id('regress_s')),
+    ('schema, wait', instaid.settled_id('regress_s', false)),
+    ('schema by name', instaid.settled_id(schema_name => 'regress_s', wait => false)),
+    ('schema, wait by name', instaid.settled_id('regress_s', wait => true)),
+    ('sequence', instaid.settled_id('regress_s.table_id_seq', 5)),
+    ('sequence by OID', instaid.settled_id('regress_s.table_id_seq'::regclass::oid, 5)),
+    ('sequence, epoch', instaid.settled_id('regress_s.table_id_seq', 5, instaid.default_epoch())),
+    ('sequence, epoch literal', instaid.settled_id('regress_s.table_id_seq', 5, '2011-08-24 21:07:01.721+00')),
+    ('sequence, wait', instaid.settled_id('regress_s.table_id_seq', 5, wait => false)),
+    ('sequence, all', instaid.settled_id('regress_s.table_id_seq', 5, instaid.default_epoch(), true)),
+    ('sequence by name', instaid.settled_id(sequence => 'regress_s.table_id_seq', shard_id => 5, wait => false)))
+    AS call (form, settled);
+SELECT instaid.settled_id(NULL) IS NULL AS nothing, instaid.settled_id('regress_s', wait => NULL) IS NULL AS nothing;
+-- two literals without a type could be of either form; a name tells
+SELECT try($$SELECT instaid.settled_id('regress_s', 'no')$$);
+SELECT instaid.settled_id('regress_s', wait => 'no') = :settled AS same;
+
+-- the epoch and the shard ID are the shard's, or as passed
+SET client_min_messages = warning;
+SELECT instaid.create_shard('Regress "t"', 6, '2020-01-01 UTC');
+RESET client_min_messages;
+SELECT "Regress ""t""".next_id() AS id \gset
+SELECT instaid.settled_id('Regress "t"') = :id AS is_last;
+SELECT instaid.decode(instaid.settled_id('regress_s.table_id_seq', 8191, '2020-01-01 UTC'), '2020-01-01 UTC')
+     = instaid.decode(instaid.make_id(created_at, 8191, sequence)) AS same FROM instaid.decode(:settled);
+-- what has no ID in an epoch
+SELECT instaid.settled_id('regress_s.table_id_seq', 5, '2200-01-01 UTC');
+SELECT instaid.settled_id('regress_s.table_id_seq', 5, '1900-01-01 UTC') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 5, 1023, '1900-01-01 UTC') AS last;
+
+-- a frozen shard, and a thawed one
+SELECT instaid.freeze_shard('regress_s');
+SELECT instaid.settled_id('regress_s') > :settled AS above, instaid.settled_id('regress_s') AS settled \gset
+SELECT instaid.settled_id('regress_s') = last_id AS is_last FROM instaid.shards WHERE shard_id = 5;
+SELECT instaid.thaw_shard('regress_s');
+SELECT instaid.settled_id('regress_s') >= :settled AS not_below;
+SELECT regress_s.next_id() > :settled AS above;
+-- a frozen one without an ID
+SELECT instaid.create_shard('regress_v', 7);
+SELECT instaid.freeze_shard('regress_v');
+SELECT instaid.settled_id('regress_v');
+
+-- a sequence that is ahead of the clock
+SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset
+SELECT instaid.advance_past('regress_s.table_id_seq', :far, instaid.default_epoch());
+SELECT instaid.settled_id('regress_s') >> 23 = :far >> 23 AS there;
+-- and one that was set back, or to a value that is no tick
+SELECT setval('regress_s.table_id_seq', 1);
+SELECT instaid.settled_id('regress_s');
+ALTER SEQUENCE regress_s.table_id_seq MINVALUE -9223372036854775807;
+SELECT setval('regress_s.table_id_seq', -9223372036854775807, false);
+SELECT instaid.settled_id('regress_s');
+SELECT setval('regress_s.table_id_seq', 9223372036854775807);
+SELECT instaid.settled_id('regress_s') = instaid.make_id(instaid.default_epoch() + interval '1 ms' * ((1::bigint << 40) - 1), 5, 1023) AS last;
+SELECT setval('regress_s.table_id_seq', 1);
+
+-- it does not keep its lock, and may be called in a transaction that only reads
+INSERT INTO regress_s.photos (n) VALUES (3);
+BEGIN READ ONLY;
+SELECT instaid.settled_id('regress_s') = max(id) AS is_last FROM regress_s.photos;
+SELECT mode FROM pg_locks WHERE relation = 'regress_s.table_id_seq'::regclass;
+COMMIT;
+
+-- not in a transaction that has taken IDs, in this or another way, or altered it
+BEGIN;
+SELECT regress_s.next_id() > 0 AS taken;
+SAVEPOINT s;
+SELECT instaid.settled_id('regress_s');
+ROLLBACK TO s;
+SELECT instaid.settled_id('regress_s', wait => false);
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+SELECT nextval('regress_s.table_id_seq') > 0 AS taken;
+ROLLBACK TO s;
+SELECT try($$SELECT instaid.settled_id('regress_s')$$);
+-- another shard is another sequence
+SELECT instaid.settled_id('Regress "t"') > 0 AS settled;
+ROLLBACK;
+BEGIN;
+ALTER SEQUENCE regress_s.table_id_seq CACHE 2;
+SELECT try($$SELECT instaid.settled_id('regress_s')$$);
+ROLLBACK;
+-- not with a snapshot that is older than the call
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT instaid.settled_id('regress_s');
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT instaid.settled_id('regress_s');
+ROLLBACK;
+
+-- CACHE: what a transaction has reserved and not given is never given
+ALTER SEQUENCE regress_s.table_id_seq CACHE 1000;
+CREATE PROCEDURE regress_s.check_cache(rounds integer) LANGUAGE plpgsql AS $$
+DECLARE
+    settled bigint;
+    id bigint;
+BEGIN
+    FOR i IN 1 .. rounds LOOP
+        id := regress_s.next_id();
+        COMMIT;
+        settled := instaid.settled_id('regress_s');
+        IF settled < id THEN
+            RAISE 'settled % after ID %', settled, id;
+        END IF;
+        COMMIT;
+        id := regress_s.next_id();
+        IF id <= settled THEN
+            RAISE 'ID % after settled %', id, settled;
+        END IF;
+        COMMIT;
+    END LOOP;
+END
+$$;
+CALL regress_s.check_cache(1000);
+-- in one transaction they are given still
+SELECT max(id) - min(id) = count(*) - 1 AS consecutive FROM (SELECT regress_s.next_id() AS id FROM generate_series(1, 3)) AS i;
+ALTER SEQUENCE regress_s.table_id_seq CACHE 1;
+
+-- which rights it needs
+CREATE ROLE regress_reader;
+CREATE SEQUENCE regress_s.other_seq;
+SET ROLE regress_reader;
+SELECT try($$SELECT instaid.settled_id('regress_s')$$);
+RESET ROLE;
+GRANT USAGE ON SCHEMA regress_s TO regress_reader;
+SET ROLE regress_reader;
+SELECT try($$SELECT instaid.settled_id('regress_s')$$);
+RESET ROLE;
+GRANT SELECT ON SEQUENCE regress_s.table_id_seq TO regress_reader;
+GRANT USAGE ON SEQUENCE regress_s.other_seq TO regress_reader;
+SET ROLE regress_reader;
+SELECT instaid.settled_id('regress_s') > 0 AS settled;
+SELECT instaid.settled_id('regress_s.other_seq', 5) AS settled;
+RESET ROLE;
+
+-- what is no shard, no sequence, no shard ID, no epoch
+SELECT try($$SELECT instaid.settled_id('public')$$);
+SELECT try($$SELECT instaid.settled_id('no such schema')$$);
+SELECT try(format('SELECT instaid.settled_id(%L)', 'regress_s' || repeat('x', 60)));
+SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq')$$);
+SELECT try($$SELECT instaid.settled_id('regress_s.photos', 5)$$);
+SELECT try($$SELECT instaid.settled_id(1, 5)$$);
+SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq', 8192)$$);
+SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq', 5, 'infinity')$$);
+CREATE SCHEMA regress_w;
+CREATE FUNCTION regress_w.next_ids(count integer, sequence regclass) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT 1::bigint';
+SELECT try($$SELECT instaid.settled_id('regress_w')$$);
+-- temporary and unlogged sequences
+CREATE TEMPORARY SEQUENCE regress_temp_seq;
+SELECT nextval('regress_temp_seq');
+SELECT instaid.settled_id('regress_temp_seq', 5);
+CREATE UNLOGGED SEQUENCE regress_s.unlogged_seq;
+SELECT instaid.next_id('regress_s.unlogged_seq', 5) AS id \gset
+SELECT instaid.settled_id('regress_s.unlogged_seq', 5) = :id AS is_last;
+
+SET client_min_messages = warning;
+DROP OWNED BY regress_reader;
+DROP ROLE regress_reader;
+DROP SCHEMA regress_s, "Regress ""t""", regress_v, regress_w CASCADE;

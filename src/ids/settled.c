@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * settled.c
+ *	  How far the IDs of a sequence are settled: every transaction that took one
+ *	  of them has ended.
+ *
+ * A transaction that takes a tick first locks the sequence in
+ * RowExclusiveLock, and keeps the lock until it ends, or until COMMIT PREPARED.
+ * generator.c and core's nextval() both do this.  The steps are therefore:
+ *
+ *	  1. read the last tick that the sequence has given,
+ *	  2. ask the lock table which transactions hold that lock,
+ *	  3. wait until they have ended, as CREATE INDEX CONCURRENTLY does.
+ *
+ * A transaction that took a tick up to the one of step 1 had the lock before
+ * step 1.  In step 2 it either holds the lock or has ended.  A transaction is
+ * visible to new snapshots before it releases its locks.  A transaction that
+ * begins to take ticks after step 1 gets greater ones, and is not waited for.
+ *
+ * This needs that no session keeps a tick for its next transaction: see
+ * load_clocked_sequence() in generator.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "ids/layout.h"
+#include "ids/settled.h"
+#include "sequence.h"
+
+/* the rights that pg_sequences needs, either of them */
+#define RIGHTS_TO_READ	(ACL_SELECT | ACL_USAGE)
+
+/*
+ * Refuse a session whose next query could miss rows, whatever is waited for.
+ */
+static void
+check_session(void)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("settled_id() cannot be used during recovery"),
+				 errdetail("Only the primary knows which transactions have taken IDs."),
+				 errhint("Call it on the primary, then pg_current_wal_insert_lsn(), and read here when pg_last_wal_replay_lsn() has reached that position.")));
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("settled_id() cannot be used in a transaction with isolation level %s",
+						IsolationIsSerializable() ? "serializable" : "repeatable read"),
+				 errdetail("All its queries have one snapshot, which does not show what is committed during the call."),
+				 errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED.")));
+}
+
+/* Lock the sequence, so that it is not dropped.  False if that had to wait. */
+static bool
+lock_to_read(Oid sequence, bool wait)
+{
+	/* check the role's rights first: a lock can be waited for */
+	if (get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+		pg_class_aclcheck(sequence, GetUserId(), RIGHTS_TO_READ) != ACLCHECK_OK)
+		sequence_no_permission_error(get_namespace_name(get_rel_namespace(sequence)),
+									 get_rel_name(sequence));
+	if (!wait)
+		return ConditionalLockRelationOid(sequence, AccessShareLock);
+	LockRelationOid(sequence, AccessShareLock);
+	return true;
+}
+
+/*
+ * The last tick that a sequence has given, or reserved for a session.  The one
+ * before its first if it has given none.  False if that had to wait.
+ *
+ * The lock is AccessShareLock, as for SELECT FROM sequence.  A stronger one
+ * would be found by step 2 of another caller, who would then wait for this
+ * transaction.
+ */
+static bool
+read_last_tick(Oid sequence, bool wait, int64 *tick)
+{
+	Relation	rel;
+	Form_pg_sequence_data data;
+	Buffer		buffer;
+	XLogRecPtr	lsn;
+
+	if (!lock_to_read(sequence, wait))
+		return false;
+	rel = sequence_open_checked(sequence, RIGHTS_TO_READ);
+
+	/*
+	 * Whatever this transaction has done to the sequence counts when it
+	 * commits.
+	 */
+	if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("this transaction has itself used sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail("IDs that it has taken are not settled before it ends."),
+				 errhint("Call settled_id() before the transaction takes IDs, or in another transaction.")));
+
+	data = sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
+	*tick = Max(data->last_value, 0) - (data->is_called ? 0 : 1);
+	lsn = RelationNeedsWAL(rel) ? PageGetLSN(BufferGetPage(buffer)) : InvalidXLogRecPtr;
+	UnlockReleaseBuffer(buffer);
+	relation_close(rel, AccessShareLock);
+
+	/*
+	 * The sequence must not give less after a crash.  If the tick is not
+	 * ahead of the clock, the clock takes care of that; see reserve_ticks().
+	 */
+	if (tick_timestamp(*tick) > GetCurrentTimestamp())
+		sequence_make_durable(lsn);
+	return true;
+}
+
+/* Wait for the transactions that hold the lock; or return false if there is one. */
+static bool
+wait_for_holders(Oid sequence, bool wait)
+{
+	LOCKTAG		tag;
+	int			count;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, sequence);
+	if (wait)
+	{
+		WaitForLockers(tag, ShareLock, false);
+		return true;
+	}
+	(void) GetLockConflicts(&tag, ShareLock, &count);
+	return count == 0;
+}
+
+/* The greatest ID that is not above a tick; 0 if there is none. */
+static int64
+greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
+{
+	if (tick_has_id(tick, epoch_ms))
+		return tick_to_id(tick, shard_id, epoch_ms);
+	if (tick_ms(tick) < epoch_ms)
+		return 0;
+	return pack_id(LAST_MS, shard_id, MAX_SEQUENCE);
+}
+
+/*
+ * What settled_id() returns: an ID such that each row with an ID up to it, whose
+ * transaction is committed, is visible to every snapshot taken from now on, and
+ * that no such ID is inserted later.  Null if wait is false and there is
+ * somebody to wait for.
+ */
+Datum
+settled_return_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+				  int64 epoch_ms, bool wait)
+{
+	int64		tick;
+
+	check_session();
+	if (!read_last_tick(sequence, wait, &tick) || !wait_for_holders(sequence, wait))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(greatest_id(tick, shard_id, epoch_ms));
+}

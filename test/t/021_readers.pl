@@ -1,0 +1,201 @@
+# Readers that poll a table for new IDs, while eight writers take IDs, wait, and
+# commit or not: one up to settled_id(), and one that takes what it sees.  Prepared
+# transactions, which isolation tests cannot count on, a restart, and a standby.
+#
+# INSTAID_TEST_IDS shortens it; INSTAID_TEST_SEED repeats what the writers do.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+
+my $writers = 8;
+my $transactions = int(($ENV{INSTAID_TEST_IDS} || 20_000_000) / 20_000) || 1;
+my $seed = srand($ENV{INSTAID_TEST_SEED} // time);
+note "INSTAID_TEST_SEED=$seed";
+
+my $node = PostgreSQL::Test::Cluster->new('primary');
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', "log_statement = none\nmax_connections = 40\nmax_prepared_transactions = 20\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard('insta5', 5);
+	-- the ID of a tick that core's nextval() gave
+	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+		RETURN ((tick >> 10) - 1314220021721 << 23) | (5 << 10) | (tick & 1023);});
+$node->safe_psql('postgres', slurp_file('test/lib/readers.sql'));
+
+# What a writer can do in a transaction.  Between the ID and the end of the
+# transaction it waits; PAUSE stands for that.
+my @plain = (
+	# the row at once, or only before the commit
+	'BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PAUSE COMMIT;',
+	'BEGIN; SELECT insta5.next_id() AS id \gset
+PAUSE INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;',
+	# without a transaction block
+	'INSERT INTO insta5.events (writer) SELECT :writer FROM generate_series(1, 10);',
+	'INSERT INTO insta5.events (writer) SELECT :writer FROM (SELECT insta5.next_id(), pg_sleep(0.001)) AS unused;',
+	# lost
+	'BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PAUSE ROLLBACK;',
+	# savepoints: the ID of one that was rolled back is used after all
+	'BEGIN; SAVEPOINT s; INSERT INTO insta5.events (writer) VALUES (:writer); ROLLBACK TO s; INSERT INTO insta5.events (writer) VALUES (:writer); PAUSE COMMIT;',
+	'BEGIN; SAVEPOINT s; SELECT insta5.next_id() AS id \gset
+ROLLBACK TO s; PAUSE INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;',
+	# IDs by the hundred, and from a cursor
+	'BEGIN; INSERT INTO insta5.events SELECT id, :writer FROM insta5.next_ids(100) AS id; PAUSE COMMIT;',
+	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM insta5.next_ids(3) AS id; FETCH c \gset
+PAUSE INSERT INTO insta5.events VALUES (:id, :writer); FETCH c \gset
+INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;',
+	# prepared
+	"BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PREPARE TRANSACTION 'GID'; PAUSE COMMIT PREPARED 'GID';",
+	"BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PREPARE TRANSACTION 'GID'; PAUSE ROLLBACK PREPARED 'GID';",
+	"BEGIN; SAVEPOINT s; INSERT INTO insta5.events (writer) VALUES (:writer); RELEASE s; PAUSE PREPARE TRANSACTION 'GID'; PAUSE COMMIT PREPARED 'GID';");
+# With CACHE, core's nextval() keeps values for later transactions.
+my $nextval = q{BEGIN; SELECT id_of(nextval('insta5.table_id_seq')) AS id \gset
+PAUSE INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;};
+
+# Mostly short pauses, some that are longer than all others' transactions.
+sub pause
+{
+	my $seconds = int(rand 20) ? rand 0.005 : rand 0.1;
+	return sprintf "SELECT FROM pg_sleep(%.4f);", $seconds;
+}
+
+sub script
+{
+	my ($writer, @kinds) = @_;
+	my $script = "\\set writer $writer\n";
+	for my $n (1 .. $transactions)
+	{
+		$script .= $kinds[ rand @kinds ] =~ s/GID/writer$writer-$n/gr =~ s/PAUSE/pause()/ger . "\n";
+	}
+	return $script;
+}
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $started = 0;
+
+# Start a psql that runs these statements; its output is in the file that is returned.
+sub start_psql
+{
+	my ($sql) = @_;
+	my $file = "$dir/" . ++$started;
+	append_to_file("$file.sql", $sql);
+	my $psql = IPC::Run::start([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$file.sql" ],
+		'>', "$file.out", '2>&1');
+	return ($psql, "$file.out");
+}
+
+# Start several; return whether all of them end without an error.
+sub all_succeed
+{
+	return !grep { !$_->finish } @_;
+}
+
+# Start one that waits for a lock, let it go, and return what it printed.
+sub let_go
+{
+	my ($sql, $release) = @_;
+	my ($psql, $file) = start_psql($sql);
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%settled_id%' AND wait_event_type = 'Lock'")
+	  or die 'it does not wait';
+	$release->();
+	$psql->finish;
+	return slurp_file($file);
+}
+
+for my $cache (1, 32)
+{
+	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache;
+		TRUNCATE insta5.events, seen, stop; UPDATE progress SET last = 0");
+	my @readers = map { (start_psql("CALL read_events('$_')"))[0] } 'settled', 'naive';
+
+	# Beside the load, one case that does not depend on luck: the naive reader is
+	# past this ID before the row is committed.
+	my $late = Clients::session($node);
+	$late->('BEGIN; INSERT INTO insta5.events (writer) VALUES (0)');
+	$node->safe_psql('postgres', 'INSERT INTO insta5.events (writer) VALUES (0)');
+	my $passed_by = $node->poll_query_until('postgres',
+		"SELECT last >= (SELECT max(id) FROM insta5.events WHERE writer = 0) FROM progress WHERE reader = 'naive'");
+
+	my @psql = map { (start_psql(script($_, @plain, $cache == 1 ? $nextval : ())))[0] } 1 .. $writers;
+	$late->('COMMIT');
+	ok(all_succeed(@psql), "CACHE $cache: $writers writers, $transactions transactions each");
+	$node->safe_psql('postgres', 'INSERT INTO stop DEFAULT VALUES');
+	ok(all_succeed(@readers), '... and the readers come to an end');
+
+	my ($rows, $missed, $twice) = split / /, $node->safe_psql('postgres', q{SELECT concat_ws(' ', rows, missed, "read twice") FROM readers WHERE reader = 'settled'});
+	cmp_ok($rows, '>', $transactions * $writers, "... $rows rows");
+	is($missed, 0, '... the reader up to settled_id() misses none');
+	is($twice, 0, '... and reads none twice');
+	$missed = $node->safe_psql('postgres', q{SELECT missed FROM readers WHERE reader = 'naive'});
+	ok($passed_by && $missed > 0, "... the naive reader misses $missed");
+}
+$node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1');
+
+### A prepared transaction, also after a crash
+
+my $reader = Clients::session($node);
+my $not_now = q{SELECT instaid.settled_id('insta5', wait => false) IS NULL};
+$node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.events (writer) VALUES (99); PREPARE TRANSACTION 'early'});
+for my $when ('a prepared transaction', '... after a crash')
+{
+	is($reader->($not_now), 't', "$when is not settled");
+	like($reader->("SET lock_timeout = '50ms'; SELECT instaid.settled_id('insta5'); RESET lock_timeout"), qr/^ERROR:  canceling statement due to lock timeout/,
+		'... lock_timeout ends the wait for it');
+	like($reader->("SET statement_timeout = '50ms'; SELECT instaid.settled_id('insta5'); RESET statement_timeout"), qr/^ERROR:  canceling statement due to statement timeout/,
+		'... and so does statement_timeout');
+	last if $when =~ /crash/;
+	$node->stop('immediate');
+	$node->start;
+	$reader = Clients::session($node);
+}
+is( let_go(
+		q{SELECT instaid.settled_id('insta5') AS settled \gset
+SELECT count(*) FROM insta5.events WHERE writer = 99 AND id <= :settled;},
+		sub { $node->safe_psql('postgres', q{COMMIT PREPARED 'early'}) }),
+	"1\n", '... and when it is committed, a reader that waited finds its row');
+# the sequence stands up to a second ahead of where it was
+my $settled = $reader->(q{SELECT instaid.settled_id('insta5')});
+is($reader->("SELECT $settled >= max(id) FROM insta5.events"), 't', 'after the crash, the rows before it are settled');
+is($reader->("SELECT insta5.next_id() > $settled"), 't', '... and new IDs are above');
+
+### A sequence that is dropped while a reader waits for its lock
+
+$node->safe_psql('postgres', q{SELECT instaid.create_shard('insta6', 6); SELECT insta6.next_id()});
+my $dropper = Clients::session($node);
+$dropper->(q{SET client_min_messages = error; BEGIN; DROP SCHEMA insta6 CASCADE});
+like(let_go(q{SELECT instaid.settled_id('insta6')}, sub { $dropper->('COMMIT') }),
+	qr/ERROR:  sequence with OID \d+ does not exist$/m, 'a sequence that is gone is an error');
+
+### A standby, up to an LSN
+
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+like(($standby->psql('postgres', q{SELECT instaid.settled_id('insta5')}))[2],
+	qr/ERROR:  settled_id\(\) cannot be used during recovery\nDETAIL:  .*\nHINT:  Call it on the primary/, 'a standby cannot tell');
+
+my @psql = map { (start_psql(script($_, @plain)))[0] } 1 .. 4;
+my $different = 0;
+my $compare = 'SELECT count(*), sum(id) FROM insta5.events WHERE id <=';
+for (1 .. 10)
+{
+	my $upto = $node->safe_psql('postgres', q{SELECT instaid.settled_id('insta5')});
+	my $lsn = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
+	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die 'the standby does not follow';
+	$different++ if $standby->safe_psql('postgres', "$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
+}
+ok(all_succeed(@psql), 'writers, while a standby is read');
+is($different, 0, '... up to what is settled, it has the rows of the primary');
+
+$standby->stop;
+$node->stop;
+done_testing();
