@@ -320,6 +320,7 @@ for count in 1 8 32 64; do
 	take_turns single_nowait "name IN ('instaid', 'bigserial', 'published function')"
 done
 
+. bench/readers.sh
 . bench/shards.sh
 
 echo

@@ -260,6 +260,19 @@ table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'dupl
 			most('most_in_ms', @t), most('drift_ms', @t) ]
 	} grep { !$done{ join ' ', @$_{qw(label shards clients max_drift)} }++ } turns(work => 'contention'));
 
+if (my ($call) = turns(work => 'settled_id'))
+{
+	print "### Readers\n\nEight clients insert a row in each transaction, which stays open for a while. Two readers poll for new IDs. The table shows how\nlong after its ID a row was read. A call of `settled_id()` with no such transaction takes ",
+	  sprintf('%.1f', $call->{seconds} / $call->{ids} * 1e6), " microseconds.\n\n";
+	table([ 'reader', 'open for, ms', 'rows', 'rows missed', 'median, ms', '99 % of the rows, ms' ],
+		map {
+			my $t = $_;
+			my ($p99) = turns(work => 'reader_p99', map { $_ => $t->{$_} } qw(generator shards));
+			[ $t->{generator} eq 'naive' ? 'naive' : 'up to settled_id()', $t->{shards}, commas($t->{ids}), commas($t->{inversions}),
+				map { sprintf '%.1f', $_->{seconds} * 1000 } $t, $p99 ]
+		} turns(work => 'reader_median'));
+}
+
 my @numbers = map { $_->{shards} } turns(work => 'create_shard');
 if (@numbers)
 {

@@ -32,6 +32,11 @@ complete()
 	for shard_work in create_shard create_shards view_first view view_one audit freeze_shard first_id memory_one memory_all; do
 		[ "$(grep -c "^$shard_work	" "$result")" = 4 ] || { echo "$shard_work: left out"; return 1; }
 	done
+	# two readers beside transactions of two lengths
+	for reader_work_and_lines in 'reader_median 4' 'reader_p99 4' 'settled_id 1'; do
+		set -- $reader_work_and_lines
+		[ "$(grep -c "^$1	" "$result")" = "$2" ] || { echo "$1: left out"; return 1; }
+	done
 	# sessions x CACHE x max_drift, nextval() for comparison, and many shards
 	[ "$(grep -c '^contention' "$result")" = $((3 * 4 * 2 + 3 * 2 + 2 * 2)) ]
 }

@@ -63,6 +63,17 @@ show "SELECT schema_name, shard_id, last_issued_at, drift, expires_at FROM insta
 title 'Two IDs of Instagram'
 show "SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS t (id), instaid.decode(id) AS d;"
 
+title 'Two readers poll a table for new IDs, while 8 clients insert and commit later'
+psql -Xq -v ON_ERROR_STOP=1 -f test/lib/readers.sql
+printf '%s\n' '\set ms random(0, 20)' 'BEGIN;' 'INSERT INTO insta5.events (writer) VALUES (:client_id);' '\sleep :ms ms' 'COMMIT;' >"$SCRATCH/writer.sql"
+psql -Xq -c "CALL read_events('naive')" &
+psql -Xq -c "CALL read_events('settled')" &
+pgbench -n -c 8 -j 2 -T 3 -f "$SCRATCH/writer.sql" >"$SCRATCH/log/writers.log" 2>&1
+psql -Xq -c 'INSERT INTO stop DEFAULT VALUES'
+wait
+show 'SELECT * FROM readers ORDER BY reader;'
+missed=$(psql -XAtc "SELECT missed + \"read twice\" FROM readers WHERE reader = 'settled'")
+
 title 'A ticket that two servers share: this one issues odd numbers'
 show "SELECT instaid.create_ticket('invoices', server => 1, servers => 2);" | head -n 1
 show "SELECT instaid.next_ticket('invoices') FROM generate_series(1, 3);"
@@ -75,4 +86,4 @@ if [ -n "${KEEP:-}" ]; then
 	echo "Remove:   kill \$(head -n 1 $SCRATCH/data/postmaster.pid) && sleep 1; rm -rf $SCRATCH"
 fi
 
-[ "$duplicates" -eq 0 ]
+[ "$duplicates" -eq 0 ] && [ "$missed" -eq 0 ]
