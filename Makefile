@@ -77,7 +77,7 @@ include $(PGXS)
 # PostgreSQL 15 lets libraries see each other's functions, and the first of a name
 # serves all: ours are to call ours
 ifeq ($(PORTNAME), linux)
-LDFLAGS_SL += -Wl,-Bsymbolic
+override LDFLAGS_SL += -Wl,-Bsymbolic
 endif
 else
 all install installcheck:
