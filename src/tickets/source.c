@@ -16,19 +16,25 @@
  * servers in pg_depend.  A dump has them in this order: servers, sequence, label.
  *
  * A server that is renamed is not followed, as a dump could not be restored then.
- * It counts as one that is not there, until the label has its new name.
+ * It counts as one that is not there, until the label has its new name.  A server
+ * that gets the old name meanwhile is not asked, as the ticket does not depend on
+ * it: whoever created it did not set the source of the ticket.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/reloptions.h"
+#include "access/table.h"
 #include "catalog/dependency.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
@@ -40,6 +46,7 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -256,6 +263,32 @@ set_source(const ObjectAddress *object, const char *source)
 		depend_on_server(object, lfirst(lc));
 }
 
+/* Does a ticket depend on a server, as set_source() makes it? */
+static bool
+depends_on_server(Oid ticket, Oid server)
+{
+	Relation	rel = table_open(DependRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RelationRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(ticket));
+	scan = systable_beginscan(rel, DependDependerIndexId, true, NULL, 2, keys);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
+
+		found = depend->refclassid == ForeignServerRelationId && depend->refobjid == server;
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
 /* The options of the mapping of a role to a server; false if there is none */
 static bool
 find_mapping(Oid role, Oid server, List **options)
@@ -279,7 +312,7 @@ find_mapping(Oid role, Oid server, List **options)
 }
 
 /*
- * How the owner of a ticket connects to a server of this name, or why not.  What
+ * How the owner of this ticket connects to a server of this name, or why not.  What
  * the server is, without the password, is appended to identity.
  *
  * The rule of dblink holds: unless a superuser chose where to connect, as which
@@ -287,7 +320,7 @@ find_mapping(Oid role, Oid server, List **options)
  * this server is or has, such as peer authentication and files of passwords.
  */
 static void
-find_server(Oid owner, char *name, LeaseServer *found, StringInfo identity)
+find_server(Oid ticket, Oid owner, char *name, LeaseServer *found, StringInfo identity)
 {
 	Oid			serverid = get_foreign_server_oid(name, true);
 	ForeignServer *server;
@@ -319,6 +352,8 @@ find_server(Oid owner, char *name, LeaseServer *found, StringInfo identity)
 								  GetUserNameFromId(owner, false));
 	if (has_host_list(server))
 		found->refusal = "it has several hosts";
+	if (!depends_on_server(ticket, serverid))
+		found->refusal = "the source was set when another server had this name";
 
 	timeout = option_value(server->options, "connect_timeout");
 	if (timeout != NULL && atoi(timeout) > 0)
@@ -377,7 +412,7 @@ source_find_servers(Oid ticket, LeaseServers *servers)
 	memset(servers, 0, sizeof(*servers));
 	initStringInfo(&identity);
 	foreach(lc, names)
-		find_server(owner, lfirst(lc), &servers->servers[servers->count++], &identity);
+		find_server(ticket, owner, lfirst(lc), &servers->servers[servers->count++], &identity);
 	servers->hash = hash_bytes((unsigned char *) identity.data, identity.len) | 1;
 	return true;
 }

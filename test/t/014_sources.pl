@@ -352,6 +352,17 @@ $one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tic
 push @renamed, retry($one, 'renamed');
 is(duplicates(@renamed), 0, '... until the ticket has the new name');
 
+# another server gets the old name: it is not asked, though nobody has set the source
+sequence($even, 'renamed', 'START 1000');
+$one->safe_psql('postgres', sprintf q{ALTER SERVER "another name" RENAME TO "old name";
+	CREATE SERVER "another name" FOREIGN DATA WRAPPER instaid OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60');
+	CREATE USER MAPPING FOR PUBLIC SERVER "another name"}, $even->host, $even->port);
+like(source_failure($one, 'renamed', 'server "another name": the source was set when another server had this name', 'another server has the name of one that was renamed'),
+	qr/cannot ask server "another name": the source was set when/, '... which audit() finds');
+$one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.renamed IS '"another name"'});
+cmp_ok(retry($one, 'renamed'), '>=', 1000, '... until the source is set to it');
+is($one->safe_psql('postgres', q{SELECT problem FROM instaid.audit() WHERE object ~ 'renamed'}), '', '... and audit() finds nothing any more');
+
 # what was known of a server is forgotten when it is another one
 sequence($_, 'moved', '') for $odd, $even;
 create($one, 'moved', 1, [$odd, $even], connect_timeout => 58);
