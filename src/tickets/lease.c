@@ -249,9 +249,9 @@ ask_stripe(Lease *lease)
 					  psprintf("BEGIN;"
 							   " SET LOCAL search_path = pg_catalog;"
 							   " SET LOCAL statement_timeout = %d;"
-							   " SELECT system_identifier, seqstart, seqmax, seqincrement"
-							   " FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid, pg_control_system()"
-							   " WHERE seqrelid = %s::regclass AND" IS_SUITABLE ";"
+							   " SELECT system_identifier, pg_database.oid, seqstart, seqmax, seqincrement"
+							   " FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid, pg_control_system(), pg_database"
+							   " WHERE datname = current_database() AND seqrelid = %s::regclass AND" IS_SUITABLE ";"
 							   " COMMIT",
 							   timeout_of(lease), lease->sequence));
 }
@@ -335,7 +335,7 @@ unsuitable(Lease *lease)
 					TICKET_SCHEMA, lease->name);
 }
 
-/* The row of which values the server gives: its system, start, maximum and increment. */
+/* The row of which values the server gives: its system, database, start, maximum and increment. */
 static const char *
 read_stripe(Lease *lease, PGresult *result)
 {
@@ -346,9 +346,10 @@ read_stripe(Lease *lease, PGresult *result)
 	if (PQntuples(result) == 0)
 		return unsuitable(lease);
 	found.system = (uint64) read_number(result, 0);
-	found.start = read_number(result, 1);
-	found.maximum = read_number(result, 2);
-	found.increment = read_number(result, 3);
+	found.database = (Oid) read_number(result, 1);
+	found.start = read_number(result, 2);
+	found.maximum = read_number(result, 3);
+	found.increment = read_number(result, 4);
 	if (found.increment <= 0)
 		return unsuitable(lease);
 
@@ -492,7 +493,7 @@ read_answer(Lease *lease)
 		switch (PQresultStatus(result))
 		{
 			case PGRES_TUPLES_OK:
-				if (lease->phase == LEASE_DESCRIBING && PQnfields(result) == 4)
+				if (lease->phase == LEASE_DESCRIBING && PQnfields(result) == 5)
 					failure = read_stripe(lease, result);
 				else if (lease->phase == LEASE_DRAWING && PQnfields(result) == 5)
 					failure = read_drawn(lease, result);

@@ -18,6 +18,7 @@
 typedef struct Stripe
 {
 	uint64		system;			/* which database cluster it is */
+	Oid			database;		/* which database of the cluster */
 	int64		start;
 	int64		maximum;
 	int64		increment;		/* 0 if nothing is known */
@@ -45,7 +46,8 @@ stripe_residue(int64 value, int64 modulus)
  * are added, a range ends at the boundary on those that count in the old way, and
  * begins above it on the others.
  *
- * A primary and its standby are one server: they have one system identifier.
+ * A primary and its standby are one server: they have one system identifier, and
+ * each database has one OID on both.
  */
 static inline bool
 stripes_overlap(const Stripe *a, const Stripe *b)
@@ -53,7 +55,8 @@ stripes_overlap(const Stripe *a, const Stripe *b)
 	int64		divisor = a->increment;
 	int64		rest = b->increment;
 
-	if (a->increment <= 0 || b->increment <= 0 || a->system == b->system ||
+	if (a->increment <= 0 || b->increment <= 0 ||
+		(a->system == b->system && a->database == b->database) ||
 		a->start > b->maximum || b->start > a->maximum)
 		return false;
 	while (rest != 0)

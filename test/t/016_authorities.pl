@@ -178,10 +178,18 @@ my (undef, undef, $away) = $one->psql('postgres', q{SET instaid.segment_timeout 
 like($away, $overlap, '... and the other one, which now gives its values, is refused');
 is(segment($one, 'away', 'sources_overlap'), 't', '... as the view shows');
 $left->start;
-# the server by two names is one
+# a server with two names is one
 sequence($left, 'aliases', '');
-create($one, 'aliases', 10, [$left, $left]);
-is(join(' ', take($one, 'aliases', 3)), '1 2 3', 'a server that is named twice is one');
+my ($alias) = source($one, [$left], connect_timeout => 57) =~ /'(.*)'/;
+$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('aliases', step => 10, source => ARRAY['left', '$alias'])});
+is(join(' ', take($one, 'aliases', 3)), '1 2 3', 'a server with two names is one');
+# its databases are several
+$left->safe_psql('postgres', 'CREATE DATABASE other');
+$left->safe_psql('other', 'CREATE SCHEMA instaid_tickets; CREATE SEQUENCE instaid_tickets.databases');
+sequence($left, 'databases', '');
+my ($other) = source($one, [$left], dbname => 'other') =~ /'(.*)'/;
+$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('databases', step => 10, source => ARRAY['left', '$other'])});
+like(failure($one, 'databases'), $overlap, 'two databases of one server that give the same values: refused');
 
 ### Those who have no right cannot stop others.
 
