@@ -21,7 +21,7 @@
  * Locks are taken in this order: the sequence's relation lock, its page's, the
  * table's, the buffer's.  A pointer to a buffer is valid only while the table is
  * locked: a buffer is removed when its ticket is dropped, or when another ticket
- * needs it and this one has been idle.
+ * needs it and this one is idle or cannot be refilled.
  *
  *-------------------------------------------------------------------------
  */
@@ -69,9 +69,9 @@
 /* how soon a waiting call looks again for a free background worker, in ms */
 #define WORKER_RETRY_INTERVAL	100
 
-/* how long a buffer must be unused, in ms, before another ticket may have it */
+/* how long a buffer with values must be unused, in ms, before another ticket may have it */
 #define MIN_IDLE		10000
-/* how long no idle buffer is looked for after none was found, in ms */
+/* how long no buffer is looked for after none was found, in ms */
 #define FULL_INTERVAL	1000
 
 /* how many condition variables the tickets share */
@@ -142,7 +142,7 @@ typedef struct SharedState
 {
 	LWLock	   *lock;			/* protects the table of buffers */
 	int			tranche;
-	pg_atomic_uint64 full_until;	/* until then, no buffer is idle */
+	pg_atomic_uint64 full_until;	/* until then, all buffers are in use */
 	pg_atomic_uint64 last_buffer_generation;
 	ConditionVariable refilled[SIGNAL_COUNT];	/* by ticket */
 } SharedState;
@@ -300,26 +300,34 @@ is_uncommitted(Relation rel)
 }
 
 /*
- * Remove the buffer that has been idle for longest, and for at least min_idle ms,
- * from the table that the caller has locked.  A buffer with a requested segment
- * must have been idle for MIN_IDLE, as calls may be waiting for it.
+ * Remove a buffer that is of little use from the table that the caller has locked:
+ * one that has no values because its last refill failed, or else one that has been
+ * idle for MIN_IDLE; the one that was not used for longest.  No ticket can take the
+ * values, or the segment on its way, from a ticket that is in use.
  */
 static bool
-evict_idle(int64 now, int64 min_idle)
+evict_buffer(int64 now)
 {
 	HASH_SEQ_STATUS scan;
 	SegmentBuffer *buffer;
-	SegmentBuffer *victim = NULL;
+	SegmentBuffer *idle = NULL;
+	SegmentBuffer *failed = NULL;
+	SegmentBuffer *victim;
 
 	hash_seq_init(&scan, buffers);
 	while ((buffer = hash_seq_search(&scan)) != NULL)
 	{
-		int64		least = buffer->requested ? MIN_IDLE : min_idle;
-
-		if (now - buffer->last_used >= least * 1000 &&
-			(victim == NULL || buffer->last_used < victim->last_used))
-			victim = buffer;
+		if (buffer->failures_in_a_row > 0 &&
+			buffer->segments[0].left == 0 && buffer->segments[1].left == 0)
+		{
+			if (failed == NULL || buffer->last_used < failed->last_used)
+				failed = buffer;
+		}
+		else if (now - buffer->last_used >= MIN_IDLE * 1000 &&
+				 (idle == NULL || buffer->last_used < idle->last_used))
+			idle = buffer;
 	}
+	victim = failed != NULL ? failed : idle;
 	if (victim == NULL)
 		return false;
 	hash_search(buffers, &victim->key, HASH_REMOVE, NULL);
@@ -327,11 +335,11 @@ evict_idle(int64 now, int64 min_idle)
 }
 
 /*
- * Create a buffer for a ticket that has none.  If all are in use, it replaces one
- * that has been idle for min_idle ms.  Returns false if there is none.
+ * Create a buffer for a ticket that has none.  If there are no more, it replaces
+ * another one.  Returns false if all are in use.
  */
 static bool
-create_buffer(Oid ticket, int64 min_idle)
+create_buffer(Oid ticket)
 {
 	BufferKey	key = {MyDatabaseId, ticket};
 	int64		now = monotonic_time();
@@ -340,7 +348,7 @@ create_buffer(Oid ticket, int64 min_idle)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	found = find_segment_buffer(ticket) != NULL;
 	if (!found &&
-		(hash_get_num_entries(buffers) < max_buffered_tickets || evict_idle(now, min_idle)))
+		(hash_get_num_entries(buffers) < max_buffered_tickets || evict_buffer(now)))
 	{
 		SegmentBuffer *buffer = hash_search(buffers, &key, HASH_ENTER_NULL, NULL);
 
@@ -664,7 +672,7 @@ segments_take(Relation rel, int64 *value)
 			/* this is the ticket's first use, or its buffer was removed */
 			CHECK_FOR_INTERRUPTS();
 			if (monotonic_time() < (int64) pg_atomic_read_u64(&shared->full_until) ||
-				!create_buffer(ticket, MIN_IDLE))
+				!create_buffer(ticket))
 				break;
 			continue;
 		}
@@ -690,9 +698,8 @@ segments_take(Relation rel, int64 *value)
 }
 
 /*
- * Take the next value of an open ticket that has a source.  It needs a buffer, and
- * replaces the one that was not used for longest, idle or not.  Waits as
- * segments_take() does, and for a free background worker, too.
+ * Take the next value of an open ticket that has a source.  It needs a buffer.
+ * Waits as segments_take() does, and for a free background worker, too.
  *
  * Errors: it has no buffer, or has no value within that time (55000).
  */
@@ -714,7 +721,7 @@ segments_take_leased(Relation rel)
 		if (buffer == NULL)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (!create_buffer(ticket, 0))
+			if (!create_buffer(ticket))
 			{
 				ConditionVariableCancelSleep();
 				no_buffer_error(rel);

@@ -97,12 +97,35 @@ is(duplicates(@values), 0, '... and no value comes twice');
 cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '==', 4, '... for which one of them has none');
 is(duplicates(map { split /\n/, take_in($node, 'other', 'theirs 1', 1) } 1 .. 30), 0, '... whose values do not come twice, either');
 
-# one with a source is of no use without
+# one with a source is of no use without, but takes no buffer that is in use
+my $use_buffered = q{SELECT count(instaid.next_ticket(name)) FROM instaid.segments};
 my $authority = authority('authority', map { $_ => $_ eq 'second' ? 'START 5000' : '' } 'first', 'second', 'wanted', 'patient', 'clock', 'gone');
 create_sourced($node, 'postgres', 'first', $authority);
-use_theirs();
-is(join(' ', take($node, 'first', 3)), '1 2 3', 'a ticket with a source gets a buffer even if all are used');
+$node->safe_psql($_, $use_buffered) for 'postgres', 'other';
+like(failure($node, 'postgres', 'first'), qr/ticket "first" has a source, but no buffer\nDETAIL:  All buffers are in use/, 'a ticket with a source gets no buffer that is in use');
+my $first = '';
+for (1 .. 1800)
+{
+	$node->safe_psql('other', $use_buffered);
+	(my $failed, $first) = $node->psql('postgres', q{SELECT instaid.next_ticket('first')});
+	last unless $failed;
+	sleep(0.1);
+}
+is(join(' ', $first, take($node, 'first', 2)), '1 2 3', '... but one that is idle');
+is(segment($node, 'late', 'name'), '', '... which another ticket has lost');
 is(join(' ', map { use_theirs(); take($node, 'first', 1) } 1 .. 5), '4 5 6 7 8', '... and keeps it');
+
+# many whose source is away replace each other, and no ticket that has values
+$node->safe_psql('other', q{SELECT instaid.drop_ticket(min(name)) FROM instaid.segments});
+my $theirs = $node->safe_psql('other', q{SELECT name FROM instaid.segments ORDER BY name});
+$node->safe_psql('postgres', q{CREATE SERVER nowhere FOREIGN DATA WRAPPER instaid OPTIONS (host '/nowhere'); CREATE USER MAPPING FOR PUBLIC SERVER nowhere;
+	SELECT instaid.create_ticket('dead ' || i, source => 'nowhere') FROM generate_series(1, 5) AS i});
+take($node, 'first', 1);
+my @dead = map { $node->safe_psql('other', $use_buffered); failure($node, 'postgres', "dead $_") } 1 .. 5;
+is(scalar(grep { /has no values left from its source/ } @dead), 5, 'five tickets whose source is away share a buffer');
+is($node->safe_psql('other', q{SELECT name FROM instaid.segments ORDER BY name}), $theirs, '... and the tickets in use keep theirs');
+is(segment($node, 'first', 'name'), 'first', '... with a source, too');
+$node->safe_psql('postgres', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets WHERE name ~ 'dead'; DROP SERVER nowhere CASCADE});
 
 # a database that is dropped
 $node->poll_query_until('postgres', "$workers AND datname = 'other'", '0') or die;
