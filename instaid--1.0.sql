@@ -2184,7 +2184,7 @@ BEGIN
     END IF;
     -- the smallest value in the stripe of the server that is not below start
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF first >= last_of_type THEN
+    IF first > last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('start %s leaves no values', start),
             DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',

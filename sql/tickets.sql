@@ -104,6 +104,12 @@ SELECT last_value, values_left FROM instaid.tickets WHERE name = 'small';
 -- as the hint says
 ALTER SEQUENCE instaid_tickets.small AS bigint;
 SELECT take('small');
+-- a ticket of one value
+BEGIN;
+SELECT instaid.create_ticket('single', data_type => 'integer', start => 2147483647);
+SELECT take('single');
+SELECT try($$SELECT instaid.next_ticket('single')$$) LIMIT 1;
+ROLLBACK;
 -- the end of bigint, and of smallint; from near the end to the end
 SELECT instaid.create_ticket('large', 3, 3, 9223372036854775800), instaid.create_ticket('tiny', data_type => 'smallint', start => 32766);
 SELECT take('large', 3);
