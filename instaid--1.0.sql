@@ -2158,12 +2158,16 @@ BEGIN
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
                    ' the source.';
     END IF;
-    IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL THEN
+    IF array_position(source, NULL) IS NOT NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('a server of the source of ticket %s is null', quote_ident(name)),
+            DETAIL = format('It is element %s of the array.', array_position(source, NULL));
+    END IF;
+    IF cardinality(source) NOT BETWEEN 1 AND 16 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('ticket %s cannot have %s servers as its source',
                              quote_ident(name), cardinality(source)),
-            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names, none'
-                     ' of them null.';
+            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names.';
     END IF;
     PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
     PERFORM instaid.check_ticket_server(server, servers);

@@ -354,11 +354,13 @@ SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets1, Tic
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => '')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY[]::text[])$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets1', NULL])$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets1', 'Tickets, 2', 'tickets1'])$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => array_fill('tickets1'::text, ARRAY[17]))$$);
 SELECT * FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', repeat('a', 1000)));
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by the thousand" IS 'tickets1'$$);
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'tickets1'$$);
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1,,'$$);
+SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1, "tickets1"'$$);
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'host=a dbname=tickets'$$);
 -- servers that cannot be one
 CREATE SERVER several FOREIGN DATA WRAPPER instaid OPTIONS (host 'a,b');

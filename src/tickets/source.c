@@ -215,10 +215,18 @@ depend_on_server(const ObjectAddress *ticket, char *name)
 {
 	Relation	rel = NULL;
 	ObjectAddress object = get_object_address(OBJECT_FOREIGN_SERVER, (Node *) makeString(name),
-											  &rel, AccessShareLock, false);
-	ForeignServer *server = GetForeignServer(object.objectId);
-	char	   *wrapper = GetForeignDataWrapper(server->fdwid)->fdwname;
+											  &rel, AccessShareLock, true);
+	ForeignServer *server;
+	char	   *wrapper;
 
+	if (!OidIsValid(object.objectId))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" does not exist", name),
+				 strchr(name, ',') == NULL ? 0 :
+				 errhint("To give a ticket several servers, use create_ticket(..., source => ARRAY['...', '...']).")));
+	server = GetForeignServer(object.objectId);
+	wrapper = GetForeignDataWrapper(server->fdwid)->fdwname;
 	if (object_aclcheck(ForeignServerRelationId, object.objectId, GetUserId(),
 						ACL_USAGE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_SERVER, name);
@@ -260,7 +268,19 @@ set_source(const ObjectAddress *object, const char *source)
 				 errdetail("It has 1 to %d names of foreign servers, with commas between them.",
 						   MAX_SERVERS)));
 	foreach(lc, names)
-		depend_on_server(object, lfirst(lc));
+	{
+		char	   *name = lfirst(lc);
+
+		for (int i = 0; i < foreach_current_index(lc); i++)
+		{
+			if (strcmp(list_nth(names, i), name) == 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						 errmsg("server \"%s\" is named twice", name),
+						 errdetail("A source has each of its servers once.")));
+		}
+		depend_on_server(object, name);
+	}
 }
 
 /* Does a ticket depend on a server, as set_source() makes it? */
