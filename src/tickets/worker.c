@@ -140,8 +140,7 @@ refill(Oid ticket)
 		else if (source_exists(ticket, &options))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("ticket \"%s\" has no source any more", request.name),
-					 errdetail("Its security label is gone."),
+					 errmsg("ticket \"%s\" has no source any more, as its security label is gone", request.name),
 					 errhint("SECURITY LABEL FOR instaid ON SEQUENCE ... IS 'server, ...' sets it.")));
 		else
 			count = tickets_take_values(ticket, 1, request.count, &block);
