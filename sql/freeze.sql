@@ -90,6 +90,13 @@ RESET client_min_messages;
 SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1, instaid.default_epoch())$$);
 SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807, instaid.default_epoch());
 SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
+-- the tick itself, which setval() says was not given yet
+CREATE SEQUENCE regress_f.not_called;
+SELECT setval('regress_f.not_called', ((:far >> 23) + 1314220021721 << 10) + 1023, false) > 0 AS set;
+SELECT instaid.advance_past('regress_f.not_called', :far, instaid.default_epoch());
+SET client_min_messages = error;
+SELECT instaid.next_id('regress_f.not_called', 8191) > :far AS above;
+RESET client_min_messages;
 
 -- a sequence with a range of its own is not widened
 SELECT instaid.create_shard('regress_range', 4242);

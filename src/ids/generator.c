@@ -409,8 +409,12 @@ find_clocked_sequence(Oid relid)
 	if (hash_get_num_entries(sequences) >= MAX_SEQUENCES &&
 		hash_search(sequences, &relid, HASH_FIND, NULL) == NULL)
 	{
-		hash_destroy(sequences);
+		HTAB	   *forgotten = sequences;
+
+		/* an error, or a callback, must not find what is freed */
+		latest = NULL;
 		create_hash();
+		hash_destroy(forgotten);
 	}
 	latest = hash_search(sequences, &relid, HASH_ENTER, &found);
 	if (!found)
@@ -752,7 +756,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	unlock_page(seq);
 
 	seq->end = next + count;
-	seq->reserved_at = (now - POSTGRES_EPOCH_MS) * 1000;
+	seq->reserved_at = ms_timestamp(now);
 
 	/*
 	 * The invariant.  A tick that is not ahead of the clock cannot come
@@ -864,7 +868,7 @@ generator_skip_ticks(Oid sequence, int64 tick)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
 
 	data = lock_page(seq);
-	if (data->last_value < tick)
+	if (data->last_value < tick || (data->last_value == tick && !data->is_called))
 	{
 		store_tick(seq, data, tick);
 		/* the session's reserved ticks are below it */
