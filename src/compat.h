@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  The newest PostgreSQL's names for what older servers call otherwise.
+ *	  The newest PostgreSQL's names and signatures, emulated for older servers.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,7 @@
 #include "storage/proc.h"
 #include "utils/rel.h"
 
-/* PostgreSQL 16 moved what looks into a varlena from postgres.h. */
+/* PostgreSQL 16 moved the macros that read a varlena from postgres.h. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
@@ -26,7 +26,7 @@
 #define XLogSequenceLocator(xlrec) ((xlrec).node)
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_namespace.h"
-/* ... and has one function for the privileges on most kinds of objects */
+/* It also has one function for the privileges on most kinds of objects. */
 #define object_aclcheck(class_id, object_id, role, mode) \
 	((class_id) == NamespaceRelationId ? pg_namespace_aclcheck(object_id, role, mode) : \
 	 (class_id) == ForeignServerRelationId ? pg_foreign_server_aclcheck(object_id, role, mode) : \
@@ -68,9 +68,9 @@ typedef int SysCacheIdentifier;
 #endif
 
 /*
- * PostgreSQL 19 ends background workers that are in the way of DROP DATABASE,
- * if they may be, has one size for a hash table in shared memory, and signal
- * handlers of its own type.
+ * PostgreSQL 19 ends background workers with this flag that are in the way of
+ * DROP DATABASE.  It has one size for a hash table in shared memory, and its own
+ * type of signal handlers.
  */
 #if PG_VERSION_NUM < 190000
 #define BGWORKER_INTERRUPTIBLE 0

@@ -115,18 +115,18 @@ sequence_open_locked(Oid sequence, FormData_pg_sequence *options)
 }
 
 /*
- * Lock a sequence to look at it, for the caller to unlock it afterwards from
- * RowExclusiveLock.  Returns false if it is no sequence, or is gone, or the role
- * may not see it, or another transaction is altering or dropping it.
+ * Lock a sequence in RowExclusiveLock, to read it.  The caller unlocks it
+ * afterwards.  Returns false if it is no sequence, or is gone, or the role may
+ * not see it, or another transaction is altering or dropping it.
  *
  * A superuser may list all sequences, and any role may have locked one of them.
- * So no lock is asked for without the right to look, and none is waited for.
+ * Therefore this asks for no lock without the right to read, and waits for none.
  */
 bool
 sequence_try_lock(Oid sequence)
 {
 	return get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-		pg_class_aclcheck(sequence, GetUserId(), ACL_SELECT | ACL_USAGE) == ACLCHECK_OK &&
+		pg_class_aclcheck(sequence, GetUserId(), SEQUENCE_READ_RIGHTS) == ACLCHECK_OK &&
 	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
 		ConditionalLockRelationOid(sequence, RowExclusiveLock);
 }
@@ -234,7 +234,7 @@ sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data
 
 /* Does this session know of synchronous standbys? */
 static bool
-named_standbys(void)
+has_named_standbys(void)
 {
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
 }
@@ -273,7 +273,7 @@ sequence_make_durable(XLogRecPtr lsn)
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
 
-		if (named_standbys() || InterruptPending)
+		if (has_named_standbys() || InterruptPending)
 		{
 			LWLockAcquire(SyncRepLock, LW_SHARED);
 			confirmed[mode] = WalSndCtl->lsn[mode];
@@ -290,7 +290,7 @@ sequence_make_durable(XLogRecPtr lsn)
 		 */
 		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
 			return;
-		if (ProcDiePending || named_standbys())
+		if (ProcDiePending || has_named_standbys())
 			break;
 		/* some other interrupt has ended it: try again */
 	}

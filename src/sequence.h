@@ -17,6 +17,8 @@
 
 /* the rights that nextval() needs, any of them */
 #define SEQUENCE_RIGHTS	(ACL_USAGE | ACL_UPDATE)
+/* the rights that the view pg_sequences needs, any of them */
+#define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
 /* where tickets live, a sequence each */
 #define TICKET_SCHEMA	"instaid_tickets"

@@ -224,7 +224,7 @@ Datum
 instaid_default_epoch(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
-	PG_RETURN_TIMESTAMPTZ((DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000);
+	PG_RETURN_TIMESTAMPTZ(ms_timestamp(DEFAULT_EPOCH_MS));
 }
 
 /*

@@ -17,8 +17,9 @@
  * visible to new snapshots before it releases its locks.  A transaction that
  * begins to take ticks after step 1 gets greater ones, and is not waited for.
  *
- * This needs that no session keeps a tick for its next transaction: see
- * load_clocked_sequence() in generator.c.
+ * No session may keep a tick for its next transaction: see
+ * load_clocked_sequence() in generator.c.  Core's nextval() keeps values if the
+ * sequence has CACHE above 1.  Such values are not covered.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,13 +37,9 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-#include "compat.h"
 #include "ids/layout.h"
 #include "ids/settled.h"
 #include "sequence.h"
-
-/* the rights that pg_sequences needs, either of them */
-#define RIGHTS_TO_READ	(ACL_SELECT | ACL_USAGE)
 
 /*
  * Refuse a session whose next query could miss rows, whatever is waited for.
@@ -65,13 +62,16 @@ check_session(void)
 				 errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED.")));
 }
 
-/* Lock the sequence, so that it is not dropped.  False if that had to wait. */
+/*
+ * Lock the sequence, so that it is not dropped.  Returns false if it is locked by
+ * another transaction and wait is false.
+ */
 static bool
 lock_to_read(Oid sequence, bool wait)
 {
 	/* check the role's rights first: a lock can be waited for */
 	if (get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-		pg_class_aclcheck(sequence, GetUserId(), RIGHTS_TO_READ) != ACLCHECK_OK)
+		pg_class_aclcheck(sequence, GetUserId(), SEQUENCE_READ_RIGHTS) != ACLCHECK_OK)
 		sequence_no_permission_error(get_namespace_name(get_rel_namespace(sequence)),
 									 get_rel_name(sequence));
 	if (!wait)
@@ -81,12 +81,12 @@ lock_to_read(Oid sequence, bool wait)
 }
 
 /*
- * The last tick that a sequence has given, or reserved for a session.  The one
- * before its first if it has given none.  False if that had to wait.
+ * Read the last tick that a sequence has given, or reserved for a session.  If
+ * it has given none, this is the tick before its first.  Returns false as
+ * lock_to_read() does.
  *
- * The lock is AccessShareLock, as for SELECT FROM sequence.  A stronger one
- * would be found by step 2 of another caller, who would then wait for this
- * transaction.
+ * The lock is AccessShareLock, as for SELECT FROM sequence.  Step 2 of another
+ * call would find a stronger lock, and wait for this transaction.
  */
 static bool
 read_last_tick(Oid sequence, bool wait, int64 *tick)
@@ -98,12 +98,9 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 
 	if (!lock_to_read(sequence, wait))
 		return false;
-	rel = sequence_open_checked(sequence, RIGHTS_TO_READ);
+	rel = sequence_open_checked(sequence, SEQUENCE_READ_RIGHTS);
 
-	/*
-	 * Whatever this transaction has done to the sequence counts when it
-	 * commits.
-	 */
+	/* step 2 does not find the lock of this transaction itself */
 	if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
@@ -127,7 +124,10 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	return true;
 }
 
-/* Wait for the transactions that hold the lock; or return false if there is one. */
+/*
+ * Wait until the transactions that hold the lock have ended.  If wait is false,
+ * do not wait, and return false if there is such a transaction.
+ */
 static bool
 wait_for_holders(Oid sequence, bool wait)
 {
@@ -158,8 +158,8 @@ greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
 /*
  * What settled_id() returns: an ID such that each row with an ID up to it, whose
  * transaction is committed, is visible to every snapshot taken from now on, and
- * that no such ID is inserted later.  Null if wait is false and there is
- * somebody to wait for.
+ * that no such ID is inserted later.  Null if wait is false and there is a
+ * transaction to wait for.
  */
 Datum
 settled_return_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,

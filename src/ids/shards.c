@@ -607,7 +607,7 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 /*
  * settled_id(schema_name text, wait boolean) -> bigint
  *
- * It speaks of the sequence that the shard declares.
+ * The ID is one of the sequence that the shard declares.
  */
 Datum
 instaid_settled_id_of_shard(PG_FUNCTION_ARGS)

@@ -26,7 +26,6 @@
 #include "executor/spi.h"
 #include "libpq/pqformat.h"
 #include "libpq/pqmq.h"
-#include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -64,8 +63,8 @@
 typedef struct AutocreateRequest
 {
 	Oid			database;
-	Oid			authenticated_role; /* that has logged in */
-	Oid			role;			/* whose rights apply */
+	Oid			authenticated_role; /* the role that has logged in */
+	Oid			role;			/* the role whose rights apply */
 	int			sec_context;
 	int			server;
 	int			servers;
@@ -325,7 +324,7 @@ lock_in_time(const LOCKTAG *tag, const char *name, int64 began)
 	LockTimeout = saved;
 }
 
-/* Must a call for a name that has no ticket create the ticket? */
+/* Are tickets created on first use? */
 bool
 autocreate_is_enabled(void)
 {
@@ -376,7 +375,7 @@ autocreate_ticket(const char *name)
 void
 autocreate_init(void)
 {
-	/* anybody's, since creating a ticket needs CREATE on the schema as well */
+	/* any role may set it, since creating a ticket needs CREATE on the schema */
 	DefineCustomBoolVariable("instaid.auto_create_tickets",
 							 "Creates a ticket when its name is first used.",
 							 "If this is off, next_ticket() fails for a name that does not exist.",
@@ -386,8 +385,8 @@ autocreate_init(void)
 							 NULL, NULL, NULL);
 
 	/*
-	 * Superusers' settings: with the number of another server, this server
-	 * would issue the values of that one.
+	 * These are superusers' settings, because a server with the number of
+	 * another server would issue the other server's values.
 	 */
 	DefineCustomIntVariable("instaid.ticket_server",
 							"Sets this server's number, for tickets that are created on first use.",

@@ -8,7 +8,7 @@
 #ifndef INSTAID_LAUNCH_H
 #define INSTAID_LAUNCH_H
 
-/* a worker that has not attached after so many ms is launched anew */
+/* if a worker has not attached after this time, in ms, another one is launched */
 #define WORKER_START_TIMEOUT	1000
 
 /* for the server's start */

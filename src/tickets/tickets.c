@@ -41,7 +41,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "compat.h"
 #include "sequence.h"
@@ -50,7 +49,7 @@
 #include "tickets/source.h"
 #include "tickets/tickets.h"
 
-/* how many values a WAL record covers ahead of those that are taken, as in core */
+/* how many values a WAL record covers ahead of those that are taken; as in core */
 #define TICKET_LOG_AHEAD	32
 
 PG_FUNCTION_INFO_V1(instaid_next_ticket);
@@ -63,7 +62,7 @@ typedef struct TicketState
 {
 	int64		next;			/* the value that comes next, if any is left */
 	int64		left;			/* how many there are, up to MAXVALUE */
-	bool		off_stripe;		/* does it stand at a value of another server? */
+	bool		off_stripe;		/* it stands at a value of another server */
 } TicketState;
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can. */
@@ -93,10 +92,7 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 	int64		gap;
 	TicketState state = {0};
 
-	/*
-	 * how far it stands below the stripe's next value, or 0 if it is in the
-	 * stripe
-	 */
+	/* how far it is below the stripe's next value; 0 if it is in the stripe */
 	if (next >= options->seqstart)
 	{
 		uint64		past = ((uint64) next - (uint64) options->seqstart) % increment;
@@ -117,7 +113,7 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 	return state;
 }
 
-/* The end of an integer type */
+/* The largest value of a sequence's type */
 int64
 tickets_last_of_type(Oid type)
 {
@@ -211,8 +207,8 @@ store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequen
  * Lock and open the sequence of a ticket, if the role may take values of it, and
  * copy its options.
  *
- * Errors are those of nextval(), and besides: a sequence that cannot serve
- * (55000).
+ * Errors are those of nextval(), and one more: the sequence cannot serve as a
+ * ticket (55000).
  */
 static Relation
 open_ticket_sequence(Oid ticket, FormData_pg_sequence *options)
@@ -234,7 +230,10 @@ open_ticket_sequence(Oid ticket, FormData_pg_sequence *options)
 	return rel;
 }
 
-/* As tickets_take_values(), for a sequence that is open, and has no source */
+/*
+ * Take values as tickets_take_values() does, from a sequence that is open and has
+ * no source.
+ */
 static int64
 take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
@@ -274,8 +273,8 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
  * synchronous_commit says.
  *
  * The caller has checked that the transaction may write.  Errors are those of
- * open_ticket_sequence(), and: fewer values are left than least (2200H), the ticket
- * has a source (55000).
+ * open_ticket_sequence(), and two more: fewer values than least are left (2200H),
+ * or the ticket has a source (55000).
  */
 int64
 tickets_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
@@ -356,13 +355,16 @@ no_ticket_error(const char *name)
 					 quote_literal_cstr(name))));
 }
 
-/* The sequence of a ticket from which an SQL function is to take values */
+/*
+ * Find and lock the sequence of a ticket from which an SQL function takes values,
+ * or create the ticket if that is enabled.
+ */
 static Oid
-open_ticket(const char *name, const char *function)
+find_or_create_ticket(const char *name, const char *function)
 {
 	Oid			relid;
 
-	/* the same rules as nextval()'s, for the same reasons */
+	/* nextval() has these rules, too */
 	PreventCommandIfReadOnly(function);
 	PreventCommandIfParallelMode(function);
 
@@ -391,8 +393,8 @@ open_ticket(const char *name, const char *function)
 Datum
 instaid_next_ticket(PG_FUNCTION_ARGS)
 {
-	Oid			ticket = open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-									 "instaid.next_ticket()");
+	Oid			ticket = find_or_create_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+											   "instaid.next_ticket()");
 	FormData_pg_sequence options;
 	Relation	rel = open_ticket_sequence(ticket, &options);
 	int64		value;
@@ -433,8 +435,8 @@ instaid_lease_ticket(PG_FUNCTION_ARGS)
 				 errmsg("count %lld is out of range", (long long) count),
 				 errdetail("A lease has at least one value.")));
 
-	tickets_take_values(open_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-									"instaid.lease_ticket()"),
+	tickets_take_values(find_or_create_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+											  "instaid.lease_ticket()"),
 						count, count, &block);
 	values[0] = Int64GetDatum(block.first);
 	values[1] = Int64GetDatum(block.last);
@@ -446,7 +448,8 @@ instaid_lease_ticket(PG_FUNCTION_ARGS)
 /*
  * ticket_sequence(name text, missing_ok boolean) -> regclass
  *
- * Returns the sequence of a ticket.  If there is none, returns null if missing_ok.
+ * Returns the sequence of a ticket.  If there is none, this is an error, or null
+ * if missing_ok.
  */
 Datum
 instaid_ticket_sequence(PG_FUNCTION_ARGS)
