@@ -16,7 +16,6 @@
 
 #include "access/xact.h"
 #include "catalog/pg_database.h"
-#include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -102,7 +101,7 @@ begin_lease(const SegmentRequest *request, int64 last_of_type)
  * Returns false if the sequence is locked.
  */
 static bool
-refill(Oid ticket)
+refill_ticket(Oid ticket)
 {
 	MemoryContext saved = CurrentMemoryContext;
 	HeapTuple	tuple;
@@ -331,7 +330,9 @@ instaid_refill_worker(Datum main_arg)
 		{
 			if (is_leasing(lfirst_oid(lc)))
 				continue;
-			if (refill(lfirst_oid(lc)))
+			/* the last transaction's end has switched to another context */
+			MemoryContextSwitchTo(context);
+			if (refill_ticket(lfirst_oid(lc)))
 				SetLatch(MyLatch);	/* waiting for a standby resets it */
 			else
 				locked = true;
