@@ -454,7 +454,7 @@ go_on(Lease *lease)
 	if (lease->phase == LEASE_DRAWING)
 		return LEASE_DONE;
 
-	other = find_overlap(stripes, lease->server);
+	other = stripes_find_overlap(stripes, lease->server);
 	if (other >= 0 && lease->looked_at[other])
 		return give_up_server(lease,
 							  psprintf("%s gives values that %s gives, too: START %lld INCREMENT %lld, and START %lld INCREMENT %lld",

@@ -1012,7 +1012,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		bool		overlap = false;
 
 		if (pg_class_aclcheck_ext(buffer->key.ticket, GetUserId(),
-								  ACL_SELECT | ACL_USAGE, &missing) != ACLCHECK_OK)
+								  SEQUENCE_READ_RIGHTS, &missing) != ACLCHECK_OK)
 			continue;
 		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(buffer->key.ticket));
 		if (!HeapTupleIsValid(tuple))
@@ -1042,7 +1042,7 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		values[column++] = CStringGetTextDatum(may_see_failure(buffer->key.ticket) ?
 											   buffer->failure : "<insufficient privilege>");
 		for (int i = 0; i < MAX_SERVERS; i++)
-			overlap |= find_overlap(&buffer->stripes, i) >= 0;
+			overlap |= stripes_find_overlap(&buffer->stripes, i) >= 0;
 		values[column++] = BoolGetDatum(overlap);
 		Assert(column == SEGMENT_COLUMNS);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -99,8 +99,8 @@ forget_label(Datum arg, Oid relid)
 
 /*
  * Look up what this session knows of a ticket; the first time, read the catalogs
- * for it.  The caller has locked the relation, which keeps a label from coming
- * meanwhile.
+ * for it.  The caller has locked the relation.  A ticket that has no label gets none
+ * meanwhile, as is_unused() takes a lock that conflicts.
  */
 TicketCacheEntry *
 source_cache_ticket(Oid ticket)
@@ -133,9 +133,9 @@ source_exists(Oid ticket, Form_pg_sequence options)
 }
 
 /*
- * Has the sequence of a ticket given nothing yet?  That is how pg_restore finds
- * it, also if its options had been altered when it was dumped.  The lock keeps it
- * so until the source is there.
+ * Has the sequence of a ticket given nothing yet?  pg_restore finds it in this
+ * state, even if its options had been altered before the dump.  The lock keeps it
+ * in this state until the source is there.
  */
 static bool
 is_unused(Oid ticket)
@@ -318,7 +318,7 @@ find_mapping(Oid role, Oid server, List **options)
 	Datum		datum;
 	bool		isnull;
 
-	/* that of PUBLIC */
+	/* the mapping of PUBLIC */
 	if (!HeapTupleIsValid(tuple))
 		tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
 								ObjectIdGetDatum(server));
@@ -467,10 +467,8 @@ instaid_source_failure(PG_FUNCTION_ARGS)
 void
 source_init(void)
 {
-	HASHCTL		ctl;
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(TicketCacheEntry)};
 
-	ctl.keysize = sizeof(Oid);
-	ctl.entrysize = sizeof(TicketCacheEntry);
 	ticket_cache = hash_create("instaid tickets", 16, &ctl, HASH_ELEM | HASH_BLOBS);
 	CacheRegisterRelcacheCallback(forget_label, (Datum) 0);
 	register_label_provider(LABEL_PROVIDER, set_source);

@@ -71,7 +71,7 @@ stripes_overlap(const Stripe *a, const Stripe *b)
 
 /* The first of the known servers that gives values of this one too, or -1 */
 static inline int
-find_overlap(const Stripes *stripes, int server)
+stripes_find_overlap(const Stripes *stripes, int server)
 {
 	for (int i = 0; i < MAX_SERVERS; i++)
 	{
