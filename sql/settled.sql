@@ -100,6 +100,10 @@ SELECT try($$SELECT instaid.settled_id('regress_s')$$);
 SELECT instaid.settled_id('Regress "t"') > 0 AS settled;
 ROLLBACK;
 BEGIN;
+SELECT count(*) > 0 AS has_sequences FROM pg_sequences;
+SELECT try($$SELECT instaid.settled_id('regress_s')$$);
+ROLLBACK;
+BEGIN;
 ALTER SEQUENCE regress_s.table_id_seq CACHE 2;
 SELECT try($$SELECT instaid.settled_id('regress_s')$$);
 ROLLBACK;
@@ -159,7 +163,9 @@ RESET ROLE;
 -- what is no shard, no sequence, no shard ID, no epoch
 SELECT try($$SELECT instaid.settled_id('public')$$);
 SELECT try($$SELECT instaid.settled_id('no such schema')$$);
-SELECT try(format('SELECT instaid.settled_id(%L)', 'regress_s' || repeat('x', 60)));
+SELECT try($$SELECT instaid.settled_id('')$$);
+SELECT try(format('SELECT instaid.settled_id(%L)', repeat('x', 63)));
+SELECT try(format('SELECT instaid.settled_id(%L)', repeat('x', 64)));
 SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq')$$);
 SELECT try($$SELECT instaid.settled_id('regress_s.photos', 5)$$);
 SELECT try($$SELECT instaid.settled_id(1, 5)$$);
@@ -168,6 +174,12 @@ SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq', 5, 'infinity')$
 CREATE SCHEMA regress_w;
 CREATE FUNCTION regress_w.next_ids(count integer, sequence regclass) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT 1::bigint';
 SELECT try($$SELECT instaid.settled_id('regress_w')$$);
+-- a sequence that cannot serve
+CREATE SEQUENCE regress_w.cycle_seq CYCLE;
+CREATE SEQUENCE regress_w.short_seq MAXVALUE 9;
+CREATE SEQUENCE regress_w.even_seq INCREMENT 2;
+SELECT try(format('SELECT instaid.settled_id(%L, 5)', sequence)) FROM (VALUES
+    (1, 'regress_w.cycle_seq'), (2, 'regress_w.short_seq'), (3, 'regress_w.even_seq')) AS s (n, sequence) ORDER BY n;
 -- temporary and unlogged sequences
 CREATE TEMPORARY SEQUENCE regress_temp_seq;
 SELECT nextval('regress_temp_seq');

@@ -69,12 +69,13 @@ sequence_lock(Oid sequence)
 
 /*
  * Open a sequence that the caller has locked, if the role has one of these
- * rights.
+ * rights, and copy its options.
  */
 Relation
-sequence_open_checked(Oid sequence, AclMode rights)
+sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options)
 {
 	Relation	rel = try_relation_open(sequence, NoLock);
+	HeapTuple	tuple;
 
 	if (rel == NULL)
 		ereport(ERROR,
@@ -94,19 +95,8 @@ sequence_open_checked(Oid sequence, AclMode rights)
 	if (pg_class_aclcheck(sequence, GetUserId(), rights) != ACLCHECK_OK)
 		sequence_no_permission_error(get_namespace_name(RelationGetNamespace(rel)),
 									 RelationGetRelationName(rel));
-	return rel;
-}
 
-/*
- * Open a sequence that the caller has locked, if the role may take values of
- * it, and copy its options.
- */
-Relation
-sequence_open_locked(Oid sequence, FormData_pg_sequence *options)
-{
-	Relation	rel = sequence_open_checked(sequence, SEQUENCE_RIGHTS);
-	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for sequence %u", sequence);
 	*options = *(Form_pg_sequence) GETSTRUCT(tuple);

@@ -282,29 +282,42 @@ has_own_range(Form_pg_sequence options)
 		(options->seqmax < MAX_TICK && options->seqmax != default_max);
 }
 
-/* Check that a sequence can count ticks. */
+/* Has freeze_shard() given a sequence its range? */
+static bool
+has_frozen_range(Relation rel, Form_pg_sequence options)
+{
+	Buffer		buffer;
+	bool		frozen;
+
+	if (!has_own_range(options))
+		return false;
+	frozen = is_frozen(options,
+					   sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE));
+	UnlockReleaseBuffer(buffer);
+	return frozen;
+}
+
 static void
-check_options(Relation rel, Form_pg_sequence options)
+check_not_frozen(Relation rel, Form_pg_sequence options)
+{
+	if (has_frozen_range(rel, options))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("shard %s is frozen",
+						quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
+				 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
+						   RelationGetRelationName(rel)),
+				 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+						 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
+}
+
+/* Check that a sequence can count ticks, now or when it is thawed. */
+void
+generator_check_options(Relation rel, Form_pg_sequence options)
 {
 	const char *complaint = NULL;
 
-	if (has_own_range(options))
-	{
-		Buffer		buffer;
-		bool		frozen;
-
-		frozen = is_frozen(options,
-						   sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE));
-		UnlockReleaseBuffer(buffer);
-		if (frozen)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("shard %s is frozen",
-							quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
-					 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
-							   RelationGetRelationName(rel)),
-					 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
-							 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
+	if (has_own_range(options) && !has_frozen_range(rel, options))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
@@ -314,7 +327,6 @@ check_options(Relation rel, Form_pg_sequence options)
 						   (long long) options->seqmax,
 						   (long long) MAX_TICK),
 				 errhint("If Citus made this copy for a worker, use the shard on the coordinator. Otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
-	}
 
 	if (options->seqtypid != INT8OID)
 		complaint = psprintf("Its type is %s; it must be bigint.",
@@ -371,8 +383,9 @@ load_clocked_sequence(ClockedSequence *seq)
 	if (BufferIsValid(pinned))
 		release_pin();			/* the sequence can have another file */
 
-	rel = sequence_open_locked(seq->relid, &options);
-	check_options(rel, &options);
+	rel = sequence_open_locked(seq->relid, SEQUENCE_RIGHTS, &options);
+	check_not_frozen(rel, &options);
+	generator_check_options(rel, &options);
 	seq->cache = options.seqcache;
 
 	/*

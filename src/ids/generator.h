@@ -8,6 +8,9 @@
 #ifndef INSTAID_GENERATOR_H
 #define INSTAID_GENERATOR_H
 
+#include "catalog/pg_sequence.h"
+#include "utils/relcache.h"
+
 /* The state of a sequence, from its page and its options */
 typedef struct SequenceState
 {
@@ -16,6 +19,7 @@ typedef struct SequenceState
 	bool		is_frozen;
 } SequenceState;
 
+extern void generator_check_options(Relation rel, Form_pg_sequence options);
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
 extern bool generator_last_tick(Oid sequence, SequenceState *state);

@@ -35,8 +35,8 @@
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/timestamp.h"
 
+#include "ids/generator.h"
 #include "ids/layout.h"
 #include "ids/settled.h"
 #include "sequence.h"
@@ -52,7 +52,7 @@ check_session(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("settled_id() cannot be used during recovery"),
 				 errdetail("Only the primary knows which transactions have taken IDs."),
-				 errhint("Call it on the primary, then pg_current_wal_insert_lsn(), and read here when pg_last_wal_replay_lsn() has reached that position.")));
+				 errhint("Call it on the primary, then pg_logical_emit_message(true, '', ''), and read here when pg_last_wal_replay_lsn() has reached the position that this returns.")));
 	if (IsolationUsesXactSnapshot())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
@@ -92,22 +92,27 @@ static bool
 read_last_tick(Oid sequence, bool wait, int64 *tick)
 {
 	Relation	rel;
+	FormData_pg_sequence options;
 	Form_pg_sequence_data data;
 	Buffer		buffer;
 	XLogRecPtr	lsn;
 
 	if (!lock_to_read(sequence, wait))
 		return false;
-	rel = sequence_open_checked(sequence, SEQUENCE_READ_RIGHTS);
+	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
+	generator_check_options(rel, &options);
 
-	/* step 2 does not find the lock of this transaction itself */
+	/*
+	 * Step 2 does not find the lock of this transaction itself.  The lock
+	 * does not tell why it is held.
+	 */
 	if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("this transaction has itself used sequence \"%s\"",
+				 errmsg("this transaction itself holds a lock on sequence \"%s\"",
 						RelationGetRelationName(rel)),
-				 errdetail("IDs that it has taken are not settled before it ends."),
-				 errhint("Call settled_id() before the transaction takes IDs, or in another transaction.")));
+				 errdetail("For example, it has taken IDs, altered or commented on the sequence, or read the view pg_sequences. settled_id() would have to wait until it ends."),
+				 errhint("Call settled_id() first in the transaction, or in another transaction.")));
 
 	data = sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
 	*tick = Max(data->last_value, 0) - (data->is_called ? 0 : 1);
@@ -116,11 +121,11 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	relation_close(rel, AccessShareLock);
 
 	/*
-	 * The sequence must not give less after a crash.  If the tick is not
-	 * ahead of the clock, the clock takes care of that; see reserve_ticks().
+	 * The sequence must not stand lower after a crash.  reserve_ticks() relies
+	 * on the clock for ticks that are not ahead of it.  But the next call can
+	 * come before a tick is taken, and the clock can be set back.
 	 */
-	if (tick_timestamp(*tick) > GetCurrentTimestamp())
-		sequence_make_durable(lsn);
+	sequence_make_durable(lsn);
 	return true;
 }
 

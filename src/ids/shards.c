@@ -45,6 +45,7 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
@@ -605,6 +606,29 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 }
 
 /*
+ * Refuse a name that is empty or too long, as instaid._check_name() does: if it
+ * were truncated, it could be the name of another schema.
+ */
+static void
+check_schema_name(const char *name)
+{
+	size_t		length = strlen(name);
+
+	if (length == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("schema name is empty"),
+				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
+	if (length >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_NAME_TOO_LONG),
+				 errmsg("schema name \"%.*s...\" is too long",
+						pg_mbcliplen(name, length, NAMEDATALEN - 1), name),
+				 errdetail("It has %zu bytes; a name has up to %d.",
+						   length, NAMEDATALEN - 1)));
+}
+
+/*
  * settled_id(schema_name text, wait boolean) -> bigint
  *
  * The ID is one of the sequence that the shard declares.
@@ -613,10 +637,12 @@ Datum
 instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 {
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	HeapTuple	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
+	HeapTuple	tuple;
 	Form_pg_proc proc;
 	Declaration declaration;
 
+	check_schema_name(schema_name);
+	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
 	if (!HeapTupleIsValid(tuple) ||
 		(proc = (Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
 		ereport(ERROR,

@@ -217,7 +217,7 @@ open_ticket_sequence(Oid ticket, FormData_pg_sequence *options)
 	const char *fault;
 
 	sequence_lock(ticket);
-	rel = sequence_open_locked(ticket, options);
+	rel = sequence_open_locked(ticket, SEQUENCE_RIGHTS, options);
 	fault = find_fault(rel->rd_rel->relpersistence, options);
 	if (fault)
 		ereport(ERROR,

@@ -21,7 +21,7 @@ note "INSTAID_TEST_SEED=$seed";
 
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', "log_statement = none\nmax_connections = 40\nmax_prepared_transactions = 20\n");
+$node->append_conf('postgresql.conf', "log_statement = none\nmax_connections = 40\nmax_prepared_transactions = 20\nwal_writer_delay = 10s\n");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION instaid;
@@ -166,6 +166,18 @@ my $settled = $reader->(q{SELECT instaid.settled_id('insta5')});
 is($reader->("SELECT $settled >= max(id) FROM insta5.events"), 't', 'after the crash, the rows before it are settled');
 is($reader->("SELECT insta5.next_id() > $settled"), 't', '... and new IDs are above');
 
+### A crash just after the call
+
+# A rollback does not flush the WAL record of the first ID after a checkpoint.  This
+# shard was not used before, and is thus not ahead of the clock.
+$reader->(q{SELECT instaid.create_shard('insta7', 7); SELECT insta7.next_id(); CHECKPOINT});
+$reader->('BEGIN; SELECT insta7.next_id(); ROLLBACK');
+$settled = $reader->(q{SELECT instaid.settled_id('insta7')});
+$node->stop('immediate');
+$node->start;
+$reader = Clients::session($node);
+is($reader->("SELECT instaid.settled_id('insta7') >= $settled"), 't', 'after a crash, settled_id() does not go back');
+
 ### A sequence that is dropped while a reader waits for its lock
 
 $node->safe_psql('postgres', q{SELECT instaid.create_shard('insta6', 6); SELECT insta6.next_id()});
@@ -189,12 +201,19 @@ my $compare = 'SELECT count(*), sum(id) FROM insta5.events WHERE id <=';
 for (1 .. 10)
 {
 	my $upto = $node->safe_psql('postgres', q{SELECT instaid.settled_id('insta5')});
-	my $lsn = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
+	my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
 	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die 'the standby does not follow';
 	$different++ if $standby->safe_psql('postgres', "$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
 }
 ok(all_succeed(@psql), 'writers, while a standby is read');
 is($different, 0, '... up to what is settled, it has the rows of the primary');
+
+# The WAL writer sleeps for 10 s, and does not flush the WAL of an idle transaction.
+my $idle = Clients::session($node);
+$idle->('BEGIN; INSERT INTO seen (id) VALUES (0)');
+my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
+is($node->safe_psql('postgres', "SELECT pg_current_wal_flush_lsn() >= '$lsn'"), 't', 'the position for the standby is flushed');
+$idle->('ROLLBACK');
 
 $standby->stop;
 $node->stop;
