@@ -13,6 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Docs;
 
 my $writers = 8;
 my $transactions = int(($ENV{INSTAID_TEST_IDS} || 20_000_000) / 20_000) || 1;
@@ -159,7 +160,11 @@ for my $when ('a prepared transaction', '... after a crash')
 is( let_go(
 		q{SELECT instaid.settled_id('insta5') AS settled \gset
 SELECT count(*) FROM insta5.events WHERE writer = 99 AND id <= :settled;},
-		sub { $node->safe_psql('postgres', q{COMMIT PREPARED 'early'}) }),
+		sub {
+			is($node->safe_psql('postgres', q{SELECT pg_blocking_pids(pid) FROM pg_stat_activity WHERE query LIKE '%settled_id%' AND wait_event_type = 'Lock'}),
+				'{0}', '... pg_blocking_pids() shows that it waits for one');
+			$node->safe_psql('postgres', q{COMMIT PREPARED 'early'});
+		}),
 	"1\n", '... and when it is committed, a reader that waited finds its row');
 # the sequence stands up to a second ahead of where it was
 my $settled = $reader->(q{SELECT instaid.settled_id('insta5')});
@@ -178,6 +183,15 @@ $node->start;
 $reader = Clients::session($node);
 is($reader->("SELECT instaid.settled_id('insta7') >= $settled"), 't', 'after a crash, settled_id() does not go back');
 
+### A role without any rights can make a reader wait, until its transaction ends
+
+my $oid = $node->safe_psql('postgres', q{CREATE ROLE nobody; SELECT 'insta7.table_id_seq'::regclass::oid});
+my $nobody = Clients::session($node);
+like($nobody->("SET ROLE nobody; BEGIN; SAVEPOINT s; SELECT nextval($oid); ROLLBACK TO s"), qr/permission denied/, 'a role without rights');
+is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 't', '... makes a reader wait');
+$nobody->('ROLLBACK');
+is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 'f', '... until its transaction ends');
+
 ### A sequence that is dropped while a reader waits for its lock
 
 $node->safe_psql('postgres', q{SELECT instaid.create_shard('insta6', 6); SELECT insta6.next_id()});
@@ -185,6 +199,53 @@ my $dropper = Clients::session($node);
 $dropper->(q{SET client_min_messages = error; BEGIN; DROP SCHEMA insta6 CASCADE});
 like(let_go(q{SELECT instaid.settled_id('insta6')}, sub { $dropper->('COMMIT') }),
 	qr/ERROR:  sequence with OID \d+ does not exist$/m, 'a sequence that is gone is an error');
+
+### What docs/readers.md says about deleting and exporting
+
+my @page = blocks(slurp_file('docs/readers.md'));
+$node->safe_psql('postgres', 'CREATE DATABASE page');
+$node->safe_psql('page', $_->{text}) for grep { $_->{language} eq 'sql' } @page;
+my ($delete) = map { $_->{text} } grep { $_->{section} eq 'Deleting old rows' } @page;
+
+# Two rows are read and in no batch; one is in a batch that a worker has open.
+$node->safe_psql('page', q{INSERT INTO insta5.outbox (topic, payload) VALUES ('third', '{}')});
+$node->safe_psql('page', 'CALL insta5.make_batch(); UPDATE insta5.outbox_readers SET last_id = (SELECT max(id) FROM insta5.outbox)');
+my $worker = Clients::session($node, 'page');
+for my $case ([ 'a worker has its batch open', 'BEGIN; DELETE FROM insta5.batches', 'third' ],
+	[ '... has given it back', 'ROLLBACK', 'third' ],
+	[ '... and is done with it', 'DELETE FROM insta5.batches', '' ])
+{
+	my ($name, $sql, $left) = @$case;
+	$worker->($sql);
+	is($node->safe_psql('page', "$delete; SELECT topic FROM insta5.outbox"), $left, "deleting what all have read: $name");
+}
+
+my ($script) = map { $_->{text} } grep { $_->{section} eq 'Incremental export' } @page;
+append_to_file("$dir/export.sh", $script);
+mkdir "$dir/export";
+
+sub export
+{
+	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}, $ENV{PGOPTIONS}) = ($node->host, $node->port, 'page', '-c lock_timeout=1s');
+	return IPC::Run::run([ 'sh', '-c', "cd $dir/export && exec sh ../export.sh" ], '>&', \my $output);
+}
+
+my $insert = q{INSERT INTO insta5.outbox (topic, payload) VALUES ('export', '{}')};
+$node->safe_psql('page', $insert);
+ok(export(), 'an export');
+$worker->("BEGIN; $insert");
+ok(!export(), '... fails if settled_id() does');
+$worker->("COMMIT; $insert; ALTER TABLE insta5.outbox RENAME TO hidden");
+ok(!export(), '... fails if COPY does');
+$worker->('ALTER TABLE insta5.hidden RENAME TO outbox');
+open my $lock, '>>', "$dir/export/lock" or die $!;
+flock $lock, 2 or die $!;
+ok(!export(), '... fails while another one runs');
+close $lock;
+ok(export(), '... and another one');
+my @exported = map { (split /\t/)[0] } map { split /\n/, slurp_file($_) } sort glob "$dir/export/after_*";
+is("@exported", $node->safe_psql('page', q{SELECT string_agg(id::text, ' ' ORDER BY id) FROM insta5.outbox}),
+	'... have all rows, each once');
 
 ### A standby, up to an LSN
 
