@@ -19,6 +19,7 @@
 #include "access/xloginsert.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_control.h"
 #include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
@@ -229,6 +230,20 @@ has_named_standbys(void)
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
 }
 
+/* Write a WAL record that says nothing, and flush it.  Returns its LSN. */
+static XLogRecPtr
+flush_empty_record(void)
+{
+	XLogRecPtr	lsn;
+	char		nothing = 0;
+
+	XLogBeginInsert();
+	XLogRegisterData(&nothing, sizeof(nothing));
+	lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	XLogFlush(lsn);
+	return lsn;
+}
+
 /*
  * Wait until WAL up to this LSN is as durable as a commit of this session would be:
  * flushed here, and on synchronous standbys as synchronous_commit says.
@@ -249,6 +264,13 @@ sequence_make_durable(XLogRecPtr lsn)
 	XLogFlush(lsn);
 	if (!SyncRepRequested() || lsn <= confirmed[mode])
 		return;
+
+	/*
+	 * Several sessions can need one record of a sequence, but each session in
+	 * SyncRepWaitForLSN() must wait for an LSN of its own, as for a commit.
+	 */
+	if (has_named_standbys())
+		lsn = flush_empty_record();
 
 	for (;;)
 	{
