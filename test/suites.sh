@@ -16,11 +16,12 @@ all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t &&
 # procedures of the documentation.  It keeps what uses parts of the server that
 # change: the headers, SQL, WAL, recovery, dumps, shared memory, background
 # workers, libpq.  "assert" is for a build with assertions.  It leaves out every suite
-# without which the others still execute each line of C that any suite executes.
+# without which the others still execute each line of C that any suite executes, and
+# 019_many_shards, which takes minutes there.
 not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
 	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards 020_docs'
 not_assert='build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal 004_fields 005_crash 006_clock
-	007_failover 008_restore 009_partman 010_move 011_adopt 020_docs'
+	007_failover 008_restore 009_partman 010_move 011_adopt 019_many_shards 020_docs'
 
 # all_but SUITE...: every other suite
 all_but()
