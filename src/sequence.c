@@ -230,18 +230,15 @@ has_named_standbys(void)
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
 }
 
-/* Write a WAL record that says nothing, and flush it.  Returns its LSN. */
+/* Write a WAL record that says nothing.  Returns its LSN. */
 static XLogRecPtr
-flush_empty_record(void)
+log_nothing(void)
 {
-	XLogRecPtr	lsn;
 	char		nothing = 0;
 
 	XLogBeginInsert();
 	XLogRegisterData(&nothing, sizeof(nothing));
-	lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-	XLogFlush(lsn);
-	return lsn;
+	return XLogInsert(RM_XLOG_ID, XLOG_NOOP);
 }
 
 /*
@@ -258,19 +255,20 @@ sequence_make_durable(XLogRecPtr lsn)
 	static XLogRecPtr confirmed[NUM_SYNC_REP_WAIT_MODE];
 	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
 		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+	bool		wait = SyncRepRequested() && lsn > confirmed[mode];
 
 	if (lsn == InvalidXLogRecPtr)
-		return;
-	XLogFlush(lsn);
-	if (!SyncRepRequested() || lsn <= confirmed[mode])
 		return;
 
 	/*
 	 * Several sessions can need one record of a sequence, but each session in
 	 * SyncRepWaitForLSN() must wait for an LSN of its own, as for a commit.
 	 */
-	if (has_named_standbys())
-		lsn = flush_empty_record();
+	if (wait && has_named_standbys())
+		lsn = log_nothing();
+	XLogFlush(lsn);
+	if (!wait)
+		return;
 
 	for (;;)
 	{

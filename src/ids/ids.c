@@ -363,9 +363,12 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 {
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+	int64		id;
 
 	check_shard_id(shard_id);
-	return settled_return_id(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3));
+	if (!settled_find_id(PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(id);
 }
 
 /*

@@ -161,19 +161,19 @@ greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
 }
 
 /*
- * What settled_id() returns: an ID such that each row with an ID up to it, whose
- * transaction is committed, is visible to every snapshot taken from now on, and
- * that no such ID is inserted later.  Null if wait is false and there is a
- * transaction to wait for.
+ * Find an ID such that each row with an ID up to it, whose transaction is
+ * committed, is visible to every snapshot taken from now on, and that no such ID
+ * is inserted later.  Returns false if wait is false and there is a transaction
+ * to wait for.
  */
-Datum
-settled_return_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-				  int64 epoch_ms, bool wait)
+bool
+settled_find_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *id)
 {
 	int64		tick;
 
 	check_session();
 	if (!read_last_tick(sequence, wait, &tick) || !wait_for_holders(sequence, wait))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(greatest_id(tick, shard_id, epoch_ms));
+		return false;
+	*id = greatest_id(tick, shard_id, epoch_ms);
+	return true;
 }

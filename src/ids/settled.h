@@ -8,9 +8,7 @@
 #ifndef INSTAID_SETTLED_H
 #define INSTAID_SETTLED_H
 
-#include "fmgr.h"
-
-extern Datum settled_return_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-							   int64 epoch_ms, bool wait);
+extern bool settled_find_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait,
+							int64 *id);
 
 #endif							/* INSTAID_SETTLED_H */

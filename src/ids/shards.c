@@ -640,6 +640,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	HeapTuple	tuple;
 	Form_pg_proc proc;
 	Declaration declaration;
+	int64		id;
 
 	check_schema_name(schema_name);
 	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
@@ -652,8 +653,10 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	look_up(proc->oid, &declaration);
 	ReleaseSysCache(tuple);
 
-	return settled_return_id(fcinfo, declaration.sequence, declaration.shard_id,
-							 declaration.epoch_ms, PG_GETARG_BOOL(1));
+	if (!settled_find_id(declaration.sequence, declaration.shard_id, declaration.epoch_ms,
+						 PG_GETARG_BOOL(1), &id))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(id);
 }
 
 /*
