@@ -4,6 +4,8 @@
 #   make demo                see it work on a private, throw-away server
 #   make bench               measure it beside others, likewise
 #   make test                every test, likewise; SUITES="regress 005_crash" for some
+#   make test-cluster        the tests with programs that divide databases into shards
+#   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
@@ -100,6 +102,8 @@ demo:
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
+test-cluster test-clients:
+	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh $(VERSIONS)
 
@@ -120,4 +124,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: demo test test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: demo test test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

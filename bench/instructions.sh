@@ -13,6 +13,8 @@
 # Each statement is run for two numbers of rows.  The difference is what the
 # rows cost, without start, parser and planner; from that the same of an empty
 # loop is taken away.
+#
+# packages: valgrind
 
 set -eu
 . test/lib/private.sh

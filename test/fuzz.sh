@@ -4,6 +4,8 @@
 # A target is a file test/fuzz/TARGET_fuzz.c, a function seeds_TARGET here, and lines at
 # the end.  It must also find faults that are put into a copy of the source: otherwise
 # it would prove nothing.  INSTAID_FUZZ_RUNS sets the number of inputs of a target.
+#
+# packages: libclang-rt-@CLANG@-dev?
 
 set -u
 . test/lib/tap.sh

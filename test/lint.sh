@@ -1,6 +1,8 @@
 # Checks of the source that do not depend on the version of PostgreSQL: warnings of
 # clang and cppcheck, the version in META.json, and what messages name; in TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
+#
+# packages: cppcheck
 
 set -u
 . test/lib/tap.sh

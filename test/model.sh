@@ -1,5 +1,7 @@
 # The model of the clocked sequence, searched to the end by spin; in TAP.
 # Run from the top of a source tree; needs spin and gcc.  See docs/model.md.
+#
+# packages: spin
 
 set -u
 . test/lib/tap.sh

@@ -1,5 +1,6 @@
 # The tests of the project.  Prints a line for each suite, and the sums at the end.
-# Started by test/lib/run.
+# Started by test/lib/run.  With the argument "packages" it prints the packages that
+# the chosen suites need, and does nothing else.
 #
 # SUITES chooses the suites, by default "all".  It holds names of suites, of sets
 # of suites (below) and of files: "regress isolation/alter test/t/005_crash.pl".
@@ -9,6 +10,11 @@ set -eu
 
 # Every suite.  Each TAP file is a suite.
 all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
+
+# These sets are not in "all".  They need programs of others: each file test/cluster/*.pl
+# and each folder test/clients/* is a suite.
+cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
+clients=$(cd test && ls -d clients/*/ 2>/dev/null | sed 's,/$,,')
 
 # Two sets of suites are written as what they leave out, so that a new suite is in
 # them.  "version" is for other versions of PostgreSQL.  It leaves out suites of
@@ -39,12 +45,16 @@ suites_of()
 {
 	case $1 in
 		all) echo "$all" ;;
+		cluster) echo "$cluster" ;;
+		clients) echo "$clients" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
 		sql/*.sql) echo "$1" | sed 's,sql/\(.*\)\.sql,regress/\1,' ;;
 		test/specs/*.spec) echo "$1" | sed 's,test/specs/\(.*\)\.spec,isolation/\1,' ;;
 		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
 		test/t/*.pl) basename "$1" .pl ;;
+		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
+		test/clients/*) echo "${1%/}" | sed 's,test/,,' ;;
 		*) echo "$1" ;;
 	esac
 }
@@ -56,8 +66,23 @@ exists()
 		regress/*) [ -f "sql/${1#*/}.sql" ] ;;
 		isolation/*) [ -f "test/specs/${1#*/}.spec" ] ;;
 		pgtap/*) [ -f "test/pgtap/${1#*/}.sql" ] ;;
-		*) echo " $(echo $all) " | grep -qF " $1 " ;;
+		*) echo " $(echo $all $cluster $clients) " | grep -qF " $1 " ;;
 	esac
+}
+
+# packages_of SUITE: print the packages that the suite needs besides those of
+# PostgreSQL, as comments of its files declare them
+packages_of()
+{
+	case $1 in
+		regress* | isolation*) return ;;
+		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?'; return ;;
+		build | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
+		cluster/*) set -- test/lib/Clients.pm "test/$1.pl" ;;
+		clients/*) set -- $(find "test/$1" -type f) ;;
+		*) set -- test/lib/Clients.pm "test/t/$1.pl" ;;
+	esac
+	sed -En 's,^(#|--|//) packages: ,,p' "$@"
 }
 
 # left_out SUITE: print why this PostgreSQL cannot run it, or print nothing
@@ -191,6 +216,12 @@ run_suite()
 		memcheck)
 			suite "$1" sh test/memcheck.sh
 			;;
+		cluster)
+			suite "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "test/$1.pl"
+			;;
+		clients)
+			suite "$1" sh test/clients/run "$file"
+			;;
 		*)
 			suite "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "test/t/$1.pl"
 			;;
@@ -203,14 +234,19 @@ for word in ${SUITES:-all}; do
 	names=$(suites_of "$word")
 	for name in $names; do
 		if ! exists "$name"; then
-			echo "There is no suite \"$word\".  There are: all version assert" $all >&2
+			echo "There is no suite \"$word\".  There are: all version assert cluster clients" $all $cluster $clients >&2
 			exit 2
+		fi
+		if [ "${1:-}" = packages ]; then
+			packages_of "$name"
+			continue
 		fi
 		why=$(left_out "$name")
 		[ -z "$why" ] || { echo "$name: left out, $why"; continue; }
 		chosen="$chosen $name"
 	done
 done
+[ "${1:-}" != packages ] || exit 0
 # these come first: they need a source tree that is not built yet
 for name in lint build; do
 	case " $chosen " in

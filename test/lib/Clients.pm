@@ -1,5 +1,7 @@
 # A server with instaid, and clients that request IDs from it and note every ID
 # that they receive, committed or not.
+#
+# packages: libipc-run-perl
 
 package Clients;
 

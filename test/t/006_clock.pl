@@ -1,5 +1,7 @@
 # libfaketime moves the server's clock while clients take IDs.  No ID may come twice,
 # the IDs of each client must increase, and no client may wait long.
+#
+# packages: faketime
 
 use strict;
 use warnings;

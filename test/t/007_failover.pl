@@ -1,6 +1,8 @@
 # A primary is killed under load, and its standby is promoted: a synchronous and an
 # asynchronous standby, with the same clock and with a clock that is 3 s behind.  And a
 # standby without instaid, in the PostgreSQL of INSTAID_PLAIN, replays its WAL.
+#
+# packages: faketime
 
 use strict;
 use warnings;

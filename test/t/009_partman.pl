@@ -1,6 +1,8 @@
 # pg_partman on a table that is partitioned by its IDs: the statements of
 # docs/partitions.md, and the limits that the page names.  pg_regress cannot be used,
 # since pg_partman does not exist for every PostgreSQL.
+#
+# packages: postgresql-@PG@-partman?
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # values of another one, says what cannot be shown, and is in the hands of roles
 # that have no right to its sequences.  pg_regress has one server, and cannot
 # set the clock.
+#
+# packages: faketime
 
 use strict;
 use warnings;

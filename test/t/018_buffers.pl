@@ -1,6 +1,8 @@
 # Buffers of tickets: whose they are when there are few, and what happens when
 # segments cannot be had for a while.  It needs servers that preload the library,
 # have databases and clocks of their own, and ask a server that goes away.
+#
+# packages: faketime
 
 use strict;
 use warnings;
