@@ -31,4 +31,5 @@ check 'META.json has the version of the control file' perl -MJSON::PP -e '
 	    && -f $meta->{provides}{instaid}{file} or die "META.json: $meta->{version}, control: $v\n"'
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
+check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"

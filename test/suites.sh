@@ -12,9 +12,9 @@ set -eu
 all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # These sets are not in "all".  They need programs of others: each file test/cluster/*.pl
-# and each folder test/clients/* is a suite.
+# and each folder of test/clients with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
-clients=$(cd test && ls -d clients/*/ 2>/dev/null | sed 's,/$,,')
+clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
 
 # Two sets of suites are written as what they leave out, so that a new suite is in
 # them.  "version" is for other versions of PostgreSQL.  It leaves out suites of
@@ -70,6 +70,11 @@ exists()
 	esac
 }
 
+packages_in()
+{
+	sed -En 's,^(#|--|//) packages: ,,p' "$@"
+}
+
 # packages_of SUITE: print the packages that the suite needs besides those of
 # PostgreSQL, as comments of its files declare them
 packages_of()
@@ -79,10 +84,14 @@ packages_of()
 		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?'; return ;;
 		build | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
 		cluster/*) set -- test/lib/Clients.pm "test/$1.pl" ;;
-		clients/*) set -- $(find "test/$1" -type f) ;;
+		clients/*)
+			# a client that cannot be had is left out
+			packages_in test/clients/run $(find "test/$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
+			return
+			;;
 		*) set -- test/lib/Clients.pm "test/t/$1.pl" ;;
 	esac
-	sed -En 's,^(#|--|//) packages: ,,p' "$@"
+	packages_in "$@"
 }
 
 # left_out SUITE: print why this PostgreSQL cannot run it, or print nothing
@@ -98,17 +107,27 @@ left_out()
 		memcheck)
 			[ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ] ||
 				echo 'this PostgreSQL is not built for valgrind' ;;
+		clients/*)
+			command -v dpkg-query >/dev/null || return 0
+			major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+			for package in $(packages_of "$1" | sed "s/@PG@/$major/g; s/?//g"); do
+				[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+					{ echo "the package $package is missing"; break; }
+			done
+			;;
 	esac
 }
 
 passed=0
 failed=0
 failed_suites=
+left_out_suites=
 number=0
 
 # suite NAME COMMAND: run it, and count the tests that passed and failed by its
 # output, which is TAP or the format of pg_regress before PostgreSQL 16.  A command
 # that fails without naming a failed test, or that runs no test, counts as one failure.
+# A command that prints "1..0 # skip REASON" in TAP, and no test, is left out.
 suite()
 {
 	name=$1
@@ -119,6 +138,12 @@ suite()
 	"$@" >"$log" 2>&1 </dev/null || status=$?
 	ok=$(grep -E '^(ok [0-9]|test .* \.\.\. ok)' "$log" | grep -vc '# skip' || :)
 	bad=$(grep -cE '^(not ok [0-9]|test .* \.\.\. FAILED)' "$log" || :)
+	why=$(sed -En 's/^(1\.\.0 # skip|.* \.\. skipped:) //Ip' "$log" | head -n 1)
+	if [ $((status + ok + bad)) -eq 0 ] && [ -n "$why" ]; then
+		echo "left out, $why"
+		left_out_suites="$left_out_suites $name"
+		return
+	fi
 	if [ "$bad" -eq 0 ] && { [ $status -ne 0 ] || [ "$ok" -eq 0 ]; }; then
 		bad=1
 	fi
@@ -242,7 +267,11 @@ for word in ${SUITES:-all}; do
 			continue
 		fi
 		why=$(left_out "$name")
-		[ -z "$why" ] || { echo "$name: left out, $why"; continue; }
+		if [ -n "$why" ]; then
+			echo "$name: left out, $why"
+			left_out_suites="$left_out_suites $name"
+			continue
+		fi
 		chosen="$chosen $name"
 	done
 done
@@ -264,5 +293,6 @@ done
 stop_once
 
 [ -z "$failed_suites" ] || echo "failed:$failed_suites"
+[ -z "$left_out_suites" ] || echo "$(echo "$left_out_suites" | wc -w) left out:$left_out_suites"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
