@@ -42,7 +42,7 @@ for (values %recipes)
 }
 
 my %shown;
-my $new = slurp($page) =~ s{^<!-- recipe: (.*) -->\n(```\w+\n)(.*?)^```\n}{
+my $new = slurp($page) =~ s{^<!-- recipe: (\N*) -->\n(```\w+\n)(.*?)^```\n}{
 	my ($recipe, $fence) = ($1, $2);
 	die "$page: there is no recipe \"$recipe\"\n" unless defined $recipes{$recipe};
 	$shown{$recipe} = 1;
