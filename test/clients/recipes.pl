@@ -26,19 +26,15 @@ sub slurp
 my %recipes;
 for my $file (grep { -f && -T } glob 'test/clients/*/* clients/*/*')
 {
-	my ($name, $word) = $file =~ s,^test/clients/,,r;
+	my $name = $file =~ s,^test/clients/,,r;
+	my ($indent, $word);
 	for (split /^/, slurp($file))
 	{
-		if (/\brecipe: (\w+)/) { $word = $1 }
+		if (/^(\s*).*\brecipe: (\w+)/) { ($indent, $word) = ($1, $2) }
 		elsif (/\bend of recipe\b/) { undef $word }
-		elsif (defined $word) { $recipes{"$name $word"} .= $_ }
+		elsif (defined $word) { $recipes{"$name $word"} .= s/^$indent//r }
 	}
 	die "$file: recipe \"$word\" does not end\n" if defined $word;
-}
-for (values %recipes)
-{
-	my ($indent) = sort { length $a <=> length $b } /^([ \t]*)(?=\S)/mg;
-	s/^$indent//mg;
 }
 
 my %shown;
