@@ -3,9 +3,12 @@
 // packages: nodejs npm
 import pg from 'pg';
 import Cursor from 'pg-cursor';
-import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { to as copyTo } from 'pg-copy-streams';
+// recipe: bulk
+import { from as copyFrom } from 'pg-copy-streams';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+// end of recipe
 import { text } from 'node:stream/consumers';
 import { BIG, EXTREMES, areNewIds, captions, end, pooled, same, trial } from '../lib/tap.mjs';
 import { app, pool } from './app.ts';
@@ -21,6 +24,8 @@ await trial('default and RETURNING', async () => {
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const all = captions(3000);
   // recipe: bulk
+
+  // all: the captions; the IDs come back in their order
   const { rows } = await client.query(
     'INSERT INTO insta5.photos (caption) SELECT unnest($1::text[]) RETURNING id, caption', [all]);
   // end of recipe
@@ -31,6 +36,8 @@ await trial('a bulk insert: IDs in the order of the rows', async () => {
 await trial('COPY, IDs made by the server', async () => {
   const lines = captions(3000).map((c) => `copied ${c}\n`);
   // recipe: bulk
+
+  // lines: as COPY wants them, 'caption\n'
   await pipeline(Readable.from(lines), client.query(copyFrom('COPY insta5.photos (caption) FROM STDIN')));
   // end of recipe
   const rows = await query("SELECT id, caption FROM insta5.photos WHERE caption ~ '^copied' ORDER BY id");
@@ -142,8 +149,12 @@ await trial('Express: IDs keep their digits in a browser and back', async () => 
   const created = JSON.parse(await (await fetch(url, {
     method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ caption: 'sent' }) })).text());
   areNewIds([created.id], 1);
-  for (const id of [created.id, ...EXTREMES])
-    same(JSON.parse(await (await fetch(`${url}/${id}`)).text()).id, id);
+  for (const parser of [String, BigInt]) {
+    pg.types.setTypeParser(20, parser);
+    for (const id of [created.id, ...EXTREMES])
+      same(JSON.parse(await (await fetch(`${url}/${id}`)).text()).id, id);
+  }
+  pg.types.setTypeParser(20, String);
   same((await fetch(`${url}/7`)).status, 404);
 });
 await trial('Express without the replacer: JSON of a BigInt', async () => {
