@@ -59,6 +59,14 @@ GRANT USAGE ON SCHEMA instaid TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
+-- Each script checks the version of the library before it does anything else with it.
+CREATE FUNCTION instaid._check_library(version text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_check_library';
+COMMENT ON FUNCTION instaid._check_library(text) IS
+'fails if the loaded library is not of that version';
+SELECT instaid._check_library('1.0');
+
 --
 -- Private functions that several parts use
 --

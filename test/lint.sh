@@ -1,5 +1,5 @@
 # Checks of the source that do not depend on the version of PostgreSQL: warnings of
-# clang and cppcheck, the version in META.json, and what messages name; in TAP.
+# clang and cppcheck, the version, released scripts, and what messages name; in TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
 #
 # packages: cppcheck
@@ -23,12 +23,21 @@ in_tree()
 check 'cppcheck' cppcheck --quiet --error-exitcode=1 --std=c99 \
 	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches -D'INT64CONST(x)=(x##LL)' \
 	-D'foreach(cell,list)=while (next_cell(&cell, list))' -DERROR=21 -D'ereport(level,rest)=if ((level) == ERROR) abort()' src
-check 'META.json has the version of the control file' perl -MJSON::PP -e '
-	local $/;
-	open my $m, "<", "META.json"; my $meta = decode_json(<$m>);
-	open my $c, "<", "instaid.control"; my ($v) = <$c> =~ /^default_version = .([\d.]+)./m;
-	$meta->{version} eq "$v.0" && $meta->{provides}{instaid}{version} eq "$v.0"
-	    && -f $meta->{provides}{instaid}{file} or die "META.json: $meta->{version}, control: $v\n"'
+check 'one version is everywhere' perl -MJSON::PP -e '
+	sub text { local (@ARGV, $/) = @_; scalar <> }
+	my ($v) = text("instaid.control") =~ /^default_version = .([\d.]+)./m;
+	my $meta = decode_json(text("META.json"));
+	my %found = (
+		"META.json" => $meta->{version} =~ s/\.0$//r,
+		"META.json, provides" => $meta->{provides}{instaid}{version} =~ s/\.0$//r,
+		"META.json, file" => $meta->{provides}{instaid}{file} =~ /^instaid--(.*)\.sql$/,
+		"Makefile" => text("Makefile") =~ /^DATA = .*instaid--([\d.]+)\.sql/m,
+		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\S+?),? /m);
+	my @others = grep { $found{$_} ne $v } sort keys %found;
+	die map { "$_ has the version $found{$_}, and instaid.control has $v\n" } @others if @others;
+	-f "instaid--$v.sql" or die "there is no instaid--$v.sql\n"'
+[ ! -e test/released.sha256 ] ||
+	check 'released scripts are never edited' sha256sum --check --quiet test/released.sha256
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl

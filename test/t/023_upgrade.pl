@@ -1,0 +1,159 @@
+# An update from 1.0 to a made-up 1.1, whose script adds a function and changes one:
+# what clients of 1.0 made goes on, the catalog is the one of a fresh install, and the
+# regression tests pass on the updated database.  It needs a PostgreSQL of its own.
+
+use strict;
+use warnings;
+
+use List::Util qw(uniq);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Sources;
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $new = "$ENV{SCRATCH}/instaid-1.1";
+my $pg_config = `sh -c '. test/lib/private.sh; copy_postgresql "\$PG_CONFIG" "\$0"' $dir/pg`;
+chomp $pg_config;
+
+# what both scripts of 1.1 have
+my $changes = q{
+CREATE FUNCTION instaid.new_in_1_1(id bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN id;
+COMMENT ON FUNCTION instaid.new_in_1_1(bigint) IS 'the argument';
+CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 7
+    RETURN instaid.min_id(pg_catalog.statement_timestamp());
+COMMENT ON FUNCTION instaid.integer_now() IS 'the smallest ID of the start of the statement';
+};
+
+# what a member is: definition, owner, rights and comment, as pg_upgrade has it dumped
+sub members
+{
+	my ($node, $database) = @_;
+	my ($dump) = run_command([ 'pg_dump', '--binary-upgrade', '--schema-only', '-e', 'instaid', $node->connstr($database) ]);
+	$dump =~ s/^SELECT pg_catalog\.binary_upgrade_set_next_.*\n//mg;
+	$dump =~ s/^(SET|\\restrict|\\unrestrict) .*\n//mg;
+	$dump =~ s/\n{2,}/\n/g;
+	# the objects that 1.0 made are dumped, too
+	return [ grep { !/insta5|photos|invoices|SERVER/ } split /^--\n-- (?=Name: )/m, $dump ];
+}
+
+system_or_bail('make', '-s', "PG_CONFIG=$pg_config", 'install');
+my $install_path = $pg_config =~ s,/bin/pg_config$,,r;
+my $authority = authority('authority');
+sequence($authority, 'photos', 'START 1');
+my $node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
+$node->init;
+$node->append_conf('postgresql.conf', "lc_messages = 'C'\nshared_preload_libraries = 'instaid'\n");
+$node->start;
+
+### What 1.0 makes
+
+$node->safe_psql('postgres', "CREATE DATABASE $_") for 'app', 'contrib_regression', 'fresh';
+$node->safe_psql($_, 'CREATE EXTENSION instaid') for 'app', 'contrib_regression';
+$node->safe_psql('app', q{
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	CREATE TABLE insta5.likes (id instaid.id PRIMARY KEY DEFAULT insta5.next_id(), photo instaid.id, n integer);
+	CREATE TABLE insta5.views (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+	SELECT instaid.create_partitions('insta5.views', now(), now() + interval '1 month', '1 month');
+	SELECT instaid.create_ticket('invoices', server => 1, servers => 2)});
+create($node, 'photos', 10, [$authority], database => 'app');
+
+my @ids;
+my (@invoices, @photos);
+
+# Every kind of object issues its next values.
+sub goes_on
+{
+	my ($name) = @_;
+	my @rows = split /\n/, $node->safe_psql('app', q{
+		INSERT INTO insta5.photos (n) SELECT generate_series(1, 100) RETURNING id;
+		INSERT INTO insta5.likes (n) VALUES (1) RETURNING id;
+		INSERT INTO insta5.views DEFAULT VALUES RETURNING id});
+	push @ids, @rows;
+	push @invoices, $node->safe_psql('app', q{SELECT instaid.next_ticket('invoices')});
+	push @photos, $node->safe_psql('app', q{SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('photos')});
+	is(scalar @rows, 102, "$name: inserts get their IDs");
+	return;
+}
+
+goes_on('1.0');
+
+### 1.1
+
+mkdir $new or die;
+system_or_bail('sh', '-c', 'tar -cf - --exclude=./tmp_check . | tar -C "$0" -xf -', $new);
+my $script = slurp_file('instaid--1.0.sql');
+my $control = slurp_file('instaid.control');
+$script =~ s/_check_library\('1\.0'\)/_check_library('1.1')/ or die;
+$control =~ s/^default_version = '1\.0'/default_version = '1.1'/m or die;
+my ($guard) = $script =~ /^(\\echo .*)$/m or die;
+unlink "$new/instaid.control";
+append_to_file("$new/instaid.control", $control);
+append_to_file("$new/instaid--1.1.sql", $script . $changes);
+append_to_file("$new/instaid--1.0--1.1.sql", "$guard\nSELECT instaid._check_library('1.1');\n$changes");
+
+# A script and a library of two versions
+sub refused
+{
+	my ($database, $statement, $script, $library, $name) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql($database, $statement);
+	is($stderr =~ s/^psql:\S+ //mgr =~ s/^(CONTEXT|LINE).*//msgr =~ s/\s+\z//r,
+		"ERROR:  instaid $script cannot use the library of instaid $library\n"
+		  . "HINT:  Install instaid $script, restart the server if it preloads the library, and try again in a new session.",
+		"$name is refused, and the hint says what to do");
+	return;
+}
+
+system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'DATA=instaid--1.1.sql instaid--1.0--1.1.sql', 'install');
+refused('app', 'ALTER EXTENSION instaid UPDATE', '1.1', '1.0', 'an update before the restart');
+refused('fresh', 'CREATE EXTENSION instaid', '1.1', '1.0', 'an installation before the restart');
+goes_on('1.1 is installed');
+
+$node->restart;
+refused('fresh', q{CREATE EXTENSION instaid VERSION '1.0'}, '1.0', '1.1', 'an old script with the new library');
+goes_on('1.1 is loaded');
+
+$node->safe_psql($_, 'ALTER EXTENSION instaid UPDATE') for 'app', 'contrib_regression';
+$node->safe_psql('fresh', 'CREATE EXTENSION instaid');
+goes_on('1.1');
+is("@ids", join(' ', sort { $a <=> $b } uniq(@ids)), 'the IDs increase, from the first to the last version');
+is("@invoices", '1 3 5 7', '... and the tickets go on');
+is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)), '... also those from another server');
+is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), '1.1', 'the version is the new one');
+my $fresh = members($node, 'fresh');
+cmp_ok(scalar(grep { /^ALTER EXTENSION instaid ADD |^COMMENT ON FUNCTION instaid\.new_in_1_1/m } @$fresh), '>', 100, 'a fresh install has members');
+is_deeply(members($node, $_), $fresh, "$_: each object is the one of a fresh install") for 'app', 'contrib_regression';
+
+### The regression tests, with the one line that the made-up function adds to them
+
+sub edit
+{
+	my ($file, $pattern, $replacement) = @_;
+	my $text = slurp_file("$new/$file");
+	$text =~ s/$pattern/$replacement/ or die "$file is not as expected";
+	unlink "$new/$file";
+	append_to_file("$new/$file", $text);
+	return;
+}
+
+edit($_, qr/^CREATE EXTENSION instaid;\n/m, '') for 'sql/setup.sql', 'expected/setup.out';
+my ($width) = slurp_file('expected/sanity.out') =~ /^( function instaid\.next_id\S* *)\|/m or die;
+edit('expected/sanity.out', qr/^(?= function instaid\.next_id\()/m,
+	sprintf("%-*s| i        | t      | s\n", length $width, ' function instaid.new_in_1_1(bigint)'));
+my ($count) = slurp_file('expected/sanity.out') =~ /^\((\d+) rows\)\n\nLOAD/m or die;
+edit('expected/sanity.out', qr/^\($count rows\)/m, sprintf('(%d rows)', $count + 1));
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+$node->restart;
+$ENV{PGHOST} = $node->host;
+$ENV{PGPORT} = $node->port;
+my $regress = run_log([ 'make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'installcheck', 'ISOLATION=',
+	'REGRESS_OPTS=--use-existing --dbname=contrib_regression' ]);
+ok($regress, 'the regression tests pass on the updated database');
+diag(slurp_file("$new/regression.diffs")) unless $regress;
+
+done_testing();
