@@ -45,10 +45,12 @@ sub session
 }
 
 # Start a psql for each statement.  It repeats the statement until the server is gone
-# or stop() is called, and notes what it receives.
+# or stop() is called, and notes what it receives.  It ends at the first error, unless
+# a hash { retry => 1 } comes before the statements.
 sub start
 {
 	my ($class, $node, @statements) = @_;
+	my %options = ref $statements[0] ? %{ shift @statements } : ();
 	my $self = bless {
 		node => $node,
 		name => 'clients ' . ++$started,
@@ -61,7 +63,7 @@ sub start
 		push @{ $self->{psql} },
 		  IPC::Run::start(
 			[ 'yes', $statements[$i] =~ s/\s+/ /gr ], '|',
-			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . " application_name='$self->{name}'" ],
+			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=' . ($options{retry} ? 0 : 1), '-d', $node->connstr('postgres') . " application_name='$self->{name}'" ],
 			'>', $self->file($i), '2>', $self->file($i) . '.err');
 	}
 	$node->poll_query_until('postgres',

@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(blocks section_blocks);
+our @EXPORT = qw(blocks section_blocks follow);
 
 # The blocks of a page, in order.  Each is a hash:
 #
@@ -70,6 +70,32 @@ sub section_blocks
 {
 	my ($file, $section) = @_;
 	return grep { $_->{section} eq $section } blocks(slurp_file($file));
+}
+
+# Run blocks in the databases postgres of the servers that they are for.  A shell
+# command has a variable with the connection string of each server: SOURCE for
+# "source".
+sub follow
+{
+	my ($blocks, %nodes) = @_;
+	local @ENV{ map { uc } keys %nodes } = map { $_->connstr('postgres') =~ s/'//gr } values %nodes;
+	for my $block (@$blocks)
+	{
+		my ($text, $node) = ($block->{text}, $nodes{ $block->{server} });
+		if ($block->{language} eq 'sh')
+		{
+			system('sh', '-ec', $text) == 0 or die "failed: $text";
+		}
+		elsif ($block->{until_empty})
+		{
+			$node->poll_query_until('postgres', $text, '') or die "never empty: $text";
+		}
+		else
+		{
+			$node->safe_psql('postgres', $text);
+		}
+	}
+	return;
 }
 
 1;
