@@ -713,6 +713,40 @@ COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
+-- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
+-- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int28';
+COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
+
+CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
+COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
+
+CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'numeric_int8';
+COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
+
+CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
+COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
+
+CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int8_numeric';
+COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
+
+CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
+COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
+
+CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
+    AS 'int84';
+COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
+
+CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
+COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error for an ID above 2^31 - 1';
+
 --
 -- Making IDs
 --

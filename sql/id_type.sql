@@ -56,9 +56,42 @@ SELECT 5::instaid.id = 5 AS integer, 5 = 5::instaid.id, 5::instaid.id = 5::bigin
     5::instaid.id = ANY ('{4,5}'::bigint[]) AS bigints, 5::instaid.id = ANY ('{4,5}'::instaid.id[]) AS ids,
     5::instaid.id BETWEEN 5 AND 5::bigint AS between, 5::instaid.id IS DISTINCT FROM 5 AS different,
     ARRAY[5]::instaid.id[] = '{5}' AS arrays, ROW(5::instaid.id) = ROW(5) AS rows \gx
+-- what drivers send: smallint, numeric, text, and arrays of them
+CREATE TABLE typed.sent (b bigint, id instaid.id, bs bigint[], ids instaid.id[]);
+PREPARE sent_smallint(smallint) AS INSERT INTO typed.sent VALUES ($1, $1, ARRAY[$1], ARRAY[$1]) RETURNING *;
+EXECUTE sent_smallint(7);
+PREPARE sent_numeric(numeric) AS INSERT INTO typed.sent VALUES ($1, $1, ARRAY[$1], ARRAY[$1]) RETURNING *;
+EXECUTE sent_numeric(4001511883701836730);
+EXECUTE sent_numeric(4001511883701836729.6);
+EXECUTE sent_numeric(9223372036854775808);
+EXECUTE sent_numeric('NaN');
+PREPARE sent_smallints(smallint[]) AS SELECT count(*) FROM typed.sent WHERE id = ANY ($1) AND b = ANY ($1);
+EXECUTE sent_smallints('{7}');
+INSERT INTO typed.sent VALUES ('8', '8', '{8,9}', '{8,9}'), (8::smallint, 8::smallint, '{}', '{}')
+RETURNING *;
+SELECT COALESCE(id, 1::smallint) AS coalesce, pg_typeof(COALESCE(1::smallint, id)), ids || 5::smallint AS appended FROM typed.sent
+UNION SELECT 5::smallint, NULL, NULL ORDER BY 1 LIMIT 2;
+-- of text, what bigint refuses and allows
+SELECT e, (SELECT try(replace(e, 'TYPE', 'bigint')) LIMIT 1) AS bigint, (SELECT try(replace(e, 'TYPE', 'instaid.id')) LIMIT 1) AS id
+FROM unnest(ARRAY[$$SELECT 8::TYPE = '8'$$, $$SELECT 8::TYPE = ANY ('{8,9}')$$, $$SELECT 8::TYPE IN ('8', '9')$$,
+    $$SELECT '8'::text::TYPE$$, $$SELECT '{8,9}'::text[]::TYPE[]$$, $$SELECT ARRAY['8', '9']::TYPE[]$$,
+    $$SELECT 8::TYPE = '8'::text$$, $$SELECT 8::TYPE = ANY (ARRAY['8', '9'])$$,
+    $$SELECT ARRAY[8::TYPE] = '{8}'$$, $$SELECT ARRAY[8::TYPE] = ARRAY['8']$$]) AS e (e);
+-- assigned to columns of numeric and integer
+CREATE TABLE typed.received (n numeric, few numeric(3), i integer);
+INSERT INTO typed.received SELECT id, id, id FROM typed.sent WHERE id < 10 RETURNING *;
+INSERT INTO typed.received (n) SELECT max(id)::instaid.id FROM typed.sent RETURNING n;
+INSERT INTO typed.received (i) SELECT max(id)::instaid.id FROM typed.sent;
+-- functions for several numeric types choose as they do for bigint, or refuse
+SELECT abs(id), -id AS minus, id % 10 AS mod, sum(id) OVER (), pg_typeof(sum(id) OVER ()), to_char(id, '9')
+FROM typed.sent WHERE id = 7;
+SELECT try($$SELECT id = 5.0 FROM typed.sent$$) LIMIT 1;
+SELECT try($$SELECT round(id) FROM typed.sent$$) LIMIT 1;
+
 -- with the schema in the path it is no other
 SET search_path = public, instaid;
-SELECT id = 5 AS equal, id < 5::bigint AS less, id = '5' AS string, id IN (4, 5) AS integers FROM typed.photos WHERE caption = 'integer';
+SELECT id = 5 AS equal, id < 5::bigint AS less, id = '5' AS string, id IN (4, 5) AS integers,
+    int4('5') AS int4, int4(id), id('5') FROM typed.photos WHERE caption = 'integer';
 RESET search_path;
 SELECT DISTINCT id FROM (VALUES (5::instaid.id), (5), (7)) AS v (id) ORDER BY id;
 SELECT id, count(*) FROM (VALUES (5::instaid.id), (5::bigint), (7)) AS v (id) GROUP BY id ORDER BY id DESC;
