@@ -11,8 +11,8 @@ SELECT set_eq($$SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 
     'create_partitions', 'create_shard', 'create_shards', 'create_ticket', 'created_between', 'decode',
     'default_epoch', 'drop_ticket', 'extract_sequence', 'extract_shard_id', 'extract_timestamp', 'freeze_shard',
     'from_base32', 'from_shortcode', 'guard_ticket', 'id', 'id_in', 'id_out', 'id_recv', 'id_send',
-    'integer_now', 'interval_to_ids', 'last_id', 'lease_ticket', 'list_shards', 'make_id', 'max_id',
-    'max_id_before', 'min_id', 'min_id_from', 'next_id', 'next_ids', 'next_ticket', 'restripe_ticket',
+    'int4', 'integer_now', 'interval_to_ids', 'last_id', 'lease_ticket', 'list_shards', 'make_id', 'max_id',
+    'max_id_before', 'min_id', 'min_id_from', 'next_id', 'next_ids', 'next_ticket', 'numeric', 'restripe_ticket',
     'segment_state', 'settled_id', 'shard_sequences', 'thaw_shard', 'ticket_sequence', 'ticket_state', 'to_base32',
     'to_shortcode'], 'the public functions');
 SELECT function_returns('instaid', 'default_epoch', ARRAY[]::name[], 'timestamp with time zone');
