@@ -36,6 +36,7 @@ for my $file (grep { -f && -T } glob 'test/clients/*/* clients/*/*')
 	}
 	die "$file: recipe \"$word\" does not end\n" if defined $word;
 }
+s/\n+\z/\n/ for values %recipes;
 
 my %shown;
 my $new = slurp($page) =~ s{^<!-- recipe: (\N*) -->\n(```\w+\n)(.*?)^```\n}{

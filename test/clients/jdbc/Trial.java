@@ -153,6 +153,12 @@ class Trial extends Tap
 
 		is("parameter setLong()", 1L, () -> insertAndFind(s -> s.setLong(1, BIG + 1)));
 		is("parameter setInt()", 1L, () -> insertAndFind(s -> s.setInt(1, 1)));
+		is("parameter setShort()", 1L, () -> insertAndFind(s -> s.setShort(1, (short) 2)));
+		is("parameter setBigDecimal(), in an INSERT", 1, () -> {
+			PreparedStatement insert = connection.prepareStatement("INSERT INTO insta5.comments (id) VALUES (?)");
+			insert.setBigDecimal(1, BigDecimal.valueOf(BIG + 4));
+			return insert.executeUpdate();
+		});
 		is("parameter setObject(Long)", 1L, () -> insertAndFind(s -> s.setObject(1, BIG + 2)));
 		is("parameter setObject(String, OTHER)", 1L, () -> insertAndFind(s -> s.setObject(1, "" + (BIG + 3), Types.OTHER)));
 		fails("parameter setString()", "expression is of type character varying", () -> insertAndFind(s -> s.setString(1, "3")));
