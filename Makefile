@@ -98,7 +98,7 @@ $(CURDIR)/src/ids $(CURDIR)/src/tickets:
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
-	@echo 'Building instaid, and starting a private server.  This takes up to a minute.'
+	@echo 'A demonstration on a private server.  It takes about a minute.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh

@@ -17,8 +17,15 @@ show()
 	psql -XqP footer=off -v ON_ERROR_STOP=1 -c "$1"
 }
 
+# A dot every three seconds shows that the build goes on.
+printf 'Building instaid, and starting a server '
+while sleep 3; do printf .; done &
+dots=$!
+server=$PG_CONFIG
 install_private
 start_server "max_connections = 40" "timezone = 'UTC'"
+kill $dots
+echo
 
 title 'Two shards, and the published table in each'
 show 'CREATE EXTENSION instaid;'
@@ -77,6 +84,17 @@ missed=$(psql -XAtc "SELECT missed + \"read twice\" FROM readers WHERE reader = 
 title 'A ticket that two servers share: this one issues odd numbers'
 show "SELECT instaid.create_ticket('invoices', server => 1, servers => 2);" | head -n 1
 show "SELECT instaid.next_ticket('invoices') FROM generate_series(1, 3);"
+
+title 'To go on with a server of your own'
+version=$("$server" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+if [ -d /etc/postgresql-common ] && [ ! -d "/etc/postgresql/$version" ]; then
+	echo "pg_createcluster $version main --start      # as root: there is no server yet"
+fi
+cat <<END
+make PG_CONFIG=$server
+make PG_CONFIG=$server install      # as the owner of these files
+psql -c 'CREATE EXTENSION instaid'      # in each database
+END
 
 if [ -n "${KEEP:-}" ]; then
 	trap - EXIT

@@ -38,7 +38,7 @@ install_private()
 	PG_CONFIG=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/pg")
 	PATH=$(dirname "$PG_CONFIG"):$PATH
 	export PATH PG_CONFIG
-	make -s PG_CONFIG="$PG_CONFIG" install
+	make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" install
 }
 
 # Start a server that listens on a socket in SCRATCH, and let libpq connect there.
