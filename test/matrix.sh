@@ -86,7 +86,7 @@ unshare --mount --pid --fork true 2>/dev/null ||
 command -v apt-get >/dev/null ||
 	fail "The version matrix takes each PostgreSQL from Debian, but there is no apt-get here."
 command -v debootstrap >/dev/null ||
-	{ apt-get update -q && apt-get install -y -q --no-install-recommends debootstrap; } >/dev/null ||
+	{ apt-get update -q && apt-get install -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends debootstrap; } >/dev/null ||
 	fail "Missing package; as root: apt-get install debootstrap"
 # the mirror that apt uses here
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)

@@ -285,6 +285,7 @@ done
 total=$(echo "$chosen" | wc -w)
 
 mkdir "$SCRATCH/log"
+began=$(date +%s)
 for name in $chosen; do
 	number=$((number + 1))
 	printf '%s of %s: %s ... ' $number $total "$name"
@@ -292,7 +293,8 @@ for name in $chosen; do
 done
 stop_once
 
-[ -z "$failed_suites" ] || echo "failed:$failed_suites"
 [ -z "$left_out_suites" ] || echo "$(echo "$left_out_suites" | wc -w) left out:$left_out_suites"
+echo "All of it took $(($(date +%s) - began)) s"
 echo "$passed passed, $failed failed"
+[ -z "$failed_suites" ] || echo "failed:$failed_suites"
 [ $failed -eq 0 ]
