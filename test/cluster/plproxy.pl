@@ -1,0 +1,75 @@
+# The section "PL/Proxy" of docs/clusters.md, on two servers and a router: clients insert
+# by user through the router, a shard moves to the other server meanwhile, as
+# docs/moving-a-shard.md says, and the router finds each row by its ID.
+#
+# packages: postgresql-@PG@-plproxy
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Docs;
+
+my %nodes = map { $_ => Clients::server($_, { allows_streaming => 'logical' }) } qw(one two router);
+my @blocks = map { section_blocks('docs/clusters.md', $_) } 'PL/Proxy', 'Move a shard';
+my $switch = pop @blocks;
+$_->{text} =~ s/host=(\w+)\.example dbname=app/sprintf 'host=%s port=%s dbname=postgres', $nodes{$1}->host, $nodes{$1}->port/eg
+  for @blocks, $switch;
+for my $block (@blocks)
+{
+	follow([ { %$block, server => $_ } ], %nodes) for $block->{server} eq 'both' ? qw(one two) : $block->{server};
+}
+
+# Four clients of shard 5, and one of all shards
+my @users = (5, 69, 133, 197, '(random() * 10000)::bigint');
+my $clients = Clients->start($nodes{router}, { retry => 1 }, map { "SET ROLE app; SELECT add_photo($_, 'sunset');" } @users);
+my @files = $clients->files;
+
+# Wait until each client has received some more IDs.
+sub wait_for_ids
+{
+	my %size = map { $_ => -s $_ } @files;
+	for (1 .. 1800)
+	{
+		return if !grep { -s $_ <= $size{$_} + 5000 } @files;
+		sleep(0.1);
+	}
+	die 'the clients receive no IDs';
+}
+
+wait_for_ids();
+follow([ section_blocks('docs/moving-a-shard.md', $_) ], source => $nodes{one}, target => $nodes{two})
+  for 'Before', 'With logical replication';
+my @old = split /\n/, $nodes{one}->safe_psql('postgres', 'SELECT id FROM insta5.photos ORDER BY id');
+follow([$switch], %nodes);
+wait_for_ids();
+like($clients->stop, qr/^(.*(shard insta5 is frozen|permission denied for table photos)\n)+\z/,
+	'calls fail only while the shard is frozen');
+
+is(scalar(grep { Clients::in_order($_) } @files[ 0 .. 3 ]), 4, 'the IDs of each client of the shard increase');
+
+my @received = map { split /\n/, slurp_file($_) } @files;
+my %different = map { $_ => 1 } @received;
+my @moved = sort { $a <=> $b } grep { ($_ >> 10 & 8191) == 5 } keys %different;
+my $gap = 0;
+for my $i (1 .. $#moved)
+{
+	my $ms = ($moved[$i] >> 23) - ($moved[ $i - 1 ] >> 23);
+	$gap = $ms if $ms > $gap;
+}
+diag(@received . ' IDs, ' . @moved . " of the shard that moved; the longest time between two IDs of this shard: $gap ms");
+is(scalar(keys %different), scalar(@received), 'no ID comes twice');
+isnt(scalar(grep { $_ > $old[-1] } @moved), 0, 'the new server makes IDs, above those of the old server');
+
+# also the rows whose commit no client saw
+my @rows = do { my %all = (%different, map { $_ => 1 } @old); keys %all };
+is($nodes{router}->safe_psql('postgres', "SET ROLE app;
+	SELECT count(*) FROM unnest('{" . join(',', @rows) . "}'::bigint[]) AS id WHERE get_caption(id) = 'sunset'"),
+	scalar(@rows), 'no row is lost: the router finds each one by its ID');
+
+$_->stop for values %nodes;
+done_testing();
