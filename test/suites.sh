@@ -9,7 +9,7 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
+all="run build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # These sets are not in "all".  They need programs of others: each file test/cluster/*.pl
 # and each folder of test/clients with a file "trial" is a suite.
@@ -24,9 +24,9 @@ clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
 # workers, libpq.  "assert" is for a build with assertions.  It leaves out every suite
 # without which the others still execute each line of C that any suite executes, and
 # 019_many_shards, which takes minutes there.
-not_version='lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
+not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
 	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards 020_docs'
-not_assert='build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal 004_fields 005_crash 006_clock
+not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal 004_fields 005_crash 006_clock
 	007_failover 008_restore 009_partman 010_move 011_adopt 019_many_shards 020_docs'
 
 # all_but SUITE...: every other suite
@@ -82,7 +82,7 @@ packages_of()
 	case $1 in
 		regress* | isolation*) return ;;
 		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?'; return ;;
-		build | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
+		run | build | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
 		cluster/*) set -- test/lib/Clients.pm "test/$1.pl" ;;
 		clients/*)
 			# a client that cannot be had is left out
@@ -211,12 +211,12 @@ run_suite()
 		*/*) file=${1#*/} ;;
 	esac
 	case ${1%/*} in
-		build | lint | model | fuzz) ;;
+		run | build | lint | model | fuzz) ;;
 		regress | isolation | pgtap) install_once && start_once ;;
 		*) install_once && stop_once ;;
 	esac
 	case ${1%/*} in
-		build | lint | model | fuzz)
+		run | build | lint | model | fuzz)
 			suite "$1" sh "test/$1.sh"
 			;;
 		regress)
