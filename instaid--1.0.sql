@@ -834,6 +834,32 @@ COMMENT ON LANGUAGE instaid IS
 'declares shards, by the functions next_id(), next_id(regclass) and next_ids(integer, '
 'regclass) of a schema';
 
+-- The shard of the node: of this server, in this database.  Its shard ID is the setting
+-- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump has where
+-- its sequence stands, and every role that may dump can read that.
+CREATE SEQUENCE instaid.node_id_seq;
+COMMENT ON SEQUENCE instaid.node_id_seq IS
+'ticks of the shard of the node: ms since 1970 << 10 | sequence';
+SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
+GRANT SELECT ON SEQUENCE instaid.node_id_seq TO PUBLIC;
+GRANT ALL ON SEQUENCE instaid.node_id_seq TO @extowner@ WITH GRANT OPTION;
+
+CREATE FUNCTION instaid.next_ids(count integer,
+                                 sequence regclass DEFAULT 'instaid.node_id_seq')
+    RETURNS SETOF bigint
+    LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
+    AS 'node shard, epoch 2011-08-24 21:07:01.721+00';
+COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
+'the next 1 to 1000000 IDs of the shard of the node, in increasing order; see '
+'instaid.next_id()';
+
+CREATE FUNCTION instaid.next_id() RETURNS bigint
+    LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
+    AS 'as next_ids(integer, regclass)';
+COMMENT ON FUNCTION instaid.next_id() IS
+'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
+'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
+
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid) RETURNS SETOF record
@@ -992,7 +1018,9 @@ BEGIN
     IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
-            DETAIL = 'The two shards would issue the same IDs.',
+            DETAIL = CASE WHEN conflict.taken_by = 'instaid'
+                          THEN 'It is the setting instaid.node_shard_id of this server. '
+                          ELSE '' END || 'The two shards would issue the same IDs.',
             HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
                            || '; instaid.shards lists those that are taken.'
                     FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity')))
@@ -2504,7 +2532,8 @@ BEGIN ATOMIC
                        WHERE proname IN ('pow', 'power')
                          AND pronamespace = 'pg_catalog'::regnamespace)) AS shift,
                (SELECT format(':funcid (?:%s) ', string_agg(oid::text, '|')) FROM pg_proc
-                WHERE proname = 'next_id' AND pronamespace = 'instaid'::regnamespace) AS next_id),
+                WHERE proname = 'next_id' AND pronamespace = 'instaid'::regnamespace
+                  AND pronargs > 0) AS next_id),
     tree AS MATERIALIZED (
         SELECT w.*, position(k.nextval IN w.body) > 0 AND w.body ~ k.shift
                     AND w.body ~ (k.clock || '|' || k.still_clock) AS is_copy,
@@ -2532,7 +2561,8 @@ BEGIN ATOMIC
                AND b.bare ~* '(?:[a-z_)\]\"]|\d{9})\s*<<\s*[(''\s]*(?:1[6-9]\M|2[0-4]\M|[a-z_]'
                              '|\d+\s*[-+*])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2'
                              '|\*\s*[(''\s]*(?:8388608|4194304)\M' AS is_copy,
-               b.is_next_id AND b.code ~* '\minstaid\M"?\s*\.\s*"?next_id\M' AS is_caller,
+               b.is_next_id AND b.code ~* '\minstaid\M"?\s*\.\s*"?next_id\M"?\s*\(\s*[^\s)]'
+                                    AS is_caller,
                substring(b.code, '(?i)\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)') arg
         FROM bared AS b),
 
@@ -2689,7 +2719,7 @@ CREATE FUNCTION instaid._id_columns(OUT default_oid oid, OUT relid oid, OUT attn
 BEGIN ATOMIC
     WITH next_id AS MATERIALIZED (
         SELECT p.oid, p.pronamespace AS schema,
-               p.pronamespace = 'instaid'::regnamespace AS is_ours
+               p.pronamespace = 'instaid'::regnamespace AND p.pronargs > 0 AS is_ours
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id'
           AND (n.nspname = 'instaid' OR n.oid IN (SELECT s.schema FROM instaid._shards AS s))),
@@ -2883,8 +2913,10 @@ BEGIN ATOMIC
         WHERE c.relpersistence <> 't')
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           'Let one of them give no more IDs, with instaid.freeze_shard(),'
-           ' and have its tables use a shard with another ID.'
+           CASE WHEN 'instaid' IN (s.name, s.other)
+                THEN 'Set instaid.node_shard_id to an ID that no shard has.'
+                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
+                     ' and have its tables use a shard with another ID.' END
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
           FROM shard AS s WINDOW w AS (PARTITION BY s.shard_id ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL

@@ -15,7 +15,7 @@ CREATE TEMPORARY VIEW routine AS
 -- every object of the extension has a comment, and every column of its public views
 SELECT object FROM member WHERE obj_description(objid, classid::regclass::name) IS NULL;
 SELECT m.object, a.attname FROM member AS m JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid
-WHERE a.attnum > 0 AND m.object !~ '\._' AND col_description(a.attrelid, a.attnum) IS NULL;
+WHERE m.object ~ '^view' AND a.attnum > 0 AND m.object !~ '\._' AND col_description(a.attrelid, a.attnum) IS NULL;
 
 -- what is safe in a parallel worker has no side effects; what is immutable is strict, but for what is inlined
 SELECT object FROM routine WHERE provolatile = 'v' AND proparallel = 's';

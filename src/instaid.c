@@ -12,6 +12,7 @@
 #include "utils/guc.h"
 
 #include "ids/generator.h"
+#include "ids/ids.h"
 #include "ids/shards.h"
 #include "tickets/autocreate.h"
 #include "tickets/segments.h"
@@ -31,6 +32,7 @@ void
 _PG_init(void)
 {
 	generator_init();
+	ids_init();
 	shards_init();
 	autocreate_init();
 	segments_init();

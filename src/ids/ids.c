@@ -12,6 +12,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/timestamp.h"
 
 #include "ids/generator.h"
@@ -42,6 +43,25 @@ PG_FUNCTION_INFO_V1(instaid_max_id);
 PG_FUNCTION_INFO_V1(instaid_min_id_from);
 PG_FUNCTION_INFO_V1(instaid_max_id_before);
 PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
+
+/* instaid.node_shard_id: see ids_init() */
+static int	node_shard_id;
+
+void
+ids_init(void)
+{
+	/*
+	 * A session cannot set it, not even a superuser's: two shard IDs for one
+	 * sequence, or one for two servers, repeat IDs.
+	 */
+	DefineCustomIntVariable("instaid.node_shard_id",
+							"Sets the shard ID in the IDs of instaid.next_id(), which no other server may have.",
+							"-1 means that it is not set: instaid.next_id() fails.",
+							&node_shard_id,
+							NODE_SHARD, NODE_SHARD, MAX_SHARD_ID,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+}
 
 static void
 check_shard_id(int32 shard_id)
@@ -254,6 +274,26 @@ typedef struct IdSet
 	int64		next;			/* IDs from here on are taken, not returned, */
 	int64		end;			/* up to but not including this one */
 } IdSet;
+
+/* The shard ID of this server, or NODE_SHARD if it has none */
+int32
+ids_node_shard(void)
+{
+	return node_shard_id;
+}
+
+int32
+ids_node_shard_or_error(void)
+{
+	if (node_shard_id == NODE_SHARD)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("instaid.node_shard_id is not set"),
+				 errdetail("It is the shard ID in the IDs that instaid.next_id() makes on this server."),
+				 errhint("A superuser sets it to a number from 0 to %d that no other server has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT pg_reload_conf();",
+						 MAX_SHARD_ID)));
+	return node_shard_id;
+}
 
 /* The first call of a function that returns a set of IDs */
 void

@@ -12,6 +12,16 @@
 
 #include "ids/layout.h"
 
+/*
+ * In place of a shard ID: that of this server, from the setting
+ * instaid.node_shard_id.  It is read when an ID is formatted, because it can
+ * change between two calls.
+ */
+#define NODE_SHARD	(-1)
+
+extern void ids_init(void);
+extern int32 ids_node_shard(void);
+extern int32 ids_node_shard_or_error(void);
 extern void ids_no_id_error(int64 tick, int64 epoch_ms);
 extern void ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 						  int64 epoch_ms, int32 count);
@@ -26,6 +36,8 @@ ids_format(int64 tick, int32 shard_id, int64 epoch_ms)
 {
 	if (unlikely(!tick_has_id(tick, epoch_ms)))
 		ids_no_id_error(tick, epoch_ms);
+	if (unlikely(shard_id == NODE_SHARD))
+		shard_id = ids_node_shard_or_error();
 	return tick_to_id(tick, shard_id, epoch_ms);
 }
 

@@ -11,6 +11,9 @@
  *	  next_id()					AS 'as next_ids(integer, regclass)'
  *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
  *
+ * (The declaration in the extension's own schema says 'node shard' instead: its
+ * shard ID is a setting of the server.)
+ *
  * The first is the declaration, and the others refer to the declaration in
  * their own schema.  No body names a schema, a table or a sequence: pg_dump
  * copies bodies as text, and a rename does not change them.  The sequence is
@@ -72,6 +75,7 @@
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 #define REFERENCE	"as next_ids(integer, regclass)"
+#define NODE_DECLARATION "node shard, "
 
 /* the hint of all errors about a declaration */
 #define DECLARATION_HINT \
@@ -124,7 +128,7 @@ typedef enum ShardFunction
 typedef struct Declaration
 {
 	Oid			sequence;
-	int32		shard_id;
+	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */
 } Declaration;
 
@@ -284,7 +288,26 @@ read_epoch(const char *input, int64 *epoch_ms)
 	return true;
 }
 
-/* Read "shard N, epoch ...".  This changes the text. */
+/* Read "epoch ...", the end of a declaration.  This changes the text. */
+static char *
+read_epoch_clause(char *body, Declaration *declaration)
+{
+	char	   *word = body;
+
+	body += strcspn(body, " ");
+	if (*body != '\0')
+		*body++ = '\0';
+	if (strcmp(word, "epoch") != 0)
+		return psprintf("The shard ID is followed by \"%s\"; it must be followed by \"epoch\".", word);
+	if (!read_epoch(body, &declaration->epoch_ms))
+		return psprintf("Epoch \"%s\" is not of the form YYYY-MM-DD HH:MM:SS+00 or YYYY-MM-DD HH:MM:SS.mmm+00.", body);
+	return NULL;
+}
+
+/*
+ * Read "shard N, epoch ..." or "node shard, epoch ...".  This changes the
+ * text.
+ */
 static char *
 read_body(char *body, Declaration *declaration)
 {
@@ -297,6 +320,13 @@ read_body(char *body, Declaration *declaration)
 	end = body + strlen(body);
 	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
 		*--end = '\0';
+
+	if (strncmp(body, NODE_DECLARATION, strlen(NODE_DECLARATION)) == 0)
+	{
+		declaration->shard_id = NODE_SHARD;
+		body += strlen(NODE_DECLARATION);
+		return read_epoch_clause(body, declaration);
+	}
 
 	word = body;
 	body += strcspn(body, " ");
@@ -314,15 +344,7 @@ read_body(char *body, Declaration *declaration)
 		return psprintf("Shard ID %s is out of range. A shard ID is between 0 and %d.", body, MAX_SHARD_ID);
 	declaration->shard_id = shard_id;
 
-	word = end + 2;
-	body = word + strcspn(word, " ");
-	if (*body != '\0')
-		*body++ = '\0';
-	if (strcmp(word, "epoch") != 0)
-		return psprintf("The shard ID is followed by \"%s\"; it must be followed by \"epoch\".", word);
-	if (!read_epoch(body, &declaration->epoch_ms))
-		return psprintf("Epoch \"%s\" is not of the form YYYY-MM-DD HH:MM:SS+00 or YYYY-MM-DD HH:MM:SS.mmm+00.", body);
-	return NULL;
+	return read_epoch_clause(end + 2, declaration);
 }
 
 /* Read the default of the parameter "sequence". */
@@ -653,6 +675,8 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	look_up(proc->oid, &declaration);
 	ReleaseSysCache(tuple);
 
+	if (declaration.shard_id == NODE_SHARD)
+		declaration.shard_id = ids_node_shard_or_error();
 	if (!settled_find_id(declaration.sequence, declaration.shard_id, declaration.epoch_ms,
 						 PG_GETARG_BOOL(1), &id))
 		PG_RETURN_NULL();
@@ -870,13 +894,17 @@ instaid_validator(PG_FUNCTION_ARGS)
 
 		if (fault)
 			declaration_error(tuple, fault);
+		if (declaration.shard_id == NODE_SHARD &&
+			((Form_pg_proc) GETSTRUCT(tuple))->pronamespace != get_func_namespace(fcinfo->flinfo->fn_oid))
+			declaration_error(tuple, "Only the extension itself declares the shard of the node.");
 		if (check_function_bodies)
 		{
 			check_sequence(tuple, &declaration);
 			check_replaced(tuple, &declaration);
 		}
-		record_dependency(tuple, LanguageRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->prolang,
-						  SUB_OBJECT(declaration.shard_id));
+		if (declaration.shard_id != NODE_SHARD)
+			record_dependency(tuple, LanguageRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->prolang,
+							  SUB_OBJECT(declaration.shard_id));
 	}
 	else
 		check_reference(tuple);
@@ -963,6 +991,10 @@ shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 		read_declaration(tuple, &declaration) != NULL ||
 		!get_schema_name(proc->pronamespace, schema_name))
 		return false;
+	if (declaration.shard_id == NODE_SHARD)
+		declaration.shard_id = ids_node_shard();
+	if (declaration.shard_id == NODE_SHARD)
+		return false;			/* this server has none */
 
 	values[0] = NameGetDatum(schema_name);
 	values[1] = Int32GetDatum(declaration.shard_id);
@@ -977,7 +1009,8 @@ shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
  *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
  *			  sequence regclass, declaration oid)
  *
- * One row for each declaration that is not temporary.
+ * One row for each declaration that is not temporary.  The shard of the node
+ * has one if its shard ID is set.
  */
 Datum
 instaid_list_shards(PG_FUNCTION_ARGS)
@@ -1181,6 +1214,11 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 		nulls[0] = !get_schema_name(((Form_pg_proc) GETSTRUCT(taken_by))->pronamespace, &names[0]);
 		values[0] = NameGetDatum(&names[0]);
 		ReleaseSysCache(taken_by);
+	}
+	else if (PG_GETARG_INT32(1) == ids_node_shard())
+	{
+		nulls[0] = !get_schema_name(get_func_namespace(fcinfo->flinfo->fn_oid), &names[0]);
+		values[0] = NameGetDatum(&names[0]);
 	}
 	if (OidIsValid(routine))
 	{

@@ -137,10 +137,17 @@ $main->stop;
 	$old->safe_psql('postgres', 'CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos; ALTER TABLE typed ADD PRIMARY KEY (id)');
 	$old->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 2, 3); SELECT instaid.lease_ticket('photos', 100)});
 	%last = last_ids($old, 'postgres');
+	$old->append_conf('postgresql.conf', 'instaid.node_shard_id = 8');
+	$old->reload;
+	my $node_id = $old->safe_psql('postgres', q{
+		SET client_min_messages = error;
+		SELECT setval('instaid.node_id_seq', last_value) FROM ahead.table_id_seq \gset
+		SELECT instaid.next_id()});
 	$old->stop;
 
 	my $new = PostgreSQL::Test::Cluster->new('new');
 	$new->init(@initdb);
+	$new->append_conf('postgresql.conf', 'instaid.node_shard_id = 8');
 	chdir PostgreSQL::Test::Utils::tempdir or die $!;
 	command_ok([ 'pg_upgrade', '--no-sync',
 			'-b', $old->config_data('--bindir'), '-d', $old->data_dir, '-p', $old->port,
@@ -149,6 +156,8 @@ $main->stop;
 		or diag(map { slurp_file($_) } glob($new->data_dir . '/pg_upgrade_output.d/*/log/*'));
 	$new->start;
 	goes_on('pg_upgrade', $new, 'postgres', %last);
+	cmp_ok($new->safe_psql('postgres', 'SET client_min_messages = error; SELECT instaid.next_id()'), '>', $node_id,
+		'pg_upgrade: new IDs of the node are above');
 	is($new->safe_psql('postgres', q{
 		SET enable_seqscan = off;
 		SELECT count(*), count((SELECT id FROM typed WHERE id = p.id)), (SELECT count(*) FROM typed WHERE id = 5) FROM light.photos AS p WHERE n > 0}),
