@@ -24,6 +24,7 @@ my %not_run = (
 	'docs/moving-a-shard.md: Before' => [ 1, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With logical replication' => [ 10, '010_move.pl runs it' ],
+	'docs/moving-a-shard.md: A whole database with PostgreSQL 19' => [ 12, '024_sequence_sync.pl runs it' ],
 	'docs/partitions.md: pg_partman' => [ 2, '009_partman.pl runs it where pg_partman is installed' ],
 	'docs/partitions.md: TimescaleDB' => [ 2, 'Debian has no package of TimescaleDB' ]);
 
