@@ -22,15 +22,17 @@ start_server
 status=0
 # Four files are left out, since they take minutes here and reach little C code that the
 # others do not: "generate" and "usage" make very many IDs, "audit" is mostly SQL, and the
-# fuzzer runs the code of "text_forms" under sanitizers.  Without FULL four more are left
+# fuzzer runs the code of "text_forms" under sanitizers.  Without FULL seven more are left
 # out.  The statements below reach the C code that only they do, but for the texts of errors.
 left_out='generate|usage|audit|text_forms'
-[ -n "${FULL:-}" ] || left_out="$left_out|lifecycle|freeze|adopt|partitions"
+[ -n "${FULL:-}" ] || left_out="$left_out|fields|id_type|lifecycle|freeze|adopt|partitions|sanity"
 make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
 	REGRESS="$(sed -n 's/^REGRESS = //p' Makefile | sed -E "s/ ($left_out)\b//g")" || status=$?
 psql -Xq -v ON_ERROR_STOP=1 <<'SQL' || status=$?
 CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
+SELECT instaid.from_shortcode(instaid.to_shortcode(id)), instaid.from_base32(instaid.to_base32(id))
+FROM instaid.make_id('2026-11-22 UTC', 5, 1) AS id;
 SELECT insta5.next_id();
 SELECT setval('insta5.table_id_seq', 1);
 SELECT insta5.next_id();
