@@ -13,7 +13,7 @@ strict='-Wall -Wextra -Werror'
 out_of_tree()
 (
 	mkdir "$work/build" && cd "$work/build" &&
-		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" PROFILE="$strict" &&
+		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" PROFILE="$strict" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$work/dest" install &&
 		test "$(find "$work/dest" -name 'instaid*.so' -o -name 'instaid.control' \
 			-o -name 'instaid--*.sql' | wc -l)" -eq 3
@@ -53,7 +53,7 @@ one_prefix()
 
 	copy=$(copy_postgresql "$prefix/bin/pg_config" "$work/copy") &&
 		mkdir "$work/build_one" && cd "$work/build_one" &&
-		make -s -f "$src/Makefile" PG_CONFIG="$copy" PROFILE="$strict" install &&
+		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$copy" PROFILE="$strict" install &&
 		test -f "$("$copy" --pkglibdir)/instaid.so" &&
 		# the linker can also find libpq elsewhere
 		ls "$("$copy" --libdir)/libpq.so" && ! ls "$("$copy" --libdir)/libother.so"

@@ -3,14 +3,15 @@
 #
 # A target is a file test/fuzz/TARGET_fuzz.c, a function seeds_TARGET here, and lines at
 # the end.  It must also find faults that are put into a copy of the source: otherwise
-# it would prove nothing.  INSTAID_FUZZ_RUNS sets the number of inputs of a target.
+# it would prove nothing.  INSTAID_TEST_IDS shortens the number of
+# inputs of a target, INSTAID_TEST_ROUNDS that of faults.
 #
 # packages: libclang-rt-@CLANG@-dev?
 
 set -u
 . test/lib/tap.sh
 
-runs=${INSTAID_FUZZ_RUNS:-1000000}
+runs=$((${INSTAID_TEST_IDS:-20000000} / 20))
 clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
 include=$("$PG_CONFIG" --includedir-server)
 
@@ -28,10 +29,12 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
 	fixed="setarch $(uname -m) -R"
 fi
 
-# run PROGRAM [CORPUS]
+# run RUNS PROGRAM [CORPUS]
 run()
 {
-	${fixed:-} "$1" -runs="$runs" -max_len=64 -print_final_stats=1 -artifact_prefix="$1." \
+	runs_now=$1
+	shift
+	${fixed:-} "$1" -runs="$runs_now" -max_len=64 -print_final_stats=1 -artifact_prefix="$1." \
 		${2:+"$2"}
 }
 
@@ -40,7 +43,7 @@ fuzz()
 {
 	mkdir "$work/$1.seeds" && "seeds_$1" "$work/$1.seeds" &&
 		compile "$1" src "$work/$1" || return
-	run "$work/$1" "$work/$1.seeds" >"$work/log" 2>&1
+	run "$runs" "$work/$1" "$work/$1.seeds" >"$work/log" 2>&1
 	status=$?
 	cat "$work/log"
 	executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log")
@@ -56,7 +59,7 @@ finds()
 		sed "$3" "src/$2" >"$mutant.src/$2" &&
 		! cmp "src/$2" "$mutant.src/$2" &&
 		compile "$1" "$mutant.src" "$mutant" || return
-	! run "$mutant" && ${fixed:-} "$work/$1" "$mutant".crash-*
+	! run 1000000 "$mutant" && ${fixed:-} "$work/$1" "$mutant".crash-*
 }
 
 # Numbers next to each power of two, as two ticks and as fields.
@@ -86,32 +89,34 @@ seeds_text_forms()
 }
 
 check "ids/layout.h: $runs inputs" fuzz layout
-check '... and the fuzzer finds a mask one bit short' finds layout ids/layout.h \
+faults=0
+check_fault '... and the fuzzer finds a mask one bit short' finds layout ids/layout.h \
 	's/& MAX_SHARD_ID/\& (MAX_SHARD_ID >> 1)/'
-check '... a mask that is missing' finds layout ids/layout.h \
+check_fault '... a mask that is missing' finds layout ids/layout.h \
 	'/tick & MAX_SEQUENCE/s/ & MAX_SEQUENCE//'
-check '... a signed shift of an ID' finds layout ids/layout.h \
+check_fault '... a signed shift of an ID' finds layout ids/layout.h \
 	's/(uint64) id >> MS_SHIFT/id >> MS_SHIFT/'
-check '... a tick rounded toward zero' finds layout ids/layout.h \
+check_fault '... a tick rounded toward zero' finds layout ids/layout.h \
 	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
-check '... a tick before the epoch that has an ID' finds layout ids/layout.h \
+check_fault '... a tick before the epoch that has an ID' finds layout ids/layout.h \
 	's/(uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS/tick_ms(tick) - epoch_ms <= LAST_MS/'
-check '... a time rounded toward zero' finds layout ids/layout.h \
+check_fault '... a time rounded toward zero' finds layout ids/layout.h \
 	's/ - (time % 1000 < 0)//'
-check '... an epoch of microseconds' finds layout ids/layout.h \
+check_fault '... an epoch of microseconds' finds layout ids/layout.h \
 	's/since_first % 1000 == 0/since_first % 1000 < 999/'
-check '... undefined behaviour with the right result' finds layout ids/layout.h \
+check_fault '... undefined behaviour with the right result' finds layout ids/layout.h \
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
 
 check "ids/text_forms.h: $runs inputs" fuzz text_forms
-check '... and the fuzzer finds an overflow that is let through' finds text_forms ids/text_forms.h \
+faults=0
+check_fault '... and the fuzzer finds an overflow that is let through' finds text_forms ids/text_forms.h \
 	's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
-check '... digits of another base64' finds text_forms ids/text_forms.h \
+check_fault '... digits of another base64' finds text_forms ids/text_forms.h \
 	'/^\t"ABC/s/-_"/+\/"/'
-check '... a letter that is not forgiven' finds text_forms ids/text_forms.h \
+check_fault '... a letter that is not forgiven' finds text_forms ids/text_forms.h \
 	"s/c == 'I' || //"
-check '... a length that is not' finds text_forms ids/text_forms.h \
+check_fault '... a length that is not' finds text_forms ids/text_forms.h \
 	's/digits < BASE32_LEN/digits == 0/'
-check '... two texts of one ID' finds text_forms ids/text_forms.h \
+check_fault '... two texts of one ID' finds text_forms ids/text_forms.h \
 	's/digit == 0 \&\& \*position == 0 \&\& len > 1/false/'
 echo "1..$n"

@@ -14,7 +14,7 @@ clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefi
 # macro of the server's headers casts a function.
 in_tree()
 {
-	make -s PG_CONFIG="$PG_CONFIG" CC="$clang" \
+	make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" CC="$clang" \
 		PROFILE="$strict -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-cast-function-type-strict" &&
 		make -s PG_CONFIG="$PG_CONFIG" clean
 }

@@ -21,3 +21,11 @@ check()
 		tail -n 60 "$work/output" | sed 's/^/# /'
 	fi
 }
+
+# check_fault NAME COMMAND...: like check, for a fault that a test must find.
+# INSTAID_TEST_ROUNDS sets how many are tried of a test, which sets "faults" to 0.
+check_fault()
+{
+	faults=$((faults + 1))
+	[ $faults -gt "${INSTAID_TEST_ROUNDS:-$faults}" ] || check "$@"
+}
