@@ -322,6 +322,11 @@ done
 
 . bench/readers.sh
 . bench/shards.sh
+if [ -f "$("$PG_CONFIG" --sharedir)/extension/plproxy.control" ]; then
+	. bench/router.sh
+else
+	echo 'router: left out, this PostgreSQL has no PL/Proxy'
+fi
 
 echo
 perl bench/report.pl "$SCRATCH/result"

@@ -273,6 +273,19 @@ if (my ($call) = turns(work => 'settled_id'))
 		} turns(work => 'reader_median'));
 }
 
+if (turns(work => 'router'))
+{
+	print "### Through a router\n\nThe table shows calls of a function that inserts a row, by eight clients. The router is PL/Proxy. The router, the servers and the\nclients share the processors, and `synchronous_commit` is off on the servers.\n\n";
+	my %direct = map { $_->{round} => $measure{rate}->($_) } turns(work => 'router', generator => 'instaid', shards => 0);
+	table([ 'inserts', 'calls a second, `DEFAULT next_id()`', 'calls a second, given IDs', 'ratio of the two', 'ratio to without a router' ],
+		map {
+			my ($where, %want) = ($_->[0], work => 'router', shards => $_->[1]);
+			my @rates = map { [ values_of('rate', %want, generator => $_) ] } 'instaid', 'given IDs';
+			[ $where, map({ spread('%.0f', @$_) } @rates), spread('%.3f', ratios('rate', 'instaid', 'given IDs', %want)),
+				spread('%.3f', map { $measure{rate}->($_) / $direct{ $_->{round} } } turns(%want, generator => 'instaid')) ]
+		} [ 'without a router', 0 ], [ 'through the router, one server', 1 ], [ 'through the router, two servers', 2 ]);
+}
+
 my @numbers = map { $_->{shards} } turns(work => 'create_shard');
 if (@numbers)
 {

@@ -1,6 +1,8 @@
 # The benchmark at its smallest size: it runs, it leaves nothing out, and instaid's IDs
 # are unique and in order.  Its speed is not tested.
 # Started by test/suites.sh.
+#
+# packages: postgresql-@PG@-plproxy?
 
 . test/lib/tap.sh
 
@@ -37,6 +39,9 @@ complete()
 		set -- $reader_work_and_lines
 		[ "$(grep -c "^$1	" "$result")" = "$2" ] || { echo "$1: left out"; return 1; }
 	done
+	# rows with and without the default: without a router, and with one or two servers behind it
+	[ ! -f "$("$PG_CONFIG" --sharedir)/extension/plproxy.control" ] ||
+		[ "$(grep -c '^router' "$result")" = 6 ] || { echo 'router: left out'; return 1; }
 	# sessions x CACHE x max_drift, nextval() for comparison, and many shards
 	[ "$(grep -c '^contention' "$result")" = $((3 * 4 * 2 + 3 * 2 + 2 * 2)) ]
 }
