@@ -2019,11 +2019,29 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 
 -- It belongs to whom the other schema belongs to, as a superuser's statements name
 -- what is in it.  The installer may create tickets, and may let others do so.
+--
+-- Tools that dump a schema create this one before the extension, empty.  It is replaced,
+-- and not adopted: what another session is just putting into it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
     installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
+    old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
+                                  WHERE n.nspname = 'instaid_tickets');
+    is_empty CONSTANT boolean := NOT EXISTS (SELECT FROM pg_depend AS d
+                                             WHERE d.refclassid = 'pg_namespace'::regclass
+                                               AND d.refobjid = old.oid);
 BEGIN
+    IF is_empty AND (old.nspowner = installer
+                     OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
+        DROP SCHEMA instaid_tickets;
+    ELSIF old.oid IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'schema "instaid_tickets" already exists',
+            DETAIL = CASE WHEN is_empty THEN format('It belongs to role %s.', old.nspowner::regrole)
+                          ELSE 'It is not empty.' END,
+            HINT = 'Rename or drop it, and create the extension again.';
+    END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
     IF installer <> owner THEN
         EXECUTE format('GRANT ALL ON SCHEMA instaid_tickets TO %s WITH GRANT OPTION', installer);
@@ -2873,6 +2891,64 @@ END;
 COMMENT ON FUNCTION instaid._audit_columns() IS
 'columns that hold IDs, and defaults that make them; a part of audit()';
 
+CREATE FUNCTION instaid._audit_values(OUT severity text, OUT object text, OUT problem text,
+                                      OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+
+    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
+    -- ORM may take their values from the sequence, which gives ticks.
+    filled (relid, attnum, schema, has_default) AS MATERIALIZED (
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns() AS i
+        UNION
+        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
+             JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''
+          AND c.relnamespace IN (SELECT s.schema FROM shard AS s)),
+
+    -- The statistics have a sample of the values.  To read them runs no code, and waits for
+    -- nothing.
+    sample AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
+               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
+               t.histogram_bounds::text::bigint[] AS bounds
+        FROM filled AS f JOIN shard AS s ON s.schema = f.schema
+             JOIN pg_class AS c ON c.oid = f.relid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             -- a partition has statistics of its own, which are refreshed more often
+             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
+                                   AND t.attname = a.attname AND NOT t.inherited
+        WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
+    wrong AS (
+        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest,
+               instaid.extract_timestamp(v.value, m.epoch) AS made_at,
+               -- the time of the value as a tick; null if it is none
+               instaid.extract_timestamp(instaid._tick_to_id(v.value, m.shard_id, m.epoch),
+                                         m.epoch) AS tick_at
+        FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
+        WHERE v.value > 0 AND instaid.extract_shard_id(v.value) <> m.shard_id)
+    SELECT 'warning', w.table_name || '.' || w.column_name,
+           COALESCE(max(w.value) FILTER (WHERE w.tick_at < now() + interval '1 day')
+                    || ' and other values are ticks of a sequence, and not IDs',
+                    format('the newest value, %s, names shard %s, and not %s', max(w.value),
+                           instaid.extract_shard_id(max(w.value)), w.shard_id)),
+           format('Let the default make the ID: insert without the column, and use RETURNING.'
+                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s) NOT VALID'
+                  ' refuses such values.', w.table_name, w.column_name, w.shard_id)
+    FROM wrong AS w
+    WHERE w.tick_at < now() + interval '1 day'
+          -- The values of a column that was adopted are smaller: they name its first day.
+       OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
+    GROUP BY w.table_name, w.column_name, w.shard_id;
+END;
+COMMENT ON FUNCTION instaid._audit_values() IS
+'columns with values that their shard did not make, by the statistics of ANALYZE; a part of '
+'audit()';
+
 CREATE FUNCTION instaid._audit_shards(OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
@@ -3066,6 +3142,7 @@ BEGIN ATOMIC
     SELECT f.severity, f.object, f.problem, f.cure
     FROM (SELECT * FROM instaid._audit_copies()
           UNION SELECT * FROM instaid._audit_columns()
+          UNION SELECT * FROM instaid._audit_values()
           UNION SELECT * FROM instaid._audit_shards()
           UNION SELECT * FROM instaid._audit_declarations()
           UNION SELECT * FROM instaid._audit_tickets()) AS f

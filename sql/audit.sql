@@ -448,6 +448,35 @@ SELECT count(DISTINCT object) FROM instaid.audit() WHERE object ~ 'f ''';
 DROP FOREIGN DATA WRAPPER regress_audit CASCADE;
 DROP TABLE temp_copy, public.regress_outside;
 DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
+
+-- values that the shard did not make, as the statistics show them
+SELECT instaid.create_shard('regress_5', 5);
+CREATE TABLE regress_5.well (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_5.serial (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_5.text (id text PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_5.hibernate (id bigint PRIMARY KEY);
+CREATE TABLE regress_5.mixed (id instaid.id PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_5.moved (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_5.parts (id bigint PRIMARY KEY DEFAULT regress_5.next_id()) PARTITION BY RANGE (id);
+CREATE TABLE regress_5.part PARTITION OF regress_5.parts DEFAULT;
+INSERT INTO regress_5.well SELECT FROM generate_series(1, 100);
+INSERT INTO regress_5.serial SELECT generate_series(1, 100);
+INSERT INTO regress_5.text SELECT FROM generate_series(1, 100);
+-- a few of them name shard 5 by chance, in one millisecond of 8,192
+INSERT INTO regress_5.hibernate SELECT nextval('regress_5.table_id_seq') FROM generate_series(1, 10);
+INSERT INTO regress_5.hibernate SELECT max(id) + 1024 FROM regress_5.hibernate;
+INSERT INTO regress_5.mixed TABLE regress_5.well UNION ALL TABLE regress_5.hibernate;
+INSERT INTO regress_5.moved SELECT instaid.make_id('2026-01-01', CASE n WHEN 9 THEN 7 ELSE 5 END, n) FROM generate_series(1, 9) AS n;
+INSERT INTO regress_5.parts SELECT id + 1024 FROM regress_5.well;
+SELECT * FROM instaid.audit();
+ANALYZE;
+SELECT severity, object, regexp_replace(problem, '\d{16,}', '...') AS problem, cure FROM instaid.audit();
+-- the constraint that the cure names
+ALTER TABLE regress_5.mixed ADD CHECK (instaid.extract_shard_id(id) = 5) NOT VALID;
+INSERT INTO regress_5.mixed DEFAULT VALUES;
+SELECT try('INSERT INTO regress_5.mixed VALUES (1838407098201298)') LIMIT 1;
+DROP SCHEMA regress_5 CASCADE;
+
 DROP VIEW findings;
 SELECT * FROM instaid.audit();
 DROP PROCEDURE declare_shard;

@@ -200,6 +200,31 @@ is($node->safe_psql('planted', q{SELECT extowner::regrole FROM pg_extension WHER
 	'mallory', 'an ordinary role may create the extension');
 $node->safe_psql('planted', q{DROP EXTENSION instaid; CREATE EXTENSION instaid});
 
+# A tool's dump of a schema can have created the schema of the tickets before.
+for my $case (
+	[ 'CREATE SCHEMA instaid_tickets', '', 'an empty schema of a superuser is replaced' ],
+	[ 'CREATE SCHEMA instaid_tickets AUTHORIZATION mallory; SET ROLE mallory', '', 'an empty schema of the installer is replaced' ],
+	[ 'CREATE SCHEMA instaid_tickets AUTHORIZATION mallory', 'It belongs to role mallory.', 'an empty schema of another role is refused' ],
+	[ 'CREATE SCHEMA instaid_tickets; SET ROLE mallory', '', 'a superuser has created it for the installer' ],
+	[ 'CREATE SCHEMA instaid_tickets; CREATE FUNCTION instaid_tickets.f() RETURNS integer LANGUAGE sql RETURN 1', 'It is not empty.', 'a function is in the way' ],
+	[ 'CREATE SCHEMA instaid_tickets; CREATE TYPE instaid_tickets.t AS ENUM ()', 'It is not empty.', 'a type is in the way' ],
+	[ 'SET ROLE mallory; CREATE SCHEMA instaid_tickets; CREATE SEQUENCE instaid_tickets.photos', 'It is not empty.', 'a sequence is in the way' ])
+{
+	my ($before, $detail, $what) = @$case;
+	($ret, $stdout, $stderr) = $node->psql('planted', qq{
+		SET client_min_messages = error;
+		DROP EXTENSION IF EXISTS instaid;
+		DROP SCHEMA IF EXISTS instaid_tickets CASCADE;
+		$before;
+		\\set VERBOSITY verbose
+		CREATE EXTENSION instaid;
+		RESET ROLE;
+		SELECT nspowner::regrole, nspname IN (SELECT (pg_identify_object(classid, objid, objsubid)).name FROM pg_depend WHERE deptype = 'e') FROM pg_namespace WHERE nspname = 'instaid_tickets'}, on_error_stop => 0);
+	if ($detail) { like($stderr, qr/ERROR:  55000: schema "instaid_tickets" already exists\n.*DETAIL:  \Q$detail\E/s, $what) }
+	else { is($stdout, $node->safe_psql('postgres', 'SELECT current_user') . '|t', $what) }
+}
+$node->safe_psql('planted', 'DROP SCHEMA instaid_tickets CASCADE; CREATE EXTENSION instaid');
+
 # The script is parsed with the settings of the session.  PostgreSQL 19 does not have
 # this setting.
 ($ret, $stdout, $stderr) = $node->psql('planted', "SET client_min_messages = error;\nDROP EXTENSION instaid;\nSET standard_conforming_strings = off;\n\\set VERBOSITY verbose\nCREATE EXTENSION instaid");
