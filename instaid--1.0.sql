@@ -1372,6 +1372,7 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
+    SET citus.enable_ddl_propagation = off
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET row_security = off
@@ -1972,9 +1973,12 @@ COMMENT ON FUNCTION instaid._owned_sequences(text) IS
 'the sequences of a shard, and their owners; refuse a schema that is not a shard, and a '
 'caller who has no right to freeze it';
 
+-- Citus refuses to alter a sequence that it knows, unless this setting is off.  Without
+-- Citus it does nothing.
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
+    SET citus.enable_ddl_propagation = off
 AS $$
 DECLARE
     part record;
@@ -2003,6 +2007,7 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
+    SET citus.enable_ddl_propagation = off
 AS $$
 BEGIN
     PERFORM instaid._execute_as(s.owner, format('ALTER SEQUENCE %s NO MAXVALUE', s.sequence))
@@ -3139,7 +3144,17 @@ CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem te
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT f.severity, f.object, f.problem, f.cure
+    SELECT f.severity, f.object, f.problem,
+           -- what Citus refuses
+           CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'citus')
+                THEN f.cure
+                WHEN starts_with(f.cure, 'ALTER SEQUENCE ')
+                THEN 'SET citus.enable_ddl_propagation = off; ' || f.cure
+                     || ' RESET citus.enable_ddl_propagation;'
+                WHEN starts_with(f.cure, 'CREATE UNIQUE INDEX ')
+                THEN 'Create a unique index on it. If the table is distributed, distribute it by this'
+                     ' column first: Citus refuses a unique index without the distribution column.'
+                ELSE f.cure END
     FROM (SELECT * FROM instaid._audit_copies()
           UNION SELECT * FROM instaid._audit_columns()
           UNION SELECT * FROM instaid._audit_values()

@@ -446,6 +446,16 @@ SELECT object, problem, cure FROM instaid.audit() WHERE object !~ 'f ''([1-9]|1[
 SELECT count(DISTINCT object) FROM instaid.audit() WHERE object ~ 'f ''';
 
 DROP FOREIGN DATA WRAPPER regress_audit CASCADE;
+
+-- no cure that Citus refuses
+CREATE SEQUENCE regress_5.downwards INCREMENT -1;
+CREATE TABLE regress_5.distributed (id bigint DEFAULT regress_5.next_id(), n bigint DEFAULT instaid.next_id('regress_5.downwards', 5));
+SELECT problem, cure FROM instaid.audit() WHERE object ~ 'downwards|distributed.id';
+BEGIN;
+INSERT INTO pg_extension SELECT 1, 'citus', 10, 11, false, '1', NULL, NULL;
+SELECT problem, cure FROM instaid.audit() WHERE object ~ 'downwards|distributed.id';
+SELECT count(*) AS refused FROM instaid.audit() WHERE cure ~ '^(CREATE|ALTER SEQUENCE)';
+ROLLBACK;
 DROP TABLE temp_copy, public.regress_outside;
 DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
 

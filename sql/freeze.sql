@@ -140,6 +140,28 @@ DROP OWNED BY regress_stranger CASCADE;
 DROP ROLE regress_stranger;
 DROP SCHEMA regress_bare CASCADE;
 
+-- Citus refuses to alter its sequences unless this setting is off.
+CREATE SCHEMA regress_citus;
+CREATE SEQUENCE regress_citus.table_id_seq;
+CREATE FUNCTION regress_citus.next_id() RETURNS bigint LANGUAGE sql AS
+    $$SELECT instaid.make_id(clock_timestamp(), 62, nextval('regress_citus.table_id_seq'))$$;
+CREATE FUNCTION regress_citus.note() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE WARNING '% with propagation %', tg_tag, current_setting('citus.enable_ddl_propagation');
+END $$;
+CREATE EVENT TRIGGER regress_citus ON ddl_command_start EXECUTE FUNCTION regress_citus.note();
+SET citus.enable_ddl_propagation = on;
+BEGIN;
+SELECT instaid.adopt_shard('regress_citus', 62);
+SELECT instaid.freeze_shard('regress_citus');
+SELECT instaid.thaw_shard('regress_citus');
+SHOW citus.enable_ddl_propagation;
+COMMIT;
+SELECT instaid.freeze_shard('regress_no_shard');
+SHOW citus.enable_ddl_propagation;
+DROP EVENT TRIGGER regress_citus;
+DROP SCHEMA regress_citus CASCADE;
+
 SET client_min_messages = warning;
 DROP OWNED BY regress_minter, regress_other CASCADE;
 DROP ROLE regress_minter, regress_other;
