@@ -3166,3 +3166,205 @@ END;
 COMMENT ON FUNCTION instaid.audit() IS
 'findings about IDs that repeat, that are refused, or that will be; one row each, none if all '
 'is well';
+
+--
+-- One shard ID on two servers
+--
+
+-- A server asks another one by this function.  Later versions keep it, and what it returns.
+CREATE FUNCTION instaid._server_state() RETURNS jsonb
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT jsonb_build_object(
+        'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
+        'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
+        'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
+        'started_at', extract(epoch FROM pg_postmaster_start_time()),
+        'in_recovery', pg_is_in_recovery(),
+        'clock', extract(epoch FROM clock_timestamp()),
+        'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
+                       'schema_name', s.schema_name, 'shard_id', s.shard_id,
+                       'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
+                       'frozen', t.frozen, 'used', t.tick IS NOT NULL)), '[]')
+                   FROM instaid.list_shards() AS s
+                        CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t));
+END;
+COMMENT ON FUNCTION instaid._server_state() IS
+'what audit_servers() asks each server';
+
+CREATE FUNCTION instaid._compare_servers(states jsonb,
+                                         OUT severity text, OUT object text, OUT problem text,
+                                         OUT cure text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    -- number 0 is this server
+    WITH answer AS MATERIALIZED (
+        SELECT a.* FROM jsonb_to_recordset(states) AS a (
+            number integer, name text, asked_at numeric, answered_at numeric, max_drift numeric,
+            version text, system text, database oid, started_at numeric, in_recovery boolean,
+            clock numeric, shards jsonb)),
+    -- Two names of one server count once.  So do the standbys of one primary, and only if the
+    -- primary is not there.  A copy has the identifier of the original; it has started at
+    -- another time, and is not in recovery.
+    server AS MATERIALIZED (
+        SELECT DISTINCT ON (a.system, a.database, CASE WHEN NOT a.in_recovery THEN a.started_at END)
+               a.*
+        FROM answer AS a
+        WHERE NOT a.in_recovery OR NOT EXISTS (
+            SELECT FROM answer AS p
+            WHERE p.system = a.system AND p.database = a.database AND NOT p.in_recovery)
+        ORDER BY a.system, a.database, CASE WHEN NOT a.in_recovery THEN a.started_at END, a.number),
+    shard AS MATERIALIZED (
+        SELECT v.number, v.name, v.system, v.started_at, h.*,
+               h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
+        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.shards) AS h (
+            schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
+    -- Databases of one server have the same setting, whether they use it or not.
+    pair AS MATERIALIZED (
+        SELECT b.name, a.name AS other, a.shard_id, a.is_node AND b.is_node AS is_node,
+               a.epoch <> b.epoch AS has_two_epochs,
+               a.is_live AND b.is_live
+               AND (a.used AND b.used OR NOT (a.is_node AND b.is_node) OR a.system <> b.system
+                    OR a.started_at <> b.started_at) AS is_twice
+        FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number),
+    kind (kind, problem, cure) AS (VALUES
+        ('twice', 'issues IDs of shards that %s issues, too: %s',
+         'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy of'
+         ' the other, stop it.'),
+        ('node', 'has the instaid.node_shard_id of %s, too: %s',
+         'Set instaid.node_shard_id to another number. If one is a copy of the other, stop it.'),
+        ('epochs', 'has other epochs than %s for one shard ID, and the IDs can repeat: %s',
+         'Use one of them only, with instaid.freeze_shard() for the other.')),
+    finding AS (
+        SELECT p.name, p.other, k.problem, k.cure, array_agg(DISTINCT p.shard_id) AS shard_ids
+        FROM pair AS p JOIN kind AS k ON CASE k.kind WHEN 'twice' THEN p.is_twice AND NOT p.is_node
+                                                     WHEN 'node' THEN p.is_twice AND p.is_node
+                                                     ELSE p.has_two_epochs END
+        GROUP BY p.name, p.other, k.problem, k.cure),
+    epoch AS MATERIALIZED (
+        SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
+        FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name)
+    SELECT 'error', f.name,
+           format(f.problem, f.other, array_to_string(f.shard_ids[1:10], ', ')
+                  || CASE WHEN cardinality(f.shard_ids) > 10
+                          THEN format(' and %s others', cardinality(f.shard_ids) - 10) ELSE '' END),
+           f.cure
+    FROM finding AS f
+    UNION ALL
+    SELECT 'warning', e.name, format('its shards have epoch %s, and those of %s have epoch %s',
+                                     e.epochs, o.name, o.epochs),
+           'Do not sort IDs of both together. Create further shards with one epoch.'
+    FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
+    WHERE e.epochs <> o.epochs
+    UNION ALL
+    SELECT 'warning', a.name, format('its extension has version %s, and this one %s',
+                                     a.version, o.version),
+           'ALTER EXTENSION instaid UPDATE;'
+    FROM answer AS a JOIN answer AS o ON o.number = 0 WHERE a.version <> o.version
+    UNION ALL
+    -- It read its clock between the question and the answer.
+    SELECT 'warning', a.name, format('its clock is %s s %s the clock of this server',
+                                     round(abs(d.seconds), 1),
+                                     CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
+           'Let a time service set both clocks.'
+    FROM answer AS a
+         CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
+                                    + LEAST(a.clock - a.asked_at, 0)) AS d (seconds)
+    WHERE abs(d.seconds) * 1000 > a.max_drift;
+END;
+COMMENT ON FUNCTION instaid._compare_servers(jsonb) IS
+'what is wrong with what servers have answered; a part of audit_servers()';
+
+CREATE FUNCTION instaid.audit_servers(servers text[],
+                                      OUT severity text, OUT object text, OUT problem text,
+                                      OUT cure text) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    dblink record;
+    unknown text;
+    part record;
+    own jsonb := instaid._server_state();
+    states jsonb;
+    state jsonb;
+    asked_at timestamptz;
+    message text;
+    detail text;
+BEGIN
+    SELECT n.nspname, n.oid INTO dblink
+    FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+    WHERE e.extname = 'dblink';
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'extension "dblink" does not exist',
+            DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
+            HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
+    END IF;
+    -- The owner of the schema could rename it, and give its name to another one.
+    IF NOT instaid._is_superusers_schema(dblink.oid)
+       AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I of extension dblink belongs to another role', dblink.nspname),
+            DETAIL = 'That role could put other functions in place of the functions of dblink.',
+            HINT = 'CREATE SCHEMA dblink; ALTER EXTENSION dblink SET SCHEMA dblink;';
+    END IF;
+    SELECT COALESCE(quote_ident(u.name), 'null') INTO unknown
+    FROM unnest(servers) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
+    WHERE s.oid IS NULL LIMIT 1;
+    IF FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('server %s does not exist', unknown),
+            HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER dblink_fdw.';
+    END IF;
+
+    states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server') || own);
+    FOR part IN
+        SELECT row_number() OVER (ORDER BY s.srvname) AS number, s.srvname::text AS name,
+               (SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
+                WHERE o.option_name = 'connect_timeout') AS connect_timeout
+        FROM pg_foreign_server AS s WHERE s.srvname = ANY (servers)
+    LOOP
+        object := quote_ident(part.name);
+        IF COALESCE(part.connect_timeout, '0') = '0' THEN
+            severity := 'warning';
+            problem := 'has no connect_timeout: if it hangs, audit_servers() hangs';
+            cure := format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
+                           CASE WHEN part.connect_timeout IS NULL THEN 'ADD' ELSE 'SET' END);
+            RETURN NEXT;
+        END IF;
+        asked_at := clock_timestamp();
+        BEGIN
+            EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
+                           dblink.nspname)
+            INTO STRICT state
+            USING part.name, 'SET statement_timeout = 10000; SELECT instaid._server_state()'::text;
+            state := state || jsonb_build_object(
+                'number', part.number, 'name', object,
+                'asked_at', extract(epoch FROM asked_at),
+                'answered_at', extract(epoch FROM clock_timestamp()),
+                'max_drift', (SELECT g.setting FROM pg_settings AS g
+                              WHERE g.name = 'instaid.max_drift'));
+            -- an answer that cannot be read is a finding, too
+            PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
+            states := states || state;
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+            severity := 'error';
+            problem := 'does not answer: '
+                       || regexp_replace(concat_ws(': ', message, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g');
+            cure := CASE WHEN SQLSTATE IN ('3F000', '42883')
+                         THEN 'Create the extension instaid, of the same version, in its database.'
+                         ELSE 'Start it, or correct the options of the server and the user mapping.'
+                    END;
+            RETURN NEXT;
+        END;
+    END LOOP;
+    RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
+                 ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
+'findings about shard IDs, epochs, clocks and versions of this server and of foreign servers, '
+'which it asks by dblink; one row each, none if all is well';

@@ -369,10 +369,42 @@ gained_nothing('views and audit() run no code of others');
 is(as_superuser($db, q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9.table_id_seq', 9) >= 0}), "t|t\n", 'settled_id() of a shard of mallory');
 gained_nothing('... runs no code of hers');
 
+### Servers that a superuser asks
+
+{
+	my $asked = database('asked', 1);
+	$node->safe_psql($asked, 'CREATE EXTENSION dblink SCHEMA m');
+	$node->safe_psql($asked, sprintf q{
+		CREATE SERVER s FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%s', port '%s', dbname 'asked', connect_timeout '20');
+		CREATE USER MAPPING FOR PUBLIC SERVER s}, $node->host, $node->port);
+	my $audit = q{SELECT * FROM instaid.audit_servers('{s}');};
+	my $plant = q{
+		CREATE SCHEMA %1$s;
+		GRANT ALL ON SCHEMA %1$s TO PUBLIC;
+		CREATE FUNCTION %1$s.dblink(text, text) RETURNS SETOF record LANGUAGE sql AS 'SELECT m.attempt()::text';
+		CREATE FUNCTION %1$s.dblink(unknown, text) RETURNS SETOF record LANGUAGE sql AS 'SELECT m.attempt()::text';};
+	run_as('mallory', $asked, sprintf $plant, 'planted');
+	my $refused = as_superuser($asked, $audit);
+	like($refused, qr/ERROR:  55000: schema m of extension dblink belongs to another role/, 'dblink in a schema of another role is not called');
+	my ($hint) = $refused =~ /HINT:  (.*)/;
+	run_as('mallory', $asked, 'ALTER SCHEMA m RENAME TO m2; ' . sprintf $plant, 'm');
+	as_superuser($asked, $hint);
+	run_as('mallory', $asked, sprintf($plant, 'dblink') . sprintf $plant, 'instaid');
+	unlike(as_superuser($asked, $audit), qr/ERROR/, '... and is after the hint');
+	as_superuser($asked, "SET search_path = planted, m, pg_catalog; $audit");
+	gained_nothing('... and no code of hers runs');
+	like(run_as('mallory', $asked, $audit), qr/permission denied for (schema dblink|foreign server s)/, 'she cannot ask a server that she may not use');
+	like(run_as('mallory', $asked, $_), qr/ERROR:  42501/, "she cannot: $_")
+	  for 'SELECT instaid.next_id()', q{SELECT instaid.next_ids(1)}, q{SELECT nextval('instaid.node_id_seq')}, q{SELECT setval('instaid.node_id_seq', 1)},
+		'ALTER SEQUENCE instaid.node_id_seq RESTART', q{SELECT instaid.freeze_shard('instaid')}, q{SELECT instaid.advance_past('instaid.node_id_seq', 1, instaid.default_epoch())},
+		q{CREATE OR REPLACE FUNCTION instaid.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'};
+}
+
 ### Settings that change what text means
 
 # Each function in PL/pgSQL that users call, with how it is called
 my %call = (
+	audit_servers     => q{count(*) FROM instaid.audit_servers('{}')},
 	create_shard      => q{instaid.create_shard('q1', 11)},
 	freeze_shard      => q{instaid.freeze_shard('q1')},
 	thaw_shard        => q{instaid.thaw_shard('q1')},
@@ -383,7 +415,8 @@ my %call = (
 	guard_ticket      => q{instaid.guard_ticket('q', 1000)},
 	restripe_ticket   => q{instaid.restripe_ticket('q', 1, 2, 1000)},
 	drop_ticket       => q{instaid.drop_ticket('q')});
-my @order = qw(create_shard freeze_shard thaw_shard adopt_shard adopt_column create_partitions create_partitions create_ticket guard_ticket restripe_ticket drop_ticket);
+my @order = qw(create_shard freeze_shard thaw_shard adopt_shard adopt_column create_partitions create_partitions create_ticket guard_ticket restripe_ticket drop_ticket audit_servers);
+as_superuser($db, 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink');
 is($node->safe_psql($db, q{
 		SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
 		WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^(_|check_|define_)'}),

@@ -1,0 +1,225 @@
+# What audit_servers() finds between servers, and that it finds nothing in a healthy set: a
+# router, two servers, a standby, and the source of a shard that was moved.
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+use Clock;
+use Docs;
+
+my $clock = Clock->new;
+my $one = Clients::server('one', { allows_streaming => 1 }, 'instaid.node_shard_id = 1001');
+my $two = Clients::server('two', 'instaid.node_shard_id = 1002');
+$two->stop;
+$clock->start($two);
+my $router = Clients::server('router', { allows_streaming => 1 }, 'instaid.node_shard_id = 1000');
+my $superuser = $router->safe_psql('postgres', 'SELECT current_user');
+
+# Let the router know a server under a name.
+sub name_server
+{
+	my ($name, $node, $database) = @_;
+	return $router->safe_psql('postgres', sprintf q{
+		CREATE SERVER %1$s FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%2$s', port '%3$s', dbname '%4$s', connect_timeout '20');
+		CREATE USER MAPPING FOR PUBLIC SERVER %1$s OPTIONS (user '%5$s', password 'secret')},
+		$name, $node->host, $node->port, $database // 'postgres', $superuser);
+}
+
+# The findings of these servers: severity, object and problem
+sub findings
+{
+	my ($servers, $node) = @_;
+	my $found = ($node // $router)->safe_psql('postgres',
+		"SELECT severity || ' ' || object || ' ' || problem FROM instaid.audit_servers('{$servers}')");
+	unlike($found, qr/secret/, 'no password');
+	return $found;
+}
+
+sub failure
+{
+	my ($sql, %options) = @_;
+	my ($status, $stdout, $stderr) = $router->psql('postgres', $sql, %options);
+	return $status ? $stderr : 'no error';
+}
+
+### What it needs
+
+like(failure(q{SELECT instaid.audit_servers('{one}')}),
+	qr/ERROR:  extension "dblink" does not exist\n.*HINT:  As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;/s, 'without dblink');
+$router->safe_psql('postgres', 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink');
+like(failure(q{SELECT instaid.audit_servers('{one}')}), qr/ERROR:  server one does not exist/, 'without the server');
+like(failure(q{SELECT instaid.audit_servers(ARRAY['host=/tmp'])}), qr/ERROR:  server "host=\/tmp" does not exist/, 'a connection string is no server');
+like(failure(q{SELECT instaid.audit_servers(ARRAY[NULL])}), qr/ERROR:  server null does not exist/, 'nor is a null');
+
+### A healthy set
+
+name_server('one', $one);
+name_server('two', $two);
+name_server('self', $router);
+name_server('again', $one);
+$one->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($one, 'backup', has_streaming => 1);
+$standby->start;
+name_server('standby', $standby);
+$router->backup('backup');
+my $router_standby = PostgreSQL::Test::Cluster->new('router_standby');
+$router_standby->init_from_backup($router, 'backup', has_streaming => 1);
+$router_standby->start;
+
+# Move a shard: freeze, dump, restore, thaw
+my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
+sub copy_shard
+{
+	my ($schema) = @_;
+	$one->command_ok([ 'pg_dump', '-n', $schema, '-f', $dump, $one->connstr('postgres') ], "dump of $schema");
+	$two->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $two->connstr('postgres') ], '... is restored');
+	return;
+}
+$one->safe_psql('postgres', qq{SELECT instaid.create_shard('insta$_', $_)}) for 1, 5;
+$two->safe_psql('postgres', q{SELECT instaid.create_shard('insta2', 2)});
+$one->safe_psql('postgres', q{SELECT insta5.next_id(); SELECT instaid.freeze_shard('insta5')});
+copy_shard('insta5');
+$two->safe_psql('postgres', q{SELECT instaid.thaw_shard('insta5')});
+$_->safe_psql('postgres', 'SELECT instaid.next_id()') for $one, $two, $router;
+$one->wait_for_catchup($standby);
+$router->wait_for_catchup($router_standby);
+
+my $all = 'one,two,self,again,standby';
+is(findings($all), '', 'nothing is found in a healthy set, with a standby and a frozen source');
+is(findings($all, $router_standby), '', '... nor by a standby');
+is(findings('standby,two'), '', '... nor if only the standby is asked');
+is(findings(''), '', '... nor without servers');
+is($router->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0, 'the names can be of type name');
+$_->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query ~ '_server_state' AND pid <> pg_backend_pid()})
+  or die for $one, $two;
+pass('no connection stays open');
+
+# the recipe for cron
+my ($recipe) = map { $_->{text} } grep { $_->{language} eq 'sh' } section_blocks('docs/clusters.md', 'Find a shard ID that two servers use');
+sub recipe
+{
+	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}) = ($router->host, $router->port, 'postgres');
+	my $output = '';
+	my $ok = IPC::Run::run([ 'sh', '-c', $recipe ], '<', \undef, '>&', \$output);
+	return ($ok ? 'success' : 'failure') . ": $output";
+}
+is(recipe(), 'success: ', 'the recipe for cron is silent');
+
+### What it finds
+
+# a statement that does it, one that undoes it, and the findings
+for my $case (
+	[ 'the same DDL on two servers', $one, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
+		'one,two', 'error two issues IDs of shards that one issues, too: 2' ],
+	[ 'a source that was not frozen in a move', $one, q{SELECT instaid.thaw_shard('insta5')}, q{SELECT instaid.freeze_shard('insta5')},
+		'one,two', 'error two issues IDs of shards that one issues, too: 5' ],
+	[ 'a router that has a shard of its own name', $router, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
+		'one,two', 'error two issues IDs of shards that this server issues, too: 2' ],
+	[ 'a schema with the node shard ID of another server', $two, q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
+		'one,two', 'error two issues IDs of shards that one issues, too: 1001' ],
+	[ 'another epoch', $two, q{SELECT instaid.create_shard('late', 9, '2020-01-01 UTC')}, 'DROP SCHEMA late CASCADE',
+		'one,two', 'warning two its shards have epoch 2011-08-24 21:07:01.721+00, 2020-01-01 00:00:00.000+00, and those of this server have epoch 2011-08-24 21:07:01.721+00' ],
+	[ 'two epochs of one shard ID, of which one is frozen', $two, q{SELECT instaid.create_shard('late', 1, '2020-01-01 UTC'); SELECT instaid.freeze_shard('late')},
+		'DROP SCHEMA late CASCADE', 'one,two', 'error two has other epochs than one for one shard ID, and the IDs can repeat: 1' ],
+	[ 'another version', $two, q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'instaid'},
+		q{UPDATE pg_extension SET extversion = '1.0' WHERE extname = 'instaid'}, 'one,two', 'warning two its extension has version 0.9, and this one 1.0' ])
+{
+	my ($name, $node, $do, $undo, $servers, $finding) = @$case;
+	$node->safe_psql('postgres', $do);
+	is(findings($servers), $finding, $name);
+	$node->safe_psql('postgres', $undo);
+	is(findings($servers), '', '... which is undone');
+}
+
+# more than ten
+$_->safe_psql('postgres', q{CALL instaid.create_shards('many%s', 100, 119)}) for $one, $two;
+is(findings('one,two'), 'error two issues IDs of shards that one issues, too: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others',
+	'many shards make one finding');
+like(recipe(), qr/^failure: error\|two\|issues IDs of shards that one issues, too: 100, .*\|Freeze each of them on one of the servers/, 'the recipe for cron prints it, and fails');
+$_->safe_psql('postgres', q{SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec}) for $one, $two;
+
+# a dump that is restored while the shard lives
+copy_shard('insta1');
+is(findings('one,two'), 'error two issues IDs of shards that one issues, too: 1', 'a dump of a shard that was not frozen');
+$two->safe_psql('postgres', 'DROP SCHEMA insta1 CASCADE');
+
+# one number for two nodes
+$two->append_conf('postgresql.conf', 'instaid.node_shard_id = 1001');
+$two->reload;
+$two->poll_query_until('postgres', q{SELECT current_setting('instaid.node_shard_id') = '1001'}) or die;
+is(findings('one,two'), 'error two has the instaid.node_shard_id of one, too: 1001', 'one node shard twice');
+$two->append_conf('postgresql.conf', 'instaid.node_shard_id = 1002');
+$two->reload;
+$two->poll_query_until('postgres', q{SELECT current_setting('instaid.node_shard_id') = '1002'}) or die;
+
+# a clone that was started
+my $clone = PostgreSQL::Test::Cluster->new('clone');
+$clone->init_from_backup($one, 'backup');
+$clone->start;
+name_server('clone', $clone);
+$clone->safe_psql('postgres', q{SELECT instaid.create_shard('insta1', 1)});
+is(findings('one,two,clone'), "error one has the instaid.node_shard_id of clone, too: 1001\nerror one issues IDs of shards that clone issues, too: 1",
+	'a clone that was started');
+$clone->stop;
+
+# two databases of one server
+$two->safe_psql('postgres', 'CREATE DATABASE other');
+name_server('other', $two, 'other');
+like(findings('two,other'), qr/^error other does not answer: schema "instaid" does not exist$/, 'a database without the extension');
+$two->safe_psql('other', 'CREATE EXTENSION instaid');
+is(findings('two,other'), '', 'a second database, which does not use the node shard');
+$two->safe_psql('other', 'SELECT instaid.next_id()');
+is(findings('two,other'), 'error two has the instaid.node_shard_id of other, too: 1002', '... and which does');
+
+# answers of something else
+$two->safe_psql('postgres', q{CREATE DATABASE fake});
+$two->safe_psql('fake', q{
+	CREATE SCHEMA instaid;
+	CREATE TABLE instaid.answer AS SELECT ''::text AS text;
+	CREATE FUNCTION instaid._server_state() RETURNS text LANGUAGE sql AS 'SELECT text FROM instaid.answer'});
+name_server('fake', $two, 'fake');
+for my $answer ('no JSON', '5', '[]', '{"shards": 5}', '{"shards": [{"shard_id": "x"}]}', '{"clock": "x", "shards": []}', '{"number": 0, "shards": null}')
+{
+	$two->safe_psql('fake', "UPDATE instaid.answer SET text = \$\$$answer\$\$");
+	my $found = findings('fake,one,two');
+	like($found, qr/^(error fake does not answer: .*)?$/, "an answer that is $answer");
+}
+
+# servers that do not answer
+$router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
+is(findings('again,two'), 'warning again has no connect_timeout: if it hangs, audit_servers() hangs', 'no connect_timeout');
+my ($cure) = $router->safe_psql('postgres', q{SELECT cure FROM instaid.audit_servers('{again}')});
+$router->safe_psql('postgres', $cure);
+is(findings('again,two'), '', '... and its cure');
+my $hole = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $!;
+$router->safe_psql('postgres', sprintf q{
+	CREATE SERVER hole FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '127.0.0.1', port '%s', connect_timeout '2');
+	CREATE USER MAPPING FOR PUBLIC SERVER hole OPTIONS (user 'x', password 'secret')}, $hole->sockport);
+$standby->stop;
+$one->safe_psql('postgres', q{SELECT instaid.create_shard('insta2', 2)});
+like(findings('hole,one,standby,two'), qr/^error hole does not answer: could not establish connection: .*timeout expired
+error standby does not answer: could not establish connection: .*
+error two issues IDs of shards that one issues, too: 2$/, 'servers that hang or are down do not hide the others');
+$one->safe_psql('postgres', 'DROP SCHEMA insta2 CASCADE');
+
+# the clock
+$clock->set(30);
+like(findings('one,two'), qr/^warning two its clock is (2\d|30)\.\d s ahead of the clock of this server$/, 'a clock that is ahead');
+$clock->set(-30);
+like(findings('one,two'), qr/^warning two its clock is (2\d|30)\.\d s behind the clock of this server$/, 'a clock that is behind');
+$clock->set(0);
+
+# a role that is not a superuser
+$router->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA dblink TO app');
+my $found = $router->safe_psql('postgres', q{SELECT problem FROM instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app');
+like($found, qr/^does not answer: permission denied for foreign server one/, 'dblink decides who may ask a server');
+
+done_testing();
