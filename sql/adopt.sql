@@ -127,6 +127,13 @@ CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i 
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
 DROP TABLE adopt5.counted;
+-- Citus gives each worker's copy of a sequence a range by its group.  The ticks of our
+-- years are in the range of group 6.
+SELECT format('ALTER SEQUENCE adopt5.table_id_seq MINVALUE %s MAXVALUE %s START %1$s RESTART', g * (1::bigint << 48) + 1, (g + 1) * (1::bigint << 48) + 1),
+    $$SELECT try('SELECT instaid.adopt_shard(''adopt5'', 405)')$$,
+    $$SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'adopt5.table_id_seq'::regclass$$
+FROM unnest(ARRAY[1, 6, 32766]) AS g \gexec
+ALTER SEQUENCE adopt5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
 SELECT try($$SELECT instaid.adopt_shard('instaid', 405)$$);
 SELECT try($$SELECT instaid.adopt_shard('nowhere', 405)$$);
 SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
