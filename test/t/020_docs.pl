@@ -19,6 +19,7 @@ my %not_run = (
 	'docs/benchmarks.md: Benchmarks' => [ 1, 'it takes 25 minutes; the suite bench runs it at a smaller size' ],
 	'docs/clusters.md: PL/Proxy' => [ 4, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
+	'docs/clusters.md: Patroni' => [ 1, 'test/cluster/patroni.pl has these settings, but for the watchdog' ],
 	'docs/model.md: A model of the clocked sequence' => [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: Before' => [ 1, '010_move.pl runs it' ],
