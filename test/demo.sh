@@ -17,14 +17,20 @@ show()
 	psql -XqP footer=off -v ON_ERROR_STOP=1 -c "$1"
 }
 
-# A dot every three seconds shows that the build goes on.
-printf 'Building instaid, and starting a server '
-while sleep 3; do printf .; done &
-dots=$!
+# with_dots COMMAND...: run it, and print a dot every three seconds
+with_dots()
+{
+	while sleep 3; do printf .; done &
+	dots=$!
+	"$@"
+	kill $dots
+}
+
 server=$PG_CONFIG
-install_private
-start_server "max_connections = 40" "timezone = 'UTC'"
-kill $dots
+[ "$(command -v pg_config)" = "$server" ] && option= || option=" PG_CONFIG=$server"
+printf 'Building instaid, and starting a server '
+with_dots install_private
+with_dots start_server "max_connections = 40" "timezone = 'UTC'"
 echo
 
 title 'Two shards, and the published table in each'
@@ -49,17 +55,19 @@ for schema in insta5 insta6 published; do
 done
 
 title 'What they have made'
-psql -XqP footer=off <<'SQL'
+with_dots psql -Xq <<'SQL'
 CREATE VIEW loaded AS
     SELECT 'instaid, insta5' AS generator, id FROM insta5.our_table
     UNION ALL SELECT 'instaid, insta6', id FROM insta6.our_table
     UNION ALL SELECT 'published function', id FROM published.our_table;
+CREATE TABLE made AS
 SELECT generator, sum(ids) AS rows, sum(ids) - sum(distinct_ids) AS duplicates,
     round(avg(ids)) AS "IDs per ms", max(ids) AS "in the fullest ms"
 FROM (SELECT generator, count(*) AS ids, count(DISTINCT id) AS distinct_ids
       FROM loaded GROUP BY generator, id >> 23) AS per_ms
-GROUP BY generator ORDER BY generator;
+GROUP BY generator;
 SQL
+psql -XqP footer=off -c 'SELECT * FROM made ORDER BY generator'
 duplicates=$(psql -XAtc "SELECT count(*) - count(DISTINCT id) FROM loaded WHERE generator LIKE 'instaid%'")
 
 title 'Each ID says when and where it was made'
@@ -87,12 +95,12 @@ show "SELECT instaid.next_ticket('invoices') FROM generate_series(1, 3);"
 
 title 'To go on with a server of your own'
 version=$("$server" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-if [ -d /etc/postgresql-common ] && [ ! -d "/etc/postgresql/$version" ]; then
+if [ -d /etc/postgresql-common ] && ! ls /etc/postgresql/$version/*/postgresql.conf >/dev/null 2>&1; then
 	echo "pg_createcluster $version main --start      # as root: there is no server yet"
 fi
 cat <<END
-make PG_CONFIG=$server
-make PG_CONFIG=$server install      # as the owner of these files
+make$option
+make$option install      # as the owner of these files
 psql -c 'CREATE EXTENSION instaid'      # in each database
 END
 
