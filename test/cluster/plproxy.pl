@@ -14,7 +14,8 @@ use Time::HiRes qw(sleep);
 use Clients;
 use Docs;
 
-my %nodes = map { $_ => Clients::server($_, { allows_streaming => 'logical' }) } qw(one two router);
+# after an error, PL/Proxy connects again before the old session has ended
+my %nodes = map { $_ => Clients::server($_, { allows_streaming => 'logical' }, 'max_connections = 100') } qw(one two router);
 my @blocks = map { section_blocks('docs/clusters.md', $_) } 'PL/Proxy', 'Move a shard';
 my $switch = pop @blocks;
 $_->{text} =~ s/host=(\w+)\.example dbname=app/sprintf 'host=%s port=%s dbname=postgres', $nodes{$1}->host, $nodes{$1}->port/eg
