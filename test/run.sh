@@ -126,7 +126,7 @@ export PG_CONFIG="$real"
 touch "$work/until.installing"
 { sleep 7; rm "$work/until.installing"; } &
 check 'as root, the run tells what it installs and how to remove it' installs \
-	'Installing libipc-no-such-perl no-such-program (in all 3 packages)' \
+	'Installing libipc-no-such-perl no-such-program (3 with what they need)' \
 	'To remove them again: apt-get autoremove --purge libipc-no-such-perl no-such-program' \
 	'Could not install libipc-no-such-perl no-such-program'
 check 'Ctrl-C during a download' interrupted downloading
