@@ -59,28 +59,31 @@ await trial('an array column, and a relation between both types', async () => {
   same([found.likers, found.photo.id], [`{${BIG},7}`, BIG]);
 });
 
+const key = { type: DataTypes.BIGINT, primaryKey: true };
+const onPhotos = { schema: 'insta5', tableName: 'photos', timestamps: false };
 await trial('a model without defaultValue sends NULL', async () => {
-  const Bare = sequelize.define('bare', { id: { type: DataTypes.BIGINT, primaryKey: true } }, { schema: 'insta5', tableName: 'photos', timestamps: false });
+  const Bare = sequelize.define('bare', { id: key }, onPhotos);
   await Bare.create({});
 }, 'violates not-null constraint');
 
 await trial('autoIncrement: true uses the default of an existing table', async () => {
-  const Auto = sequelize.define('auto', { id: { type: DataTypes.BIGINT, primaryKey: true, autoIncrement: true } }, { schema: 'insta5', tableName: 'photos', timestamps: false });
+  const Auto = sequelize.define('auto', { id: { ...key, autoIncrement: true } }, onPhotos);
   areNewIds(ids([await Auto.create({})]), 1);
   areNewIds(ids(await Auto.bulkCreate([{}, {}])), 2);
 });
 
 await trial('autoIncrement: true makes a bigserial in sync()', async () => {
-  const Tag = sequelize.define('tag', { id: { type: DataTypes.BIGINT, primaryKey: true, autoIncrement: true } }, { schema: 'insta5', timestamps: false });
+  const Tag = sequelize.define('tag', { id: { ...key, autoIncrement: true } }, { schema: 'insta5', timestamps: false });
   await Tag.sync();
   same(ids([await Tag.create({})]), ['1']);
 });
 
 await trial('sync() makes the tables, and sync({ alter: true }) leaves types and defaults', async () => {
   await sequelize.query('DROP TABLE insta5.photos, insta5.comments');
-  const columns = async () => (await sequelize.query(`SELECT attrelid::regclass::text, attname, format_type(atttypid, -1), attnotnull, pg_get_expr(adbin, adrelid)
+  const columns = async () => (await sequelize.query(`SELECT attname, format_type(atttypid, -1), attnotnull, pg_get_expr(adbin, adrelid)
     FROM pg_attribute LEFT JOIN pg_attrdef ON (adrelid, adnum) = (attrelid, attnum)
-    WHERE attrelid IN ('insta5.photos'::regclass, 'insta5.comments'::regclass) AND attnum > 0 ORDER BY 1, attnum`, { type: QueryTypes.SELECT }));
+    WHERE attrelid IN ('insta5.photos'::regclass, 'insta5.comments'::regclass) AND attnum > 0 ORDER BY attrelid::regclass::text, attnum`,
+    { type: QueryTypes.SELECT }));
   await Photo.sync();
   await Comment.sync();
   const made = await columns();
