@@ -75,6 +75,12 @@ packages_in()
 	sed -En 's,^(#|--|//) packages: ,,p' "$@"
 }
 
+# needs_full SUITE: is it a client that is left out, since FULL is not set?
+needs_full()
+{
+	[ -z "${FULL:-}" ] && grep -q '^# only with FULL=1' "test/$1/trial"
+}
+
 # packages_of SUITE: print the packages that the suite needs besides those of
 # PostgreSQL, as comments of its files declare them
 packages_of()
@@ -85,6 +91,7 @@ packages_of()
 		run | build | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
 		cluster/*) set -- test/lib/Clients.pm "test/$1.pl" ;;
 		clients/*)
+			! needs_full "$1" || return 0
 			# a client that cannot be had is left out
 			packages_in test/clients/run $(find "test/$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
 			return
@@ -108,6 +115,7 @@ left_out()
 			[ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ] ||
 				echo 'this PostgreSQL is not built for valgrind' ;;
 		clients/*)
+			! needs_full "$1" || { echo 'it takes minutes; set FULL=1'; return; }
 			command -v dpkg-query >/dev/null || return 0
 			major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 			for package in $(packages_of "$1" | sed "s/@PG@/$major/g; s/?//g"); do
