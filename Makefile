@@ -7,6 +7,8 @@
 #   make test-cluster        the tests with programs that divide databases into shards
 #   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
+#   make test-packages       builds, installs, upgrades and purges packages in Debian folders
+#   make deb, make dist      the Debian package; the zip for PGXN
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
@@ -31,7 +33,8 @@ OBJS = \
 	src/tickets/source.o \
 	src/tickets/tickets.o \
 	src/tickets/worker.o
-HEADERS = \
+# not HEADERS, which make would install
+INCLUDED = \
 	src/compat.h \
 	src/sequence.h \
 	src/ids/generator.h \
@@ -87,7 +90,7 @@ all install installcheck:
 endif
 
 # the headers are few enough to rebuild all for each of them
-$(OBJS) $(OBJS:.o=.bc): $(HEADERS)
+$(OBJS) $(OBJS:.o=.bc): $(INCLUDED)
 # the version
 src/instaid.o src/instaid.bc: instaid.control
 
@@ -105,8 +108,20 @@ test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh
+test-packages:
+	@$(srcdir_of_makefile)test/packages.sh $(VERSIONS)
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh $(VERSIONS)
+
+# the Debian package, and the zip for PGXN of what is committed
+DISTVERSION := $(EXTVERSION).0
+deb:
+	@RESULT=$(abspath $(srcdir_of_makefile)dist) $(srcdir_of_makefile)test/lib/run test/packages/deb.sh
+	@ls $(srcdir_of_makefile)dist/*.deb
+dist:
+	@cd $(srcdir_of_makefile). && tag=$$(git tag --points-at HEAD -l 'v*') && \
+		{ [ "$${tag:-v$(DISTVERSION)}" = v$(DISTVERSION) ] || { echo "The tag is $$tag, and the version is $(DISTVERSION)." >&2; exit 1; }; } && \
+		mkdir -p dist && git archive --prefix=instaid-$(DISTVERSION)/ -o dist/instaid-$(DISTVERSION).zip HEAD && ls dist/*.zip
 
 # A run of another size than the documented one has a file of its own.
 RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
@@ -125,4 +140,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: demo test test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: demo test test-packages deb dist test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

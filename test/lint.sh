@@ -32,6 +32,8 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		"META.json, provides" => $meta->{provides}{instaid}{version} =~ s/\.0$//r,
 		"META.json, file" => $meta->{provides}{instaid}{file} =~ /^instaid--(.*)\.sql$/,
 		"Makefile" => text("Makefile") =~ /^DATA = .*instaid--([\d.]+)\.sql/m,
+		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)\.0-/,
+		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)\.0$/m,
 		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\S+?),? /m);
 	my @others = grep { $found{$_} ne $v } sort keys %found;
 	die map { "$_ has the version $found{$_}, and instaid.control has $v\n" } @others if @others;

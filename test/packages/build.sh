@@ -1,0 +1,78 @@
+# Packages are built, and checked by the tools for them; in TAP.  The Debian package is
+# left in SCRATCH/result.  Started by test/lib/run.
+#
+# packages: build-essential debhelper fakeroot git lintian pgxnclient postgresql-server-dev-all
+# packages: rpm rpmlint unzip yamllint zip
+
+set -u
+. test/lib/tap.sh
+. test/lib/private.sh
+
+top=$(pwd)
+git='git -c user.name=test -c user.email=test@localhost'
+
+# The project has no mail address, and Debian no bug about it.  PostgreSQL's own flags
+# can name the directory of libpq.
+clean_by_lintian()
+{
+	lintian --fail-on error,warning \
+		--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs,custom-library-search-path \
+		"$SCRATCH"/result/*.changes
+}
+
+make_zip()
+(
+	mkdir "$work/git" && tar -cf - --exclude=./tmp_check . | tar -C "$work/git" -xf - && cd "$work/git" &&
+		$git init -q . && $git add -A && $git commit -q -m all && make -s dist
+)
+
+tag_is_version()
+(
+	cd "$work/git" && $git tag v9.9.9 && ! make -s dist && $git tag -d v9.9.9 &&
+		$git tag "v$version" && make -s dist
+)
+
+install_from_zip()
+(
+	pg_config=$(copy_postgresql "$PG_CONFIG" "$work/pg") &&
+		pgxn install --yes --pg_config "$pg_config" "$zip" &&
+		test -f "$("$pg_config" --pkglibdir)/instaid.so" &&
+		test -f "$("$pg_config" --sharedir)/extension/instaid.control"
+)
+
+# PGDG's PostgreSQL has its directories in one
+build_rpm()
+(
+	prefix=/usr/pgsql-$major
+	mkdir -p "$work/rpm/SOURCES" && cp "$zip" "$work/rpm/SOURCES/" &&
+		cat >"$work/pg_config" <<-SCRIPT &&
+			#!/bin/sh
+			case \$1 in
+				--pkglibdir) echo $prefix/lib ;;
+				--sharedir) echo $prefix/share ;;
+				*) exec "$PG_CONFIG" "\$@" ;;
+			esac
+		SCRIPT
+		chmod +x "$work/pg_config" &&
+		rpmbuild -ba --nodeps --define "_topdir $work/rpm" --define "pgmajorversion $major" \
+			--define "llvm $llvm" --define "pg_config $work/pg_config" rpm/instaid.spec &&
+		rpm -qpl "$work"/rpm/RPMS/*/*.rpm | grep "$prefix/lib/instaid.so"
+)
+
+major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+llvm=$(grep -c '^with_llvm[[:space:]]*= yes' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
+version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
+zip=$work/git/dist/instaid-$version.zip
+
+check 'the Debian package is built' sh test/packages/deb.sh
+check '... and clean by lintian' clean_by_lintian
+check 'a zip is made from git' make_zip
+check '... if the tag names the version' tag_is_version
+check 'the PGXN client installs from the zip' install_from_zip
+check 'the RPM package is built' build_rpm
+check '... and clean by rpmlint' rpmlint --ignore-unused-rpmlintrc --rpmlintrc rpm/instaid.rpmlintrc rpm/instaid.spec "$work"/rpm/RPMS/*/*.rpm
+! command -v npx >/dev/null ||
+	check 'the Dockerfile is clean' npx --yes dockerfile-utils@0.16.3 lint Dockerfile
+check 'the workflow is clean by yamllint' yamllint -s \
+	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' .github
+echo "1..$n"
