@@ -3260,7 +3260,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'warning', a.name, format('its extension has version %s, and this one %s',
                                      a.version, o.version),
-           'ALTER EXTENSION instaid UPDATE;'
+           'Install the newer one on both, and run ALTER EXTENSION instaid UPDATE where it is older.'
     FROM answer AS a JOIN answer AS o ON o.number = 0 WHERE a.version <> o.version
     UNION ALL
     -- It read its clock between the question and the answer.
@@ -3349,11 +3349,15 @@ BEGIN
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
-        EXCEPTION WHEN OTHERS THEN
+        EXCEPTION WHEN OTHERS OR query_canceled THEN
+            -- the other server's statement_timeout, and not a cancel of this statement
+            IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
+                RAISE;
+            END IF;
             GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
             severity := 'error';
-            problem := 'does not answer: '
-                       || regexp_replace(concat_ws(': ', message, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g');
+            problem := 'does not answer: ' || regexp_replace(
+                concat_ws(': ', message, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g');
             cure := CASE WHEN SQLSTATE IN ('3F000', '42883')
                          THEN 'Create the extension instaid, of the same version, in its database.'
                          ELSE 'Start it, or correct the options of the server and the user mapping.'

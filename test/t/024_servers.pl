@@ -194,6 +194,8 @@ for my $answer ('no JSON', '5', '[]', '{"shards": 5}', '{"shards": [{"shard_id":
 }
 
 # servers that do not answer
+$two->safe_psql('fake', q{CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text LANGUAGE sql AS 'SELECT pg_sleep(180)::text'});
+is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout', 'a statement that hangs');
 $router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
 is(findings('again,two'), 'warning again has no connect_timeout: if it hangs, audit_servers() hangs', 'no connect_timeout');
 my ($cure) = $router->safe_psql('postgres', q{SELECT cure FROM instaid.audit_servers('{again}')});
