@@ -11,7 +11,9 @@ set -eu
 # Every suite.  Each TAP file is a suite.
 all="run build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
-# These sets are not in "all".  They need programs of others: each file test/cluster/*.pl
+# "full" is what "make test-matrix FULL=1" runs on one version.
+full="$all elsewhere"
+# These sets are not in "all", either.  They need programs of others: each file test/cluster/*.pl
 # and each folder of test/clients with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
 clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
@@ -45,6 +47,7 @@ suites_of()
 {
 	case $1 in
 		all) echo "$all" ;;
+		full) echo "$full" ;;
 		cluster) echo "$cluster" ;;
 		clients) echo "$clients" ;;
 		version) all_but $not_version ;;
@@ -66,7 +69,7 @@ exists()
 		regress/*) [ -f "sql/${1#*/}.sql" ] ;;
 		isolation/*) [ -f "test/specs/${1#*/}.spec" ] ;;
 		pgtap/*) [ -f "test/pgtap/${1#*/}.sql" ] ;;
-		*) echo " $(echo $all $cluster $clients) " | grep -qF " $1 " ;;
+		*) echo " $(echo $full $cluster $clients) " | grep -qF " $1 " ;;
 	esac
 }
 
@@ -88,7 +91,7 @@ packages_of()
 	case $1 in
 		regress* | isolation*) return ;;
 		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?'; return ;;
-		run | build | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
+		run | build | elsewhere | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
 		cluster/*) set -- test/lib/Clients.pm "test/$1.pl" ;;
 		clients/*)
 			! needs_full "$1" || return 0
@@ -219,12 +222,12 @@ run_suite()
 		*/*) file=${1#*/} ;;
 	esac
 	case ${1%/*} in
-		run | build | lint | model | fuzz) ;;
+		run | build | elsewhere | lint | model | fuzz) ;;
 		regress | isolation | pgtap) install_once && start_once ;;
 		*) install_once && stop_once ;;
 	esac
 	case ${1%/*} in
-		run | build | lint | model | fuzz)
+		run | build | elsewhere | lint | model | fuzz)
 			suite "$1" sh "test/$1.sh"
 			;;
 		regress)
@@ -267,7 +270,7 @@ for word in ${SUITES:-all}; do
 	names=$(suites_of "$word")
 	for name in $names; do
 		if ! exists "$name"; then
-			echo "There is no suite \"$word\".  There are: all version assert cluster clients" $all $cluster $clients >&2
+			echo "There is no suite \"$word\".  There are: all full version assert cluster clients" $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then
@@ -285,7 +288,7 @@ for word in ${SUITES:-all}; do
 done
 [ "${1:-}" != packages ] || exit 0
 # these come first: they need a source tree that is not built yet
-for name in lint build; do
+for name in lint build elsewhere; do
 	case " $chosen " in
 		*" $name "*) chosen="$name $(echo " $chosen " | sed "s/ $name / /g")" ;;
 	esac

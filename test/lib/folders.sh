@@ -9,7 +9,7 @@
 # A version with "-" for the suites runs if FULL is set or if it is named: "make
 # test" runs all tests on 15.  "18-assert" is built from Debian's source package with
 # assertions.
-table='15        bookworm  -             -        all     -
+table='15        bookworm  -             -        full    -
        17        trixie    -             version  all     -
        18        forky     -             version  all     -
        18-assert forky     -             assert   assert  -
