@@ -1,0 +1,54 @@
+"""Fields for Django 3.2 and later whose values a shard of instaid makes.
+
+Copy this file into your project, and change the name of the shard.  It has the license
+of instaid.
+
+    id = BigIdField(primary_key=True)               a bigint
+    id = InstaIdField(primary_key=True)             an instaid.id, a string in JSON
+    DEFAULT_AUTO_FIELD = 'shop.instaid.BigIdField'  in the settings, for every model
+"""
+from django.db.backends.signals import connection_created
+from django.db.models import BigAutoField
+
+SHARD = 'insta5'
+
+
+class BigIdField(BigAutoField):
+    column_type = 'bigint'
+
+    def db_type(self, connection):
+        return self.column_type
+
+    def rel_db_type(self, connection):
+        return self.column_type
+
+    def db_type_suffix(self, connection):
+        return f'DEFAULT {SHARD}.next_id()'
+
+
+class InstaIdField(BigIdField):
+    column_type = 'instaid.id'
+
+
+def register(connection, **kwargs):
+    """Let the driver, psycopg2 or psycopg 3, give an int for instaid.id."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regtype('instaid.id')::oid, to_regtype('instaid.id[]')::oid")
+        oid, array_oid = cursor.fetchone()
+    if oid is None:
+        return
+    driver = connection.connection
+    if connection.Database.__name__ == 'psycopg2':
+        from psycopg2 import extensions
+        instaid = extensions.new_type((oid,), 'instaid.id', extensions.LONGINTEGER)
+        extensions.register_type(instaid, driver)
+        extensions.register_type(extensions.new_array_type((array_oid,), 'instaid.id[]', instaid), driver)
+    else:
+        from psycopg.types import TypeInfo
+        from psycopg.types.numeric import Int8BinaryLoader, IntLoader
+        TypeInfo('instaid.id', oid, array_oid).register(driver)
+        driver.adapters.register_loader(oid, IntLoader)
+        driver.adapters.register_loader(oid, Int8BinaryLoader)
+
+
+connection_created.connect(register)
