@@ -176,7 +176,8 @@ sub run_page
 my %left_out;
 for my $file ('README.md', glob 'docs/*.md')
 {
-	my $page = slurp_file($file);
+	# a recipe is a part of a trial in test/clients; the suite lint compares the two
+	my $page = slurp_file($file) =~ s/^<!-- recipe: .*\n```(?:.*\n)*?```\n//mgr;
 	my ($lies, $count, %here) = run_page($file, $page);
 	is(join("\n", @$lies), '', "$file: $count blocks");
 	%left_out = (%left_out, %here);
