@@ -7,7 +7,7 @@ SELECT plan(41);
 
 -- the functions, and what they promise the planner
 SELECT set_eq($$SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND proname !~ '^_'$$, ARRAY[
-    'adopt_column', 'adopt_shard', 'advance_past', 'audit', 'check_is_authority', 'check_ticket_server',
+    'adopt_column', 'adopt_shard', 'advance_past', 'audit', 'audit_servers', 'check_is_authority', 'check_ticket_server',
     'create_partitions', 'create_shard', 'create_shards', 'create_ticket', 'created_between', 'decode',
     'default_epoch', 'drop_ticket', 'extract_sequence', 'extract_shard_id', 'extract_timestamp', 'freeze_shard',
     'from_base32', 'from_shortcode', 'guard_ticket', 'id', 'id_in', 'id_out', 'id_recv', 'id_send',
