@@ -162,6 +162,11 @@ class Trial extends Tap
 		is("parameter setObject(Long)", 1L, () -> insertAndFind(s -> s.setObject(1, BIG + 2)));
 		is("parameter setObject(String, OTHER)", 1L, () -> insertAndFind(s -> s.setObject(1, "" + (BIG + 3), Types.OTHER)));
 		fails("parameter setString()", "expression is of type character varying", () -> insertAndFind(s -> s.setString(1, "3")));
+		fails("parameter setString(), bigint", "expression is of type character varying", () -> {
+			PreparedStatement insert = connection.prepareStatement("INSERT INTO insta5.photos (id) VALUES (?)");
+			insert.setString(1, "3");
+			return insert.executeUpdate();
+		});
 		is("parameter setString(), stringtype=unspecified", 1, () -> {
 			try (Connection other = connect("&stringtype=unspecified"))
 			{

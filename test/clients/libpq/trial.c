@@ -153,8 +153,10 @@ main(void)
 	result = run("INSERT INTO insta5.photos (caption) VALUES ('a') RETURNING id");
 	ok(are_new_ids(result, 1), "default and RETURNING");
 	PQclear(result);
-	result = run("INSERT INTO insta5.photos (caption) SELECT 'b' FROM generate_series(1, 2500) RETURNING id");
-	ok(are_new_ids(result, 2500), "bulk insert: IDs in order");
+	result = run("INSERT INTO insta5.photos (caption) SELECT n FROM generate_series(1, 2500) n RETURNING id, caption");
+	for (int i = 0; i < PQntuples(result); i++)
+		good &= atoi(PQgetvalue(result, i, 1)) == i + 1;
+	ok(good && are_new_ids(result, 2500), "bulk insert: IDs in the order of the rows");
 	PQclear(result);
 
 	PQclear(run("COPY insta5.photos (caption) FROM STDIN"));
