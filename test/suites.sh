@@ -17,6 +17,8 @@ full="$all elsewhere"
 # and each folder of test/clients with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
 clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
+# These clients are newer in Debian 13 and 14 than in 12, and their trials know both.
+newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/psqlodbc clients/pdo clients/pgbouncer'
 
 # Two sets of suites are written as what they leave out, so that a new suite is in
 # them.  "version" is for other versions of PostgreSQL.  It leaves out suites of
@@ -50,6 +52,7 @@ suites_of()
 		full) echo "$full" ;;
 		cluster) echo "$cluster" ;;
 		clients) echo "$clients" ;;
+		newer) echo "$newer" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
 		sql/*.sql) echo "$1" | sed 's,sql/\(.*\)\.sql,regress/\1,' ;;
@@ -270,7 +273,7 @@ for word in ${SUITES:-all}; do
 	names=$(suites_of "$word")
 	for name in $names; do
 		if ! exists "$name"; then
-			echo "There is no suite \"$word\".  There are: all full version assert cluster clients" $full $cluster $clients >&2
+			echo "There is no suite \"$word\".  There are: all full version assert cluster clients newer" $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then

@@ -5,13 +5,13 @@
 # run are gone when it ends, even by Ctrl-C.
 
 # The columns are: the version, the Debian, where else the packages are, the suites
-# (see test/suites.sh) by default and with FULL, and an old version for pg_upgrade.
+# (see test/suites.sh) by default and with FULL, separated by commas, and an old version for pg_upgrade.
 # A version with "-" for the suites runs if FULL is set or if it is named: "make
 # test" runs all tests on 15.  "18-assert" is built from Debian's source package with
 # assertions.
 table='15        bookworm  -             -        full    -
-       17        trixie    -             version  all     -
-       18        forky     -             version  all     -
+       17        trixie    -             version  all,newer -
+       18        forky     -             version  all,newer -
        18-assert forky     -             assert   assert  -
        19        sid       experimental  version  all     15'
 
@@ -29,7 +29,7 @@ row()
 {
 	set -- $(echo "$table" | awk -v v="$1" '$1 == v')
 	[ $# -eq 6 ] || fail "The versions are: $(echo "$table" | awk '{ printf "%s ", $1 }')"
-	version=$1 release=$2 also=${3#-} suites=${4#-} full=$5 old=${6#-}
+	version=$1 release=$2 also=${3#-} suites=${4#-} full=$(echo "$5" | tr , ' ') old=${6#-}
 }
 
 # Make the folder of a Debian release, unless a complete one exists.
