@@ -38,10 +38,10 @@ failed_suites=
 for version in $versions; do
 	row "$version"
 	began=$(date +%s)
-	take_folder "$release"
+	take_folder "$release" "$release${arch:+-$arch}"
 	echo "== PostgreSQL $version, Debian $release"
-	major=${version%-assert}
-	if [ "$version" != "$major" ]; then
+	major=${version%%-*}
+	if [ "$version" = "$major-assert" ]; then
 		in_background in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
 			{ tail -n 20 "$logs/build" >&2; fail "Could not build PostgreSQL $major with assertions in $folder"; }
 		set -- PG_CONFIG="/opt/postgresql-$version/bin/pg_config"

@@ -8,8 +8,10 @@
 # (see test/suites.sh) by default and with FULL, separated by commas, and an old version for pg_upgrade.
 # A version with "-" for the suites runs if FULL is set or if it is named: "make
 # test" runs all tests on 15.  "18-assert" is built from Debian's source package with
-# assertions.
+# assertions.  "15-s390x" has Debian's packages of that architecture, which is big
+# endian, and which qemu-user emulates.
 table='15        bookworm  -             -        full    -
+       15-s390x  bookworm  -             -        regress/fields,regress/text_forms,regress/id_type,regress/refuse -
        17        trixie    -             version  all,newer -
        18        forky     -             version  all,newer -
        18-assert forky     -             assert   assert  -
@@ -30,6 +32,24 @@ row()
 	set -- $(echo "$table" | awk -v v="$1" '$1 == v')
 	[ $# -eq 6 ] || fail "The versions are: $(echo "$table" | awk '{ printf "%s ", $1 }')"
 	version=$1 release=$2 also=${3#-} suites=${4#-} full=$(echo "$5" | tr , ' ') old=${6#-}
+	case $version in
+		*-s390x) arch=s390x ;;
+		*) arch= ;;
+	esac
+}
+
+# emulating COMMAND...: run it where programs of this row's architecture can run.  The
+# kernel forgets the format of their files when the last mount of binfmt_misc is gone.
+emulating()
+{
+	[ -n "$arch" ] || { "$@"; return; }
+	unshare --mount sh -euc '
+		formats=/proc/sys/fs/binfmt_misc
+		mount -t binfmt_misc binfmt_misc $formats
+		[ -e $formats/qemu-$1 ] || cat /usr/lib/binfmt.d/qemu-$1.conf >$formats/register
+		shift
+		exec "$@"
+	' sh "$arch" "$@"
 }
 
 # Make the folder of a Debian release, unless a complete one exists.
@@ -39,7 +59,7 @@ make_folder()
 	rm -rf "$folder"
 	# sid's script, since an older debootstrap has none for a newer Debian; the
 	# mounts end with the namespace
-	unshare --mount debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
+	emulating unshare --mount debootstrap --variant=minbase ${arch:+--arch="$arch"} --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
 	done >"$folder/etc/apt/sources.list"
@@ -57,7 +77,7 @@ make_folder()
 # command writes is kept in memory and gone at the end.
 in_folder()
 {
-	sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$logs/unshare" unshare --mount --pid --fork --kill-child=TERM sh -euc '
+	emulating sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$logs/unshare" unshare --mount --pid --fork --kill-child=TERM sh -euc '
 		folder=$1 top=$2 logs=$3 throwaway=$4
 		shift 4
 		if [ -n "$throwaway" ]; then
@@ -83,9 +103,14 @@ unshare --mount --pid --fork true 2>/dev/null ||
 	fail "This needs mounts and processes of its own, but unshare --mount --pid is refused here."
 command -v apt-get >/dev/null ||
 	fail "This takes each PostgreSQL from Debian, but there is no apt-get here."
-command -v debootstrap >/dev/null ||
-	{ apt-get update -q && apt-get install -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends debootstrap; } >/dev/null ||
-	fail "Missing package; as root: apt-get install debootstrap"
+# have PROGRAM PACKAGE: install the package, unless the program is there
+have()
+{
+	command -v "$1" >/dev/null ||
+		{ apt-get update -q && apt-get install -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends "$2"; } >/dev/null ||
+		fail "Missing package; as root: apt-get install $2"
+}
+have debootstrap debootstrap
 # the mirror that apt uses here
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)
 [ -n "$mirror" ] || fail "apt has no mirror of Debian: see /etc/apt/sources.list.d"
@@ -141,6 +166,7 @@ in_background()
 take_folder()
 {
 	release=$1
+	[ -z "$arch" ] || have "qemu-$arch-static" qemu-user-static
 	folder=$cache/${2:-$1}
 	exec 9>"$folder.lock"
 	flock 9
