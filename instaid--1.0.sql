@@ -2995,7 +2995,8 @@ BEGIN ATOMIC
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN 'instaid' IN (s.name, s.other)
-                THEN 'Set instaid.node_shard_id to an ID that no shard has.'
+                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
+                     ' instaid.node_shard_id to an ID that no shard has.'
                 ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
                      ' and have its tables use a shard with another ID.' END
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
@@ -3131,8 +3132,10 @@ BEGIN ATOMIC
                            (SELECT string_agg(format_type(t.oid, NULL), ',' ORDER BY t.n)
                             FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))),
            'does not work: ' || o.problem,
-           'Let it be as instaid.create_shard() creates it;'
-           ' ALTER FUNCTION or a DROP has changed that.'
+           CASE WHEN n.nspname = 'instaid'
+                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or database.'
+                ELSE 'Let it be as instaid.create_shard() creates it;'
+                     ' ALTER FUNCTION or a DROP has changed that.' END
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace;
 END;
@@ -3279,7 +3282,7 @@ COMMENT ON FUNCTION instaid._compare_servers(jsonb) IS
 CREATE FUNCTION instaid.audit_servers(servers text[],
                                       OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -3293,6 +3296,13 @@ DECLARE
     message text;
     detail text;
 BEGIN
+    -- a list that a query made from nothing must not look like a good result
+    IF COALESCE(cardinality(servers), 0) = 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'there is no server to ask',
+            DETAIL = 'The argument servers is null or empty; it must name one or more foreign servers.',
+            HINT = 'audit() looks at this server alone.';
+    END IF;
     SELECT n.nspname, n.oid INTO dblink
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
@@ -3309,6 +3319,12 @@ BEGIN
             MESSAGE = format('schema %I of extension dblink belongs to another role', dblink.nspname),
             DETAIL = 'That role could put other functions in place of the functions of dblink.',
             HINT = 'CREATE SCHEMA dblink; ALTER EXTENSION dblink SET SCHEMA dblink;';
+    END IF;
+    IF NOT has_schema_privilege(dblink.oid, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for schema %I', dblink.nspname),
+            DETAIL = 'The functions of dblink are in this schema.',
+            HINT = format('GRANT USAGE ON SCHEMA %I TO %I;', dblink.nspname, current_user);
     END IF;
     SELECT COALESCE(quote_ident(u.name), 'null') INTO unknown
     FROM unnest(servers) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name

@@ -47,9 +47,17 @@ PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
 /* instaid.node_shard_id: see ids_init() */
 static int	node_shard_id;
 
+/* the value that the session had before it loaded the library, if it was refused */
+static char *refused_node_shard_id = NULL;
+
 void
 ids_init(void)
 {
+	const char *placeholder = GetConfigOption("instaid.node_shard_id", true, false);
+
+	if (placeholder != NULL)
+		refused_node_shard_id = MemoryContextStrdup(TopMemoryContext, placeholder);
+
 	/*
 	 * A session cannot set it, not even a superuser's: two shard IDs for one
 	 * sequence, or one for two servers, repeat IDs.
@@ -61,6 +69,22 @@ ids_init(void)
 							NODE_SHARD, NODE_SHARD, MAX_SHARD_ID,
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
+}
+
+/*
+ * The value of instaid.node_shard_id that PostgreSQL refused with a WARNING
+ * when it loaded the library, or NULL.  The value was out of range, or it was
+ * set for the session, the role or the database, and then hid the one in
+ * postgresql.conf.  The shard ID of this server is not known to such a
+ * session.
+ */
+const char *
+ids_refused_node_shard(void)
+{
+	if (node_shard_id != NODE_SHARD || refused_node_shard_id == NULL ||
+		strcmp(refused_node_shard_id, "-1") == 0)
+		return NULL;
+	return refused_node_shard_id;
 }
 
 static void
@@ -285,6 +309,14 @@ ids_node_shard(void)
 int32
 ids_node_shard_or_error(void)
 {
+	if (ids_refused_node_shard() != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this session does not know instaid.node_shard_id, since it was started with the value \"%s\"",
+						ids_refused_node_shard()),
+				 errdetail("The value must be a number from 0 to %d, in postgresql.conf or by ALTER SYSTEM. It cannot be set for a session, a role or a database.",
+						   MAX_SHARD_ID),
+				 errhint("Correct the value, or remove it from the options of the connection, or by ALTER ROLE or ALTER DATABASE ... RESET ALL. Then start a new session.")));
 	if (node_shard_id == NODE_SHARD)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -1038,6 +1038,8 @@ find_fault(HeapTuple tuple)
 		fault = read_declaration(tuple, &declaration);
 		if (fault == NULL && get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
 			fault = "its sequence does not exist";
+		if (fault == NULL && declaration.shard_id == NODE_SHARD && ids_refused_node_shard() != NULL)
+			fault = "this session was started with a wrong instaid.node_shard_id";
 		return fault;
 	}
 
@@ -1208,6 +1210,8 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	if (ids_refused_node_shard() != NULL)
+		ids_node_shard_or_error();
 
 	if (taken_by != NULL)
 	{

@@ -85,11 +85,18 @@ for my $statement ('ALTER ROLE app', 'ALTER DATABASE postgres', 'ALTER ROLE app 
 {
 	$first->psql('postgres', "$statement SET instaid.node_shard_id = 7");
 	like(failure($first, $which, connstr => $first->connstr('postgres') . ' user=app'),
-		qr/parameter "instaid.node_shard_id" cannot be changed now\n.*ERROR: .* is not set/, "$statement SET before the library is loaded: no ID");
+		qr/parameter "instaid.node_shard_id" cannot be changed now\n.*ERROR:  this session does not know instaid.node_shard_id, since it was started with the value "7"/, "$statement SET before the library is loaded: no ID");
 	$first->safe_psql('postgres', "$statement RESET instaid.node_shard_id");
 	like(failure($first, "LOAD 'instaid'; $statement SET instaid.node_shard_id = 7"), qr/cannot be changed now/, "$statement SET: refused");
 }
 is($first->safe_psql('postgres', $which), 1, 'the setting stays');
+
+# A session that hides the setting from itself knows of no shard of the node.
+my $hidden = $first->connstr('postgres') . q{ options='-c instaid.node_shard_id=7'};
+like(failure($first, q{SELECT instaid.create_shard('insta1', 1)}, connstr => $hidden), qr/ERROR:  this session does not know instaid.node_shard_id/,
+	'it creates no shard with the ID of the node');
+like($first->safe_psql('postgres', 'SELECT * FROM instaid.audit()', connstr => $hidden),
+	qr/^error\|instaid.next_ids\(.*\)\|does not work: this session was started with a wrong instaid.node_shard_id\|Set it in /m, '... and audit() says so');
 
 # An open cursor goes on with the new shard ID after a reload.
 $session->('BEGIN; DECLARE c CURSOR FOR SELECT instaid.extract_shard_id(i) FROM (SELECT instaid.next_ids(100000)) AS n (i)');
@@ -122,8 +129,8 @@ like(failure($first, q{CALL instaid.create_shards('insta%s', 0, 2)}), qr/ERROR: 
 $first->safe_psql('postgres', q{SELECT instaid.create_shard('insta4', 4)});
 set_node_shard($first, 4);
 is($first->safe_psql('postgres', 'SELECT severity, object, problem, cure FROM instaid.audit()'), <<'END' =~ s/\n\z//r, 'audit() finds one that has it already');
-error|insta4|shard ID 4 is also that of schema instaid|Set instaid.node_shard_id to an ID that no shard has.
-error|instaid|shard ID 4 is also that of schema insta4|Set instaid.node_shard_id to an ID that no shard has.
+error|insta4|shard ID 4 is also that of schema instaid|Freeze the schema's shard with instaid.freeze_shard(), or set instaid.node_shard_id to an ID that no shard has.
+error|instaid|shard ID 4 is also that of schema insta4|Freeze the schema's shard with instaid.freeze_shard(), or set instaid.node_shard_id to an ID that no shard has.
 END
 set_node_shard($first, 1);
 is($first->safe_psql('postgres', q{

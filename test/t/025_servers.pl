@@ -57,6 +57,7 @@ $router->safe_psql('postgres', 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SC
 like(failure(q{SELECT instaid.audit_servers('{one}')}), qr/ERROR:  server one does not exist/, 'without the server');
 like(failure(q{SELECT instaid.audit_servers(ARRAY['host=/tmp'])}), qr/ERROR:  server "host=\/tmp" does not exist/, 'a connection string is no server');
 like(failure(q{SELECT instaid.audit_servers(ARRAY[NULL])}), qr/ERROR:  server null does not exist/, 'nor is a null');
+like(failure("SELECT instaid.audit_servers($_)"), qr/ERROR:  there is no server to ask/, "$_ is no good result") for 'NULL', "'{}'";
 
 ### A healthy set
 
@@ -222,7 +223,9 @@ like(findings('one,two'), qr/^warning two its clock is (2\d|30)\.\d s behind the
 $clock->set(0);
 
 # a role that is not a superuser
-$router->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA dblink TO app');
+$router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+like(failure(q{SELECT instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app'), qr/ERROR:  permission denied for schema dblink/, 'the schema of dblink');
+$router->safe_psql('postgres', 'GRANT USAGE ON SCHEMA dblink TO app');
 my $found = $router->safe_psql('postgres', q{SELECT problem FROM instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app');
 like($found, qr/^does not answer: permission denied for foreign server one/, 'dblink decides who may ask a server');
 
