@@ -97,7 +97,6 @@ my $all = 'one,two,self,again,standby';
 is(findings($all), '', 'nothing is found in a healthy set, with a standby and a frozen source');
 is(findings($all, $router_standby), '', '... nor by a standby');
 is(findings('standby,two'), '', '... nor if only the standby is asked');
-is(findings(''), '', '... nor without servers');
 is($router->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0, 'the names can be of type name');
 $_->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query ~ '_server_state' AND pid <> pg_backend_pid()})
   or die for $one, $two;
