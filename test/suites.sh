@@ -17,8 +17,8 @@ full="$all elsewhere"
 # and each folder of test/clients with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
 clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
-# These clients are newer in Debian 13 and 14 than in 12, and their trials know both.
-newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/psqlodbc clients/pdo clients/pgbouncer'
+# These clients are newer in Debian 13 and 14 than in 12, or only there.  Their trials know each version.
+newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx clients/psqlodbc clients/pdo clients/pgbouncer'
 
 # Two sets of suites are written as what they leave out, so that a new suite is in
 # them.  "version" is for other versions of PostgreSQL.  It leaves out suites of

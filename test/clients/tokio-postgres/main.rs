@@ -3,8 +3,12 @@
 use bytes::BytesMut;
 use std::env::var;
 use std::error::Error;
+use tap::{are_new_ids, Tap};
 use tokio_postgres::types::{to_sql_checked, FromSql, IsNull, ToSql, Type};
 use tokio_postgres::{Client, NoTls};
+
+#[path = "../lib/tap.rs"]
+mod tap;
 
 const BIG: i64 = 4001511883701836730; // a double makes it 4001511883701836800
 
@@ -38,38 +42,6 @@ impl ToSql for InstaId {
 // end of recipe
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
-
-/// The tests so far, and those that failed
-struct Tap(u32, u32);
-
-impl Tap {
-    fn report(&mut self, ok: bool, name: String, got: String) {
-        self.0 += 1;
-        println!("{} {} - {}", if ok { "ok" } else { "not ok" }, self.0, name);
-        if !ok {
-            self.1 += 1;
-            println!("# got {}", got.replace('\n', "\n# "));
-        }
-    }
-
-    /// Test that this is the expected value.
-    fn is<T: PartialEq + std::fmt::Debug>(&mut self, name: &str, expected: T, got: Result<T, tokio_postgres::Error>) {
-        self.report(matches!(&got, Ok(value) if *value == expected), name.to_string(), format!("{:?}", got));
-    }
-
-    /// Test that what is known not to work fails with this message.
-    fn fails<T: std::fmt::Debug>(&mut self, name: &str, message: &str, got: Result<T, tokio_postgres::Error>) {
-        let ok = matches!(&got, Err(e) if e.source().map_or(false, |source| source.to_string().contains(message)));
-        self.report(ok, format!("known: {}: {}", name, message), format!("{:?}", got));
-    }
-}
-
-/// Are these so many IDs of shard 5, in order?
-fn are_new_ids(ids: &[i64], count: usize) -> bool {
-    ids.len() == count
-        && ids.windows(2).all(|pair| pair[0] < pair[1])
-        && ids.iter().all(|id| *id > 1 << 60 && id >> 10 & 8191 == 5)
-}
 
 /// The first column
 async fn values<T: for<'a> FromSql<'a>>(
@@ -116,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let rows = client.query(insert, &[&captions]).await?;
     let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
     // end of recipe
-    tap.is("many rows in one INSERT: IDs in order", true, Ok(are_new_ids(&ids, 2500)));
+    tap.is("many rows in one INSERT: IDs in order", true, Ok::<_, ()>(are_new_ids(&ids, 2500)));
     let query = "SELECT caption FROM insta5.photos WHERE id = ANY ($1) ORDER BY id";
     tap.is("many rows in one INSERT: in the order of the rows", captions, values(&client, query, &[&ids]).await);
     let copied = "SELECT count(*) FROM insta5.photos WHERE caption = 'copied' AND instaid.extract_shard_id(id) = 5";
@@ -151,13 +123,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let find = client.prepare("SELECT id FROM insta5.comments WHERE id = $1").await?;
     tap.is("the types of columns", "instaid.id".to_string(), {
         let kind = find.columns()[0].type_();
-        Ok(format!("{}.{}", kind.schema(), kind.name()))
+        Ok::<_, ()>(format!("{}.{}", kind.schema(), kind.name()))
     });
     let mut found = Vec::new();
     for _ in 0..20 {
         found.push(client.query_one(&find, &[&BIG]).await?.get::<_, InstaId>(0));
     }
-    tap.is("a prepared statement, twenty times", vec![InstaId(BIG); 20], Ok(found));
+    tap.is("a prepared statement, twenty times", vec![InstaId(BIG); 20], Ok::<_, ()>(found));
     if transaction {
         client.batch_execute("COMMIT").await?;
     }
