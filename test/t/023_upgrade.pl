@@ -35,6 +35,8 @@ sub members
 	my ($node, $database) = @_;
 	my ($dump) = run_command([ 'pg_dump', '--binary-upgrade', '--schema-only', '-e', 'instaid', $node->connstr($database) ]);
 	$dump =~ s/^SELECT pg_catalog\.binary_upgrade_set_next_.*\n//mg;
+	# the OID of the sequence whose position pg_dump copies
+	$dump =~ s/(binary_upgrade_create_empty_extension\(.*)'\{\d+\}'/$1'{node_id_seq}'/;
 	$dump =~ s/^(SET|\\restrict|\\unrestrict) .*\n//mg;
 	$dump =~ s/\n{2,}/\n/g;
 	# the objects that 1.0 made are dumped, too
