@@ -304,7 +304,8 @@ $one->safe_psql('postgres', q{
 	SELECT instaid.create_ticket('hidden', step => 10, source => 'nowhere')});
 $one->safe_psql('postgres', q{
 	GRANT USAGE ON SEQUENCE instaid_tickets.hidden TO app, watcher; GRANT CREATE ON SCHEMA instaid_tickets TO owner; ALTER SEQUENCE instaid_tickets.hidden OWNER TO owner});
-for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ 'postgres', 1 ])
+my $superuser = $one->safe_psql('postgres', 'SELECT current_user');
+for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ $superuser, 1 ])
 {
 	my ($role, $sees) = @$case;
 	my ($ret, $stdout, $stderr) = $one->psql('postgres', qq{SET ROLE "$role"; SELECT instaid.next_ticket('hidden')});

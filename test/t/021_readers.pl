@@ -185,11 +185,11 @@ is($reader->("SELECT instaid.settled_id('insta7') >= $settled"), 't', 'after a c
 
 ### A role without any rights can make a reader wait, until its transaction ends
 
-my $oid = $node->safe_psql('postgres', q{CREATE ROLE nobody; SELECT 'insta7.table_id_seq'::regclass::oid});
-my $nobody = Clients::session($node);
-like($nobody->("SET ROLE nobody; BEGIN; SAVEPOINT s; SELECT nextval($oid); ROLLBACK TO s"), qr/permission denied/, 'a role without rights');
+my $oid = $node->safe_psql('postgres', q{CREATE ROLE stranger; SELECT 'insta7.table_id_seq'::regclass::oid});
+my $stranger = Clients::session($node);
+like($stranger->("SET ROLE stranger; BEGIN; SAVEPOINT s; SELECT nextval($oid); ROLLBACK TO s"), qr/permission denied/, 'a role without rights');
 is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 't', '... makes a reader wait');
-$nobody->('ROLLBACK');
+$stranger->('ROLLBACK');
 is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 'f', '... until its transaction ends');
 
 ### A sequence that is dropped while a reader waits for its lock
