@@ -2948,11 +2948,26 @@ BEGIN ATOMIC
     WHERE w.tick_at < now() + interval '1 day'
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
-    GROUP BY w.table_name, w.column_name, w.shard_id;
+    GROUP BY w.table_name, w.column_name, w.shard_id
+    UNION ALL
+    SELECT 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
+           'its default is nextval() of a shard''s sequence, which gives ticks, and not IDs',
+           format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %s.next_id();',
+                  n.nspname, c.relname, a.attname, s.name)
+    FROM shard AS s
+         JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass AND p.refobjid = s.sequence
+                             AND p.classid = 'pg_attrdef'::regclass
+         JOIN pg_attrdef AS d ON d.oid = p.objid
+         JOIN pg_class AS c ON c.oid = d.adrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE c.relpersistence <> 't'
+      -- nothing but the call, and the cast to the type of the column
+      AND left(d.adbin::text, 200) ~ format('^\{(RELABELTYPE :arg \{)?FUNCEXPR :funcid %s ',
+                                            'nextval(regclass)'::regprocedure::oid);
 END;
 COMMENT ON FUNCTION instaid._audit_values() IS
-'columns with values that their shard did not make, by the statistics of ANALYZE; a part of '
-'audit()';
+'columns with values that their shard did not make, by the statistics of ANALYZE or by the '
+'default; a part of audit()';
 
 CREATE FUNCTION instaid._audit_shards(OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record

@@ -469,6 +469,8 @@ CREATE TABLE regress_5.mixed (id instaid.id PRIMARY KEY DEFAULT regress_5.next_i
 CREATE TABLE regress_5.moved (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
 CREATE TABLE regress_5.parts (id bigint PRIMARY KEY DEFAULT regress_5.next_id()) PARTITION BY RANGE (id);
 CREATE TABLE regress_5.part PARTITION OF regress_5.parts DEFAULT;
+CREATE TABLE regress_5.calls (id bigint PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
+CREATE TABLE regress_5.casts (id instaid.id PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
 INSERT INTO regress_5.well SELECT FROM generate_series(1, 100);
 INSERT INTO regress_5.serial SELECT generate_series(1, 100);
 INSERT INTO regress_5.text SELECT FROM generate_series(1, 100);
