@@ -404,7 +404,7 @@ gained_nothing('... runs no code of hers');
 
 # Each function in PL/pgSQL that users call, with how it is called
 my %call = (
-	audit_servers     => q{count(*) FROM instaid.audit_servers('{}')},
+	audit_servers     => q{string_agg(a::text, ';') FROM instaid.audit_servers('{here}') AS a},
 	create_shard      => q{instaid.create_shard('q1', 11)},
 	freeze_shard      => q{instaid.freeze_shard('q1')},
 	thaw_shard        => q{instaid.thaw_shard('q1')},
@@ -416,7 +416,10 @@ my %call = (
 	restripe_ticket   => q{instaid.restripe_ticket('q', 1, 2, 1000)},
 	drop_ticket       => q{instaid.drop_ticket('q')});
 my @order = qw(create_shard freeze_shard thaw_shard adopt_shard adopt_column create_partitions create_partitions create_ticket guard_ticket restripe_ticket drop_ticket audit_servers);
-as_superuser($db, 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink');
+as_superuser($db, sprintf q{
+	CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
+	CREATE SERVER here FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%s', port '%s', dbname '%s', connect_timeout '20');
+	CREATE USER MAPPING FOR CURRENT_USER SERVER here}, $node->host, $node->port, $db);
 is($node->safe_psql($db, q{
 		SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
 		WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^(_|check_|define_)'}),
