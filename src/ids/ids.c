@@ -306,17 +306,25 @@ ids_node_shard(void)
 	return node_shard_id;
 }
 
+/* Fail if the session does not know the shard ID of this server. */
+void
+ids_check_node_shard(void)
+{
+	const char *refused = ids_refused_node_shard();
+
+	if (refused != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("value \"%s\" of instaid.node_shard_id was refused", refused),
+				 errdetail("It must be a number from 0 to %d, in postgresql.conf or by ALTER SYSTEM. It cannot be set for a session, a role or a database.",
+						   MAX_SHARD_ID),
+				 errhint("Correct the value, or remove it from the options of the connection, or by ALTER ROLE or ALTER DATABASE ... RESET ALL. Then start a new session.")));
+}
+
 int32
 ids_node_shard_or_error(void)
 {
-	if (ids_refused_node_shard() != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this session does not know instaid.node_shard_id, since it was started with the value \"%s\"",
-						ids_refused_node_shard()),
-				 errdetail("The value must be a number from 0 to %d, in postgresql.conf or by ALTER SYSTEM. It cannot be set for a session, a role or a database.",
-						   MAX_SHARD_ID),
-				 errhint("Correct the value, or remove it from the options of the connection, or by ALTER ROLE or ALTER DATABASE ... RESET ALL. Then start a new session.")));
+	ids_check_node_shard();
 	if (node_shard_id == NODE_SHARD)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -22,6 +22,7 @@
 extern void ids_init(void);
 extern int32 ids_node_shard(void);
 extern const char *ids_refused_node_shard(void);
+extern void ids_check_node_shard(void);
 extern int32 ids_node_shard_or_error(void);
 extern void ids_no_id_error(int64 tick, int64 epoch_ms);
 extern void ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,

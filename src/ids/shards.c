@@ -1210,8 +1210,7 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	if (ids_refused_node_shard() != NULL)
-		ids_node_shard_or_error();
+	ids_check_node_shard();
 
 	if (taken_by != NULL)
 	{

@@ -85,7 +85,7 @@ for my $statement ('ALTER ROLE app', 'ALTER DATABASE postgres', 'ALTER ROLE app 
 {
 	$first->psql('postgres', "$statement SET instaid.node_shard_id = 7");
 	like(failure($first, $which, connstr => $first->connstr('postgres') . ' user=app'),
-		qr/parameter "instaid.node_shard_id" cannot be changed now\n.*ERROR:  this session does not know instaid.node_shard_id, since it was started with the value "7"/, "$statement SET before the library is loaded: no ID");
+		qr/parameter "instaid.node_shard_id" cannot be changed now\n.*ERROR:  value "7" of instaid.node_shard_id was refused/, "$statement SET before the library is loaded: no ID");
 	$first->safe_psql('postgres', "$statement RESET instaid.node_shard_id");
 	like(failure($first, "LOAD 'instaid'; $statement SET instaid.node_shard_id = 7"), qr/cannot be changed now/, "$statement SET: refused");
 }
@@ -93,7 +93,7 @@ is($first->safe_psql('postgres', $which), 1, 'the setting stays');
 
 # A session that hides the setting from itself knows of no shard of the node.
 my $hidden = $first->connstr('postgres') . q{ options='-c instaid.node_shard_id=7'};
-like(failure($first, q{SELECT instaid.create_shard('insta1', 1)}, connstr => $hidden), qr/ERROR:  this session does not know instaid.node_shard_id/,
+like(failure($first, q{SELECT instaid.create_shard('insta1', 1)}, connstr => $hidden), qr/ERROR:  value "7" of instaid.node_shard_id was refused/,
 	'it creates no shard with the ID of the node');
 like($first->safe_psql('postgres', 'SELECT * FROM instaid.audit()', connstr => $hidden),
 	qr/^error\|instaid.next_ids\(.*\)\|does not work: this session was started with a wrong instaid.node_shard_id\|Set it in /m, '... and audit() says so');
