@@ -757,16 +757,17 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS big
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch, greater than all IDs that the sequence '
-'issued before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all IDs that '
+'the sequence issued before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the '
+'sequence';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence, greater than all IDs that the sequence issued before; error if '
-'shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence; with CACHE 1, greater than all IDs that the sequence issued '
+'before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
@@ -890,8 +891,8 @@ CREATE VIEW instaid.shards AS
                             AS i (last_id);
 GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
-'SELECT on the sequence';
+'the shards of this database, one row each; last_id, last_issued_at, drift and frozen need '
+'USAGE or SELECT on the sequence';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -1106,7 +1107,8 @@ END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema a shard: create the schema if it is missing, a sequence, and the functions '
-'next_id(), next_id(regclass) and next_ids(integer); error if shard_id is not 0 to 8191, or '
+'next_id(), next_id(regclass), whose IDs are unique only among those of that sequence, and '
+'next_ids(integer); error if shard_id is not 0 to 8191, or '
 'taken; needs CREATE on the schema, or on the database if the schema is missing';
 
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,

@@ -215,7 +215,7 @@ generator_init(void)
 	 */
 	DefineCustomIntVariable("instaid.max_drift",
 							"Sets how far IDs may run ahead of the clock under overload.",
-							"A call that would go further waits first, 64 ms at most.",
+							"An ID that would go further waits first, 64 ms at most.",
 							&max_drift,
 							1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,

@@ -274,7 +274,7 @@ instaid_default_epoch(PG_FUNCTION_ARGS)
 /*
  * next_id(sequence regclass, shard_id integer [, epoch timestamptz]) -> bigint
  *
- * The next ID of a sequence, greater than all before it.
+ * The next ID of a sequence; with CACHE 1, greater than all before it.
  */
 Datum
 instaid_next_id(PG_FUNCTION_ARGS)
