@@ -836,14 +836,21 @@ COMMENT ON LANGUAGE instaid IS
 'regclass) of a schema';
 
 -- The shard of the node: of this server, in this database.  Its shard ID is the setting
--- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump has where
--- its sequence stands, and every role that may dump can read that.
+-- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump writes
+-- the position of its sequence, and every role can read that position.
 CREATE SEQUENCE instaid.node_id_seq;
 COMMENT ON SEQUENCE instaid.node_id_seq IS
 'ticks of the shard of the node: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 GRANT SELECT ON SEQUENCE instaid.node_id_seq TO PUBLIC;
-GRANT ALL ON SEQUENCE instaid.node_id_seq TO @extowner@ WITH GRANT OPTION;
+-- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
+DO $$
+BEGIN
+    EXECUTE format('GRANT ALL ON SEQUENCE instaid.node_id_seq TO %s WITH GRANT OPTION',
+                   (SELECT e.extowner::regrole FROM pg_extension AS e
+                    WHERE e.extname = 'instaid'));
+END
+$$;
 
 CREATE FUNCTION instaid.next_ids(count integer,
                                  sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -935,6 +942,7 @@ BEGIN
             DETAIL = 'An epoch must be finite.';
     END IF;
     IF epoch <= clock_timestamp() THEN
+        -- refuses an epoch that is not a whole millisecond
         expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
     END IF;
     IF expires_at IS NULL OR expires_at <= clock_timestamp() THEN
@@ -944,12 +952,6 @@ BEGIN
             DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
                             clock_timestamp()),
             HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
-    END IF;
-    IF epoch <> date_trunc('milliseconds', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
-            DETAIL = 'IDs count milliseconds from their epoch.',
-            HINT = format('Pass %s.', date_trunc('milliseconds', epoch));
     END IF;
     RETURN expires_at;
 END
@@ -975,17 +977,23 @@ BEGIN
     PERFORM instaid._check_shard_id(shard_id);
     expires_at := instaid._check_epoch(epoch);
 
-    -- The owner of a schema can add functions that are found in place of the shard's.
+    -- The owner of a schema can put other functions in place of a superuser's.
     SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
     FROM pg_namespace AS n
-    WHERE n.nspname = schema_name AND adopted IS NULL AND NOT instaid._is_superusers_schema(n.oid);
-    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid);
+    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r
+                  WHERE r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner)
+                                              FROM pg_proc AS p WHERE p.oid = adopted),
+                                             current_user)) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could put other functions in place of those that a'
-                            ' superuser creates there.', other.owner),
-            HINT = format('SET ROLE %I first, so that the shard belongs to that role, or choose'
-                          ' another schema.', other.owner);
+            DETAIL = format('Its owner, %I, could put other functions in place of those of a'
+                            ' superuser.', other.owner),
+            HINT = CASE WHEN adopted IS NULL
+                        THEN format('SET ROLE %I first, so that the shard belongs to that role, or'
+                                    ' choose another schema.', other.owner)
+                        ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
+                                    ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
     -- Two sessions cannot both find a shard ID free: one waits for the other, and then
@@ -1022,7 +1030,7 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = (SELECT COALESCE(format('Shard ID %s is free', min(n)), 'No shard ID is free')
+            HINT = (SELECT COALESCE('Shard ID ' || min(n) || ' is free', 'No shard ID is free')
                            || '; instaid.shards lists those that are taken.'
                     FROM generate_series(0, instaid.extract_shard_id(instaid.max_id('infinity')))
                          AS n
@@ -1088,6 +1096,9 @@ CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
 AS $$
 DECLARE
     sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+    -- A schema that another role creates after the checks is refused.
+    is_missing boolean := NOT EXISTS (SELECT FROM pg_namespace AS n
+                                      WHERE n.nspname = create_shard.schema_name);
 BEGIN
     PERFORM instaid._check_no_nulls('create_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
@@ -1099,7 +1110,7 @@ BEGIN
             MESSAGE = format('relation %s already exists', sequence),
             HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
     END IF;
-    IF to_regnamespace(quote_ident(schema_name)) IS NULL THEN
+    IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
     EXECUTE instaid._create_commands(schema_name, shard_id, epoch, sequence);
@@ -1108,8 +1119,8 @@ $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema a shard: create the schema if it is missing, a sequence, and the functions '
 'next_id(), next_id(regclass), whose IDs are unique only among those of that sequence, and '
-'next_ids(integer); error if shard_id is not 0 to 8191, or '
-'taken; needs CREATE on the schema, or on the database if the schema is missing';
+'next_ids(integer, regclass); error if shard_id is not 0 to 8191, or taken; needs CREATE on the '
+'schema, or on the database if the schema is missing';
 
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
                                       epoch timestamptz) RETURNS void
@@ -1336,7 +1347,9 @@ BEGIN
         before := instaid._currval(sequence);
         id := instaid._execute_as(owner, format('SELECT %s', function_name));
         after := instaid._currval(sequence);
-    EXCEPTION WHEN OTHERS THEN
+    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
+        RAISE;
+    WHEN OTHERS THEN
         RAISE WARNING USING
             MESSAGE = format('could not check the IDs of %s', function_name),
             DETAIL = format('The call failed: %s.', SQLERRM),
@@ -1465,6 +1478,12 @@ BEGIN
                 schema_name, pg_get_function_arguments(p.oid),
                 CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
     FROM pg_proc AS p WHERE p.oid = adopted;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('function %s was dropped meanwhile', function_name),
+            DETAIL = 'Another transaction dropped it, or replaced it by another function.',
+            HINT = 'Call adopt_shard() again.';
+    END IF;
 
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
         RAISE WARNING USING
@@ -1571,7 +1590,9 @@ BEGIN
     SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
     FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
-      AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text;
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (heirs)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text END;
     IF FOUND THEN
         RAISE object_in_use USING
             MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
@@ -1691,7 +1712,10 @@ BEGIN
             FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
                                                   AND d.refobjid = e.relid
                                                   AND d.classid = 'pg_rewrite'::regclass
-                 JOIN pg_rewrite AS r ON r.oid = d.objid),
+                 JOIN pg_rewrite AS r ON r.oid = d.objid
+                 -- any role can create a view; rows pass it with the rights of its owner
+                 JOIN pg_class AS v ON v.oid = r.ev_class
+                      AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
         inserter AS (
             SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
                                  ELSE pg_get_userbyid(x.grantee) END AS name,
@@ -1710,7 +1734,10 @@ BEGIN
                   p.prosecdef OR has_sequence_privilege(i.name, sequence, 'USAGE, UPDATE')),
                  (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
                   has_function_privilege(i.name, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-        WHERE NOT g.is_granted);
+        WHERE NOT g.is_granted
+          -- a declaration can name a sequence that its owner has no rights on
+          AND pg_has_role(p.proowner, (SELECT q.relowner FROM pg_class AS q
+                                       WHERE q.oid = sequence), 'USAGE'));
 END
 $$;
 COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
@@ -2024,7 +2051,7 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 -- Tickets
 --
 
--- It belongs to whom the other schema belongs to, as a superuser's statements name
+-- It belongs to the owner of the schema instaid, because a superuser's statements name
 -- what is in it.  The installer may create tickets, and may let others do so.
 --
 -- Tools that dump a schema create this one before the extension, empty.  It is replaced,
@@ -2082,12 +2109,12 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
 'missing_ok, or else an error';
 
-CREATE FUNCTION instaid.ticket_state(sequence regclass,
+CREATE FUNCTION instaid._ticket_state(sequence regclass,
                                      OUT last_value bigint, OUT values_left bigint,
                                      OUT off_stripe boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_ticket_state';
-COMMENT ON FUNCTION instaid.ticket_state(regclass) IS
+COMMENT ON FUNCTION instaid._ticket_state(regclass) IS
 'the position of a ticket; null while the ticket is being altered or dropped; see the view '
 'instaid.tickets';
 
@@ -2103,7 +2130,7 @@ CREATE VIEW instaid.tickets AS
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
-         CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
+         CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
          LEFT JOIN pg_catalog.pg_seclabel AS l
                    ON l.objoid = c.oid AND l.classoid = 'pg_catalog.pg_class'::regclass
                       AND l.objsubid = 0 AND l.provider = 'instaid'
@@ -2128,11 +2155,11 @@ COMMENT ON COLUMN instaid.tickets.off_stripe IS
 'whether setval() or ALTER SEQUENCE left the sequence at a value of another server; '
 'next_ticket() continues with a value of its own, nextval() does not';
 COMMENT ON COLUMN instaid.tickets.source IS
-'names of the foreign servers that the values come from; server, servers and what follows '
-'step are theirs then, and null here';
+'names of the foreign servers that the values come from; then server, servers, last_value, '
+'values_left and off_stripe are null';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
 
-CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT segment_size bigint,
+CREATE FUNCTION instaid._segment_state(OUT sequence regclass, OUT segment_size bigint,
                                       OUT next_value bigint, OUT last_value bigint,
                                       OUT values_left bigint, OUT spare_first bigint,
                                       OUT spare_last bigint, OUT spare_left bigint,
@@ -2143,7 +2170,7 @@ CREATE FUNCTION instaid.segment_state(OUT sequence regclass, OUT segment_size bi
                                       OUT sources_overlap boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_segment_state';
-COMMENT ON FUNCTION instaid.segment_state() IS
+COMMENT ON FUNCTION instaid._segment_state() IS
 'segments in shared memory; see the view instaid.segments';
 
 CREATE VIEW instaid.segments AS
@@ -2151,7 +2178,7 @@ CREATE VIEW instaid.segments AS
            s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
            s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
            s.waits, s.bypasses, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
-    FROM instaid.segment_state() AS s
+    FROM instaid._segment_state() AS s
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
 GRANT SELECT ON instaid.segments TO PUBLIC;
 COMMENT ON VIEW instaid.segments IS
@@ -2186,7 +2213,7 @@ COMMENT ON COLUMN instaid.segments.sources_overlap IS
 'started; neither gives a segment then';
 COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that is the ticket';
 
-CREATE FUNCTION instaid.check_ticket_server(server integer, servers integer) RETURNS void
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2203,7 +2230,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.check_ticket_server(integer, integer) IS
+COMMENT ON FUNCTION instaid._check_ticket_server(integer, integer) IS
 'what create_ticket() and restripe_ticket() check';
 
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
@@ -2265,7 +2292,7 @@ BEGIN
             DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names.';
     END IF;
     PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
-    PERFORM instaid.check_ticket_server(server, servers);
+    PERFORM instaid._check_ticket_server(server, servers);
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
@@ -2339,7 +2366,7 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
 
-CREATE FUNCTION instaid.check_is_authority(sequence regclass) RETURNS void
+CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2364,7 +2391,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid.check_is_authority(regclass) IS
+COMMENT ON FUNCTION instaid._check_is_authority(regclass) IS
 'what guard_ticket() and restripe_ticket() check';
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
@@ -2386,14 +2413,14 @@ AS $$
 DECLARE
     sequence regclass := instaid.ticket_sequence(name);
 BEGIN
-    PERFORM instaid.check_is_authority(sequence);
+    PERFORM instaid._check_is_authority(sequence);
     -- This lock waits for all transactions that have taken values, and keeps others out
     -- until this transaction commits.  The statement has the name, because a regclass whose
     -- sequence is dropped meanwhile is printed as a number.
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
     IF sequence <> instaid.ticket_sequence(name) THEN
         sequence := instaid.ticket_sequence(name);
-        PERFORM instaid.check_is_authority(sequence);
+        PERFORM instaid._check_is_authority(sequence);
     END IF;
     RETURN sequence;
 END
@@ -2454,8 +2481,8 @@ DECLARE
     sequence regclass := instaid.ticket_sequence(name);
     guard bigint;
 BEGIN
-    PERFORM instaid.check_ticket_server(server, servers);
-    PERFORM instaid.check_is_authority(sequence);
+    PERFORM instaid._check_ticket_server(server, servers);
+    PERFORM instaid._check_is_authority(sequence);
     IF mod(boundary, servers) <> 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
@@ -2485,9 +2512,9 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Knowing before it breaks
 --
 
--- audit() unites four functions, one for each subject.  An error: IDs repeat, name
--- a wrong shard, or are refused, now.  A warning: they will, or something weakens
--- what is guaranteed.
+-- audit() unites six functions, one for each subject.  It is an error if IDs repeat, name
+-- a wrong shard, or are refused now.  It is a warning if that will happen, or if a
+-- guarantee is weaker.
 --
 -- A superuser may run audit() over everybody's objects.  Therefore:
 --
@@ -2506,14 +2533,35 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 CREATE VIEW instaid._shards AS
     SELECT p.pronamespace AS schema, pg_catalog.quote_ident(s.schema_name) AS name, s.shard_id,
            s.epoch, s.sequence::oid AS sequence, p.proowner AS owner, r.rolsuper AS is_superuser,
+           -- whether no other role can put another function in place of next_id()
+           (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
+           AND EXISTS (SELECT FROM pg_catalog.pg_proc AS f
+                       WHERE f.proname = 'next_id' AND f.proargtypes = ''::pg_catalog.oidvector
+                         AND f.pronamespace = n.oid AND f.prolang = p.prolang
+                         AND f.proowner = p.proowner) AS keeps_next_id,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
          JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
+         JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner;
 GRANT SELECT ON instaid._shards TO PUBLIC;
 COMMENT ON VIEW instaid._shards IS
 'the shards of this database, and the owners of their declarations; for audit()';
+
+-- Others who may create functions in a schema do not make it the home of IDs.
+CREATE VIEW instaid._homes AS
+    SELECT n.oid AS schema
+    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner
+         JOIN pg_catalog.pg_roles AS o ON o.oid = n.nspowner
+         JOIN pg_catalog.pg_database AS b ON b.datname = pg_catalog.current_database()
+    WHERE p.proname = 'next_id' AND p.pronargs = 0
+      AND (r.rolsuper OR p.proowner = n.nspowner
+           OR o.rolname = 'pg_database_owner' AND p.proowner = b.datdba);
+GRANT SELECT ON instaid._homes TO PUBLIC;
+COMMENT ON VIEW instaid._homes IS
+'the schemas with a next_id() of their owner or of a superuser; for audit()';
 
 CREATE FUNCTION instaid._find_copies(OUT kind text, OUT routine oid, OUT column_default oid,
                                      OUT schema oid, OUT owner oid, OUT object text, OUT code text,
@@ -2637,11 +2685,11 @@ CREATE FUNCTION instaid._audit_copies(OUT severity text, OUT object text, OUT pr
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     WITH found AS MATERIALIZED (SELECT f.* FROM instaid._find_copies() AS f),
-    home (schema) AS MATERIALIZED (
-        SELECT p.pronamespace FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
+    home AS MATERIALIZED (SELECT h.schema FROM instaid._homes AS h),
     copy AS MATERIALIZED (
         SELECT f.*, COALESCE(f.routine, f.column_default) AS id,
-               CASE WHEN f.column_default IS NOT NULL AND (s.owner = f.owner OR s.is_superuser)
+               CASE WHEN f.column_default IS NOT NULL AND s.keeps_next_id
+                         AND (s.owner = f.owner OR s.is_superuser)
                     THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %I.next_id();', n.nspname,
                                 c.relname, a.attname, n.nspname)
                     WHEN s.schema IS NOT NULL OR f.routine IS NOT NULL AND p.proname <> 'next_id'
@@ -2791,8 +2839,7 @@ CREATE FUNCTION instaid._audit_columns(OUT severity text, OUT object text, OUT p
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-    home (schema) AS MATERIALIZED (
-        SELECT p.pronamespace FROM pg_proc AS p WHERE p.proname = 'next_id' AND p.pronargs = 0),
+    home AS MATERIALIZED (SELECT h.schema FROM instaid._homes AS h),
     id_column AS MATERIALIZED (
         SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns() AS i),
     id_sequence AS MATERIALIZED (
@@ -2854,6 +2901,12 @@ BEGIN ATOMIC
         UNION
         SELECT i.inhrelid, h.top, h.owner
         FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid),
+    foreign_key (relid) AS (
+        SELECT r.relid
+        FROM pg_constraint AS k JOIN pg_class AS a ON a.oid = k.conrelid
+             JOIN pg_class AS b ON b.oid = k.confrelid AND b.relowner <> a.relowner
+             CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
+        WHERE k.contype = 'f'),
     widening AS (
         SELECT n.*, i.default_oid IS NOT NULL AS is_made,
                CASE WHEN i.maker_schema = n.relnamespace AND NOT i.is_copy AND n.relkind <> 'f'
@@ -2865,7 +2918,7 @@ BEGIN ATOMIC
                                 THEN 'FOREIGN ' END, n.table_name, n.attname) END AS statement
         FROM narrow AS n LEFT JOIN id_column AS i ON i.relid = n.relid AND i.attnum = n.attnum)
     SELECT 'error', m.name, m.problem,
-           CASE WHEN s.owner = m.owner OR s.is_superuser
+           CASE WHEN s.keeps_next_id AND (s.owner = m.owner OR s.is_superuser)
                 THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
                             m.column_name, n.nspname)
                 ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
@@ -2880,6 +2933,12 @@ BEGIN ATOMIC
            CASE WHEN w.relid IN (SELECT h.top FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid
                                  WHERE c.relowner <> h.owner)
                 THEN 'Separate it from the tables of other roles that inherit from it.'
+                -- PostgreSQL checks a foreign key again, in both tables
+                WHEN w.relid IN (SELECT k.relid FROM foreign_key AS k)
+                THEN 'Give the tables that foreign keys connect with it to its owner, or drop these'
+                     ' keys, and call audit() again.'
+                WHEN NOT instaid._is_in_safe_schema(w.relid)
+                THEN 'Give it to the owner of its schema, and call audit() again.'
                 WHEN o.rolsuper OR o.rolname = current_user THEN w.statement || ';'
                 ELSE format('Connect as its owner, %I, and run: %s', o.rolname, w.statement) END
     FROM widening AS w JOIN pg_roles AS o ON o.oid = w.relowner
@@ -2939,8 +2998,8 @@ BEGIN ATOMIC
         FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
         WHERE v.value > 0 AND instaid.extract_shard_id(v.value) <> m.shard_id)
     SELECT 'warning', w.table_name || '.' || w.column_name,
-           COALESCE(max(w.value) FILTER (WHERE w.tick_at < now() + interval '1 day')
-                    || ' and other values are ticks of a sequence, and not IDs',
+           COALESCE('it has values that are ticks of a sequence, and not IDs, such as '
+                    || max(w.value) FILTER (WHERE w.tick_at < now() + interval '1 day'),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
            format('Let the default make the ID: insert without the column, and use RETURNING.'
@@ -2954,18 +3013,23 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            'its default is nextval() of a shard''s sequence, which gives ticks, and not IDs',
-           format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %s.next_id();',
-                  n.nspname, c.relname, a.attname, s.name)
+           CASE WHEN s.keeps_next_id AND (s.owner = c.relowner OR s.is_superuser)
+                THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %s.next_id();',
+                            n.nspname, c.relname, a.attname, s.name)
+                ELSE format('Let it default to %s.next_id() instead.', s.name) END
     FROM shard AS s
+         -- anybody may declare a shard with another's sequence, and cannot use it
+         JOIN pg_class AS q ON q.oid = s.sequence AND (s.owner = q.relowner OR s.is_superuser)
          JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass AND p.refobjid = s.sequence
                              AND p.classid = 'pg_attrdef'::regclass
          JOIN pg_attrdef AS d ON d.oid = p.objid
          JOIN pg_class AS c ON c.oid = d.adrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE c.relpersistence <> 't'
-      -- nothing but the call, and the cast to the type of the column
-      AND left(d.adbin::text, 200) ~ format('^\{(RELABELTYPE :arg \{)?FUNCEXPR :funcid %s ',
-                                            'nextval(regclass)'::regprocedure::oid);
+    WHERE c.relpersistence <> 't' AND NOT c.relispartition
+      -- nothing but the call, and casts to the type of the column
+      AND left(d.adbin::text, 600) ~ format(
+          '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
+          'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid);
 END;
 COMMENT ON FUNCTION instaid._audit_values() IS
 'columns with values that their shard did not make, by the statistics of ANALYZE or by the '
@@ -2978,7 +3042,7 @@ CREATE FUNCTION instaid._audit_shards(OUT severity text, OUT object text, OUT pr
 BEGIN ATOMIC
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
-    -- The sequences that next_id() moves, of shards and in defaults, and which role says so
+    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
     used (sequence, epoch, owner) AS (
         SELECT s.sequence, s.epoch, s.owner FROM shard AS s
         UNION
@@ -3011,14 +3075,20 @@ BEGIN ATOMIC
         WHERE c.relpersistence <> 't')
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           CASE WHEN 'instaid' IN (s.name, s.other)
+           CASE WHEN s.has_two_epochs AND s.live = 1
+                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
+                     ' two epochs, a new ID can be an ID of the past.'
+                WHEN 'instaid' IN (s.name, s.other)
                 THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
                      ' instaid.node_shard_id to an ID that no shard has.'
                 ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
                      ' and have its tables use a shard with another ID.' END
-    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
-          FROM shard AS s WINDOW w AS (PARTITION BY s.shard_id ORDER BY s.name COLLATE "C")) AS s
-    WHERE s.other IS NOT NULL
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
+                 count(*) FILTER (WHERE t.frozen IS NOT TRUE) OVER i AS live,
+                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
+          FROM shard AS s CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
+          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
     UNION ALL
     -- One ID is then the ID of two times.
     SELECT 'error', s.name, 'its sequence serves a shard of another epoch, too: their IDs repeat',
@@ -3103,7 +3173,7 @@ BEGIN ATOMIC
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              LEFT JOIN pg_seclabel AS l ON l.provider = 'instaid' AND l.objoid = c.oid
                                        AND l.classoid = 'pg_class'::regclass AND l.objsubid = 0
-             CROSS JOIN LATERAL instaid.ticket_state(c.oid) AS s
+             CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
         WHERE n.nspname = 'instaid_tickets')
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT 'warning', t.name, 'stands at a value of another server',
@@ -3118,12 +3188,13 @@ BEGIN ATOMIC
     FROM ticket AS t WHERE t.source IS NOT NULL AND t.seqmax >= 0
     UNION ALL
     SELECT 'error', t.name, 'has lost its source: next_ticket() fails',
-           format('SECURITY LABEL FOR instaid ON SEQUENCE %s IS ''server, ...'';', t.name)
+           format('Name its foreign servers: SECURITY LABEL FOR instaid ON SEQUENCE %s IS'
+                  ' ''server, ...''', t.name)
     FROM ticket AS t WHERE t.source IS NULL AND t.seqmax < 0 AND t.seqincrement > 0
     UNION ALL
     SELECT 'error', t.name, 'cannot ask ' || instaid._source_failure(t.oid),
            format('Create or grant what is missing, or: SECURITY LABEL FOR instaid ON SEQUENCE'
-                  ' %s IS ''server, ...'';', t.name)
+                  ' %s IS ''server, ...''', t.name)
     FROM ticket AS t WHERE instaid._source_failure(t.oid) IS NOT NULL
     UNION ALL
     SELECT 'error', t.name, 'has a source, but no buffer: next_ticket() fails',
@@ -3134,7 +3205,7 @@ BEGIN ATOMIC
     SELECT 'error', t.name, 'two servers of its source give the same values',
            'Give their sequences the same INCREMENT and different residues, for example START 1 and'
            ' START 2 with INCREMENT 2.'
-    FROM ticket AS t JOIN instaid.segment_state() AS s ON s.sequence = t.oid
+    FROM ticket AS t JOIN instaid._segment_state() AS s ON s.sequence = t.oid
     WHERE s.sources_overlap;
 END;
 COMMENT ON FUNCTION instaid._audit_tickets() IS
@@ -3184,8 +3255,8 @@ BEGIN ATOMIC
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
-'findings about IDs that repeat, that are refused, or that will be; one row each, none if all '
-'is well';
+'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
+'nothing';
 
 --
 -- One shard ID on two servers
@@ -3249,13 +3320,14 @@ BEGIN ATOMIC
                     OR a.started_at <> b.started_at) AS is_twice
         FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number),
     kind (kind, problem, cure) AS (VALUES
-        ('twice', 'issues IDs of shards that %s issues, too: %s',
+        ('twice', 'issues IDs of the same shards as %s: %s',
          'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy of'
          ' the other, stop it.'),
-        ('node', 'has the instaid.node_shard_id of %s, too: %s',
+        ('node', 'has the same instaid.node_shard_id as %s: %s',
          'Set instaid.node_shard_id to another number. If one is a copy of the other, stop it.'),
-        ('epochs', 'has other epochs than %s for one shard ID, and the IDs can repeat: %s',
-         'Use one of them only, with instaid.freeze_shard() for the other.')),
+        ('epochs', 'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
+         'Let the tables of one of them use a shard with another ID, and drop the old shard. IDs'
+         ' that exist on both servers can be equal.')),
     finding AS (
         SELECT p.name, p.other, k.problem, k.cure, array_agg(DISTINCT p.shard_id) AS shard_ids
         FROM pair AS p JOIN kind AS k ON CASE k.kind WHEN 'twice' THEN p.is_twice AND NOT p.is_node
@@ -3351,6 +3423,18 @@ BEGIN
             MESSAGE = format('server %s does not exist', unknown),
             HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER dblink_fdw.';
     END IF;
+    -- The owner of a foreign server chooses where a superuser's connection leads.
+    SELECT s.srvname AS name, o.rolname AS owner INTO part
+    FROM pg_foreign_server AS s JOIN pg_roles AS o ON o.oid = s.srvowner
+    WHERE s.srvname = ANY (servers) AND NOT o.rolsuper LIMIT 1;
+    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('server %I belongs to another role', part.name),
+            DETAIL = format('Its owner, %I, could lead the connection of a superuser to code of'
+                            ' that role.', part.owner),
+            HINT = format('Connect as another role, or: ALTER SERVER %I OWNER TO %I;', part.name,
+                          current_user);
+    END IF;
 
     states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server') || own);
     FOR part IN
@@ -3372,7 +3456,7 @@ BEGIN
             EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
                            dblink.nspname)
             INTO STRICT state
-            USING part.name, 'SET statement_timeout = 10000; SELECT instaid._server_state()'::text;
+            USING part.name, 'SET LOCAL statement_timeout = 10000; SELECT instaid._server_state()'::text;
             state := state || jsonb_build_object(
                 'number', part.number, 'name', object,
                 'asked_at', extract(epoch FROM asked_at),
@@ -3383,7 +3467,8 @@ BEGIN
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
         EXCEPTION WHEN OTHERS OR query_canceled THEN
-            -- the other server's statement_timeout, and not a cancel of this statement
+            -- Before 10 s, this is a cancel of this statement.  Later, it can be the
+            -- other server's statement_timeout.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;
             END IF;

@@ -257,6 +257,15 @@ SELECT * FROM instaid.audit();
 CALL declare_shard('regress_9', 9, 'regress_8.s', '2020-01-01 00:00:00');
 SELECT * FROM instaid.audit();
 DROP SCHEMA regress_9 CASCADE;
+-- a frozen shard repeats nothing, unless the other one has another epoch
+SELECT instaid.create_shard('regress_9', 9);
+SELECT instaid.freeze_shard('regress_9');
+CREATE SCHEMA regress_10;
+CALL declare_shard('regress_10', 9, 'regress_8.s');
+SELECT object, problem FROM instaid.audit();
+CALL declare_shard('regress_10', 9, 'regress_8.s', '2020-01-01 00:00:00');
+SELECT object, problem, cure FROM instaid.audit() WHERE problem ~ 'shard ID';
+DROP SCHEMA regress_9, regress_10 CASCADE;
 
 --
 -- Functions of a shard that ALTER FUNCTION has broken
@@ -377,7 +386,28 @@ SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
 CREATE FUNCTION regress_10.next_id() RETURNS bigint LANGUAGE sql RETURN 1;
 SELECT object, problem, cure FROM instaid.audit();
+-- a declaration with another's sequence, which is not checked
+SET check_function_bodies = off;
+CREATE SCHEMA regress_11;
+CREATE FUNCTION regress_11.next_ids(count integer, sequence regclass DEFAULT 'regress_5.orders_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 11, epoch 2011-08-24 21:07:01.721+00';
+CREATE FUNCTION regress_11.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+RESET check_function_bodies;
+-- a superuser's tables refer to hers, and stand in her schema
+CREATE TABLE regress_9.photos (id bigint PRIMARY KEY DEFAULT regress_9.next_id());
+CREATE INDEX ON regress_9.photos (regress_5.mallory(id));
 RESET ROLE;
+CREATE TABLE regress_5.replies (photo_id integer REFERENCES regress_9.photos);
+CREATE TABLE regress_9.replaced (id integer UNIQUE DEFAULT regress_9.next_id());
+-- a superuser's shard in her schema, with her next_id()
+SELECT instaid.create_shard('regress_12', 12);
+ALTER SCHEMA regress_12 OWNER TO regress_mallory;
+SET ROLE regress_mallory;
+DROP FUNCTION regress_12.next_id();
+CREATE FUNCTION regress_12.next_id() RETURNS bigint LANGUAGE sql RETURN 1;
+RESET ROLE;
+CREATE TABLE regress_12.lured (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_12.ticks (id bigint PRIMARY KEY DEFAULT nextval('regress_12.table_id_seq'));
 CREATE TABLE regress_9.lured (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
 CREATE TABLE regress_10.lured (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
 -- a superuser's table, with a child of hers
@@ -389,7 +419,8 @@ ALTER SEQUENCE regress_9.table_id_seq OWNER TO CURRENT_USER;
 ALTER SEQUENCE regress_9.table_id_seq CYCLE;
 SELECT object, problem, replace(cure, current_user, 'superuser') AS cure FROM
     (SELECT object, replace(problem, current_user, 'superuser') AS problem, cure FROM instaid.audit()) AS a;
-DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.orders;
+DROP SCHEMA regress_12 CASCADE;
+DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.replies, regress_5.orders CASCADE;
 DROP FUNCTION regress_5.copy();
 DROP OWNED BY regress_mallory CASCADE;
 DROP ROLE regress_mallory;
@@ -400,6 +431,8 @@ SELECT * FROM findings;
 --
 -- what is too long is one row; deep expressions are read
 SET client_min_messages = error;
+-- some architectures need more stack
+SET max_stack_depth = '7MB';
 DO $$ BEGIN
     EXECUTE 'CREATE TABLE regress_5.deep (id bigint DEFAULT nextval(''regress_5.likes_id_seq'')' || repeat(' + 1', 7000) || ')';
     EXECUTE 'CREATE TABLE regress_5.deep_id (id bigint UNIQUE DEFAULT regress_5.next_id()' || repeat(' + 1', 7000) || ')';
@@ -471,6 +504,10 @@ CREATE TABLE regress_5.parts (id bigint PRIMARY KEY DEFAULT regress_5.next_id())
 CREATE TABLE regress_5.part PARTITION OF regress_5.parts DEFAULT;
 CREATE TABLE regress_5.calls (id bigint PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
 CREATE TABLE regress_5.casts (id instaid.id PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
+CREATE DOMAIN regress_5.key AS integer;
+CREATE TABLE regress_5.domains (id regress_5.key PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
+CREATE TABLE regress_5.split (id integer DEFAULT nextval('regress_5.table_id_seq')) PARTITION BY RANGE (id);
+CREATE TABLE regress_5.split_1 PARTITION OF regress_5.split DEFAULT;
 INSERT INTO regress_5.well SELECT FROM generate_series(1, 100);
 INSERT INTO regress_5.serial SELECT generate_series(1, 100);
 INSERT INTO regress_5.text SELECT FROM generate_series(1, 100);

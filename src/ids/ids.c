@@ -330,7 +330,7 @@ ids_node_shard_or_error(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("instaid.node_shard_id is not set"),
 				 errdetail("It is the shard ID in the IDs that instaid.next_id() makes on this server."),
-				 errhint("A superuser sets it to a number from 0 to %d that no other server has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT pg_reload_conf();",
+				 errhint("A superuser sets it to a number from 0 to %d that no other server and no other shard has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT pg_reload_conf();",
 						 MAX_SHARD_ID)));
 	return node_shard_id;
 }

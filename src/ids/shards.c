@@ -1170,8 +1170,9 @@ find_routine(Oid schema)
 	}			signatures[] = {
 		{DECLARATION, 2, {INT4OID, REGCLASSOID}},
 		{DECLARATION, 1, {INT4OID}},
-		{"next_id", 0, {InvalidOid}},
+		/* the function that is adopted comes last: it hides none of the others */
 		{"next_id", 1, {REGCLASSOID}},
+		{"next_id", 0, {InvalidOid}},
 	};
 	Oid			found = InvalidOid;
 
@@ -1300,7 +1301,7 @@ instaid_create_shards(PG_FUNCTION_ARGS)
 		if (!in_block)
 			SPI_commit();
 		ereport(NOTICE,
-				(errmsg("created shards %d to %d of %d to %d", next, batch_end, first, last)));
+				(errmsg("shards %d to %d of %d to %d exist now", next, batch_end, first, last)));
 	}
 	SPI_finish();
 	PG_RETURN_VOID();

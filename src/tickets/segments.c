@@ -971,7 +971,7 @@ segments_forget_ticket(Oid ticket)
 }
 
 /*
- * segment_state() -> setof record
+ * _segment_state() -> setof record
  *
  * The buffers of this database whose tickets the role may use or see: see the
  * view instaid.segments.

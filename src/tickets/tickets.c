@@ -467,7 +467,7 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
 }
 
 /*
- * ticket_state(sequence regclass)
+ * _ticket_state(sequence regclass)
  *	-> (last_value bigint, values_left bigint, off_stripe boolean)
  *
  * Returns where a ticket stands.  All columns are null if the sequence is no ticket,

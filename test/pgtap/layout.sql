@@ -5,16 +5,63 @@ CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SELECT plan(41);
 
--- the functions, and what they promise the planner
-SELECT set_eq($$SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND proname !~ '^_'$$, ARRAY[
-    'adopt_column', 'adopt_shard', 'advance_past', 'audit', 'audit_servers', 'check_is_authority', 'check_ticket_server',
-    'create_partitions', 'create_shard', 'create_shards', 'create_ticket', 'created_between', 'decode',
-    'default_epoch', 'drop_ticket', 'extract_sequence', 'extract_shard_id', 'extract_timestamp', 'freeze_shard',
-    'from_base32', 'from_shortcode', 'guard_ticket', 'id', 'id_in', 'id_out', 'id_recv', 'id_send',
-    'int4', 'integer_now', 'interval_to_ids', 'last_id', 'lease_ticket', 'list_shards', 'make_id', 'max_id',
-    'max_id_before', 'min_id', 'min_id_from', 'next_id', 'next_ids', 'next_ticket', 'numeric', 'restripe_ticket',
-    'segment_state', 'settled_id', 'shard_sequences', 'thaw_shard', 'ticket_sequence', 'ticket_state', 'to_base32',
-    'to_shortcode'], 'the public functions');
+-- Names of parameters are part of a call, too.
+SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_arguments(oid)), 'timestamp with time zone', 'timestamptz')
+    FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND proname !~ '^_'$$, ARRAY[
+    'adopt_column(table_name regclass, column_name text, dry_run boolean DEFAULT false)',
+    'adopt_shard(schema_name text, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), sequence regclass DEFAULT NULL::regclass)',
+    'advance_past(sequence regclass, id bigint, epoch timestamptz)',
+    'audit(OUT severity text, OUT object text, OUT problem text, OUT cure text)',
+    'audit_servers(servers text[], OUT severity text, OUT object text, OUT problem text, OUT cure text)',
+    'create_partitions(parent regclass, from_time timestamptz, to_time timestamptz, step interval, epoch timestamptz DEFAULT instaid.default_epoch())',
+    $f$create_shard(schema_name text, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), sequence_name text DEFAULT 'table_id_seq'::text)$f$,
+    'create_shards(IN format text, IN first integer, IN last integer, IN epoch timestamptz DEFAULT instaid.default_epoch())',
+    $f$create_ticket(name text, server integer DEFAULT 1, servers integer DEFAULT 1, start bigint DEFAULT 1, step integer DEFAULT 1, data_type regtype DEFAULT 'bigint'::regtype, source text DEFAULT NULL::text)$f$,
+    $f$create_ticket(name text, source text[], server integer DEFAULT 1, servers integer DEFAULT 1, start bigint DEFAULT 1, step integer DEFAULT 1, data_type regtype DEFAULT 'bigint'::regtype)$f$,
+    'created_between(id bigint, from_time timestamptz, to_time timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(), OUT created_at timestamptz, OUT shard_id integer, OUT sequence integer)',
+    'default_epoch()',
+    'drop_ticket(name text)',
+    'extract_sequence(id bigint)',
+    'extract_shard_id(id bigint)',
+    'extract_timestamp(id bigint, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'freeze_shard(schema_name text)',
+    'from_base32(base32 text)',
+    'from_shortcode(shortcode text)',
+    'guard_ticket(name text, boundary bigint)',
+    'id(integer)',
+    'id(numeric)',
+    'id(smallint)',
+    'id_in(cstring)',
+    'id_out(instaid.id)',
+    'id_recv(internal)',
+    'id_send(instaid.id)',
+    'int4(instaid.id)',
+    'integer_now()',
+    'interval_to_ids(length interval)',
+    'last_id(sequence regclass, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'lease_ticket(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)',
+    'list_shards(OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz, OUT sequence regclass, OUT declaration oid)',
+    'make_id(created_at timestamptz, shard_id integer, sequence bigint, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'max_id(created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'max_id_before(created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'min_id(created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'min_id_from(created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'next_id()',
+    'next_id(sequence regclass, shard_id integer)',
+    'next_id(sequence regclass, shard_id integer, epoch timestamptz)',
+    $f$next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq'::regclass)$f$,
+    'next_ids(sequence regclass, shard_id integer, count integer, epoch timestamptz DEFAULT instaid.default_epoch())',
+    'next_ticket(name text)',
+    'numeric(instaid.id)',
+    'restripe_ticket(name text, server integer, servers integer, boundary bigint)',
+    'settled_id(schema_name text, wait boolean DEFAULT true)',
+    'settled_id(sequence regclass, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), wait boolean DEFAULT true)',
+    'shard_sequences(schema_name text)',
+    'thaw_shard(schema_name text)',
+    'ticket_sequence(name text, missing_ok boolean DEFAULT false)',
+    'to_base32(id bigint)',
+    'to_shortcode(id bigint)'], 'the public functions, their parameters and defaults');
 SELECT function_returns('instaid', 'default_epoch', ARRAY[]::name[], 'timestamp with time zone');
 SELECT function_returns('instaid', 'make_id', ARRAY['timestamp with time zone', 'integer', 'bigint', 'timestamp with time zone'], 'bigint');
 SELECT function_returns('instaid', 'extract_timestamp', ARRAY['bigint', 'timestamp with time zone'], 'timestamp with time zone');

@@ -242,7 +242,7 @@ like($stderr, qr/ticket "end" is used up/, '... is the end');
 
 # who sees what
 $node->safe_psql('postgres', q{CREATE ROLE app; CREATE ROLE stranger; GRANT USAGE ON SEQUENCE instaid_tickets.set TO app});
-is($node->safe_psql('postgres', q{SET ROLE app; SELECT name FROM instaid.segments; SET ROLE stranger; SELECT name FROM instaid.segments; SELECT count(*) FROM instaid.segment_state()}), "set\n0", 'a role sees the segments of the tickets that it may use');
+is($node->safe_psql('postgres', q{SET ROLE app; SELECT name FROM instaid.segments; SET ROLE stranger; SELECT name FROM instaid.segments; SELECT count(*) FROM instaid._segment_state()}), "set\n0", 'a role sees the segments of the tickets that it may use');
 
 # a database that the worker was in
 $node->safe_psql('postgres', 'CREATE DATABASE other');

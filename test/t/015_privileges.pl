@@ -285,6 +285,42 @@ for my $role ('alice', 'superuser')
 $holder->('ROLLBACK; RESET ROLE');
 gained_nothing('... nor runs what is in them');
 
+# ... and a superuser's function in mallory's schema is not called by its name, which she can
+# give to another one while adopt_shard() waits for her table
+run_as('mallory', $db, 'CREATE SCHEMA m11; GRANT ALL ON SCHEMA m11 TO PUBLIC');
+as_superuser($db, (sprintf($old, 'm11', 111, '') =~ s/CREATE SCHEMA m11;//r));
+my $adopt = q{SELECT instaid.adopt_shard('m11', 111)};
+like(as_superuser($db, $adopt), qr/ERROR:  55000: schema m11 belongs to another role\n.*HINT:  .*ALTER FUNCTION m11\.next_id\(\) OWNER TO mallory;/s,
+	'adopt_shard() leaves a superuser\'s function in her schema alone');
+as_superuser($db, 'ALTER FUNCTION m11.next_id() OWNER TO mallory; ALTER SEQUENCE m11.table_id_seq OWNER TO mallory');
+is(as_superuser($db, "$adopt; SELECT instaid.extract_shard_id(m11.next_id())"), "\n111\n", '... until it is hers');
+
+# create_shard(): a schema that she makes in the meantime
+{
+	$holder->('SET ROLE mallory; BEGIN; SELECT instaid._lock_shard_id(\'m\', 112)');
+	my $waiting = $node->background_psql($db, on_error_stop => 0);
+	$waiting->query_until(qr/asked/, "\\echo asked\nSELECT instaid.create_shard('m12', 112);\n\\echo done\n");
+	$node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted}) or die 'nobody waits';
+	run_as('mallory', $db, 'CREATE SCHEMA m12; GRANT ALL ON SCHEMA m12 TO PUBLIC');
+	$holder->('COMMIT; RESET ROLE');
+	$waiting->query_until(qr/done/, '');
+	$waiting->quit;
+	is($node->safe_psql($db, q{SELECT count(*) FROM pg_proc WHERE pronamespace = 'm12'::regnamespace}), '0', 'a superuser\'s create_shard() does not use a schema that mallory has made meanwhile');
+}
+
+# adopt_column(): what its hints grant
+$node->safe_psql($db, q{CREATE TABLE insta5.notes (id bigint PRIMARY KEY DEFAULT 0); GRANT SELECT ON insta5.notes TO mallory});
+run_as('mallory', $db, q{
+	CREATE VIEW m.notes AS SELECT id FROM insta5.notes; GRANT INSERT ON m.notes TO PUBLIC;
+	SET check_function_bodies = off;
+	CREATE SCHEMA m13;
+	CREATE FUNCTION m13.next_ids(count integer, sequence regclass DEFAULT 'v.invoices') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
+		AS 'shard 113, epoch 2011-08-24 21:07:01.721+00';
+	CREATE FUNCTION m13.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+	CREATE TABLE m13.t (id bigint);});
+unlike(as_superuser($db, "SELECT * FROM instaid.adopt_column('$_', 'id', true)"), qr/GRANT/, "adopt_column() of $_ grants nothing to mallory, nor to everybody for her")
+  for 'insta5.notes', 'm13.t';
+
 # create_partitions(): of a table of mallory's, with an index on her function
 is(run_as('mallory', $db, q{
 		CREATE TABLE m.views (id bigint, CHECK (m.gain(id) = 1)) PARTITION BY RANGE (id);
@@ -393,6 +429,17 @@ gained_nothing('... runs no code of hers');
 	unlike(as_superuser($asked, $audit), qr/ERROR/, '... and is after the hint');
 	as_superuser($asked, "SET search_path = planted, m, pg_catalog; $audit");
 	gained_nothing('... and no code of hers runs');
+	# where her own server leads
+	$node->safe_psql($asked, 'GRANT USAGE ON FOREIGN DATA WRAPPER dblink_fdw TO mallory');
+	my $trap = database('trap');
+	run_as('mallory', $trap, q{
+		CREATE SCHEMA instaid; GRANT USAGE ON SCHEMA instaid TO PUBLIC; GRANT USAGE ON SCHEMA m TO PUBLIC;
+		CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql AS 'SELECT to_jsonb(m.attempt())'});
+	run_as('mallory', $asked, sprintf q{
+		CREATE SERVER lure FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%s', port '%s', dbname 'trap', connect_timeout '20');
+		CREATE USER MAPPING FOR PUBLIC SERVER lure}, $node->host, $node->port);
+	like(as_superuser($asked, q{SELECT * FROM instaid.audit_servers('{s,lure}')}), qr/ERROR:  55000: server lure belongs to another role/, 'her server is not asked');
+	gained_nothing('... and no code of hers runs there');
 	like(run_as('mallory', $asked, $audit), qr/permission denied for (schema dblink|foreign server s)/, 'she cannot ask a server that she may not use');
 	like(run_as('mallory', $asked, $_), qr/ERROR:  42501/, "she cannot: $_")
 	  for 'SELECT instaid.next_id()', q{SELECT instaid.next_ids(1)}, q{SELECT nextval('instaid.node_id_seq')}, q{SELECT setval('instaid.node_id_seq', 1)},
@@ -422,7 +469,7 @@ as_superuser($db, sprintf q{
 	CREATE USER MAPPING FOR CURRENT_USER SERVER here}, $node->host, $node->port, $db);
 is($node->safe_psql($db, q{
 		SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-		WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^(_|check_|define_)'}),
+		WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^_'}),
 	join(' ', sort keys %call), 'each function in PL/pgSQL is called');
 my %said;
 for my $settings ('', 'standard_conforming_strings=off', 'quote_all_identifiers=on')

@@ -118,17 +118,17 @@ is(recipe(), 'success: ', 'the recipe for cron is silent');
 # a statement that does it, one that undoes it, and the findings
 for my $case (
 	[ 'the same DDL on two servers', $one, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
-		'one,two', 'error two issues IDs of shards that one issues, too: 2' ],
+		'one,two', 'error two issues IDs of the same shards as one: 2' ],
 	[ 'a source that was not frozen in a move', $one, q{SELECT instaid.thaw_shard('insta5')}, q{SELECT instaid.freeze_shard('insta5')},
-		'one,two', 'error two issues IDs of shards that one issues, too: 5' ],
+		'one,two', 'error two issues IDs of the same shards as one: 5' ],
 	[ 'a router that has a shard of its own name', $router, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
-		'one,two', 'error two issues IDs of shards that this server issues, too: 2' ],
+		'one,two', 'error two issues IDs of the same shards as this server: 2' ],
 	[ 'a schema with the node shard ID of another server', $two, q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
-		'one,two', 'error two issues IDs of shards that one issues, too: 1001' ],
+		'one,two', 'error two issues IDs of the same shards as one: 1001' ],
 	[ 'another epoch', $two, q{SELECT instaid.create_shard('late', 9, '2020-01-01 UTC')}, 'DROP SCHEMA late CASCADE',
 		'one,two', 'warning two its shards have epoch 2011-08-24 21:07:01.721+00, 2020-01-01 00:00:00.000+00, and those of this server have epoch 2011-08-24 21:07:01.721+00' ],
 	[ 'two epochs of one shard ID, of which one is frozen', $two, q{SELECT instaid.create_shard('late', 1, '2020-01-01 UTC'); SELECT instaid.freeze_shard('late')},
-		'DROP SCHEMA late CASCADE', 'one,two', 'error two has other epochs than one for one shard ID, and the IDs can repeat: 1' ],
+		'DROP SCHEMA late CASCADE', 'one,two', 'error two uses other epochs than one for the same shard IDs, so that IDs can repeat: 1' ],
 	[ 'another version', $two, q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'instaid'},
 		q{UPDATE pg_extension SET extversion = '1.0' WHERE extname = 'instaid'}, 'one,two', 'warning two its extension has version 0.9, and this one 1.0' ])
 {
@@ -141,21 +141,21 @@ for my $case (
 
 # more than ten
 $_->safe_psql('postgres', q{CALL instaid.create_shards('many%s', 100, 119)}) for $one, $two;
-is(findings('one,two'), 'error two issues IDs of shards that one issues, too: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others',
+is(findings('one,two'), 'error two issues IDs of the same shards as one: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others',
 	'many shards make one finding');
-like(recipe(), qr/^failure: error\|two\|issues IDs of shards that one issues, too: 100, .*\|Freeze each of them on one of the servers/, 'the recipe for cron prints it, and fails');
+like(recipe(), qr/^failure: error\|two\|issues IDs of the same shards as one: 100, .*\|Freeze each of them on one of the servers/, 'the recipe for cron prints it, and fails');
 $_->safe_psql('postgres', q{SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec}) for $one, $two;
 
 # a dump that is restored while the shard lives
 copy_shard('insta1');
-is(findings('one,two'), 'error two issues IDs of shards that one issues, too: 1', 'a dump of a shard that was not frozen');
+is(findings('one,two'), 'error two issues IDs of the same shards as one: 1', 'a dump of a shard that was not frozen');
 $two->safe_psql('postgres', 'DROP SCHEMA insta1 CASCADE');
 
 # one number for two nodes
 $two->append_conf('postgresql.conf', 'instaid.node_shard_id = 1001');
 $two->reload;
 $two->poll_query_until('postgres', q{SELECT current_setting('instaid.node_shard_id') = '1001'}) or die;
-is(findings('one,two'), 'error two has the instaid.node_shard_id of one, too: 1001', 'one node shard twice');
+is(findings('one,two'), 'error two has the same instaid.node_shard_id as one: 1001', 'one node shard twice');
 $two->append_conf('postgresql.conf', 'instaid.node_shard_id = 1002');
 $two->reload;
 $two->poll_query_until('postgres', q{SELECT current_setting('instaid.node_shard_id') = '1002'}) or die;
@@ -166,7 +166,7 @@ $clone->init_from_backup($one, 'backup');
 $clone->start;
 name_server('clone', $clone);
 $clone->safe_psql('postgres', q{SELECT instaid.create_shard('insta1', 1)});
-is(findings('one,two,clone'), "error one has the instaid.node_shard_id of clone, too: 1001\nerror one issues IDs of shards that clone issues, too: 1",
+is(findings('one,two,clone'), "error one has the same instaid.node_shard_id as clone: 1001\nerror one issues IDs of the same shards as clone: 1",
 	'a clone that was started');
 $clone->stop;
 
@@ -177,7 +177,7 @@ like(findings('two,other'), qr/^error other does not answer: schema "instaid" do
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(findings('two,other'), '', 'a second database, which does not use the node shard');
 $two->safe_psql('other', 'SELECT instaid.next_id()');
-is(findings('two,other'), 'error two has the instaid.node_shard_id of other, too: 1002', '... and which does');
+is(findings('two,other'), 'error two has the same instaid.node_shard_id as other: 1002', '... and which does');
 
 # answers of something else
 $two->safe_psql('postgres', q{CREATE DATABASE fake});
@@ -211,7 +211,7 @@ $standby->stop;
 $one->safe_psql('postgres', q{SELECT instaid.create_shard('insta2', 2)});
 like(findings('hole,one,standby,two'), qr/^error hole does not answer: (could not establish connection: .*timeout expired|canceling statement due to statement timeout)
 error standby does not answer: could not establish connection: .*
-error two issues IDs of shards that one issues, too: 2$/, 'servers that hang or are down do not hide the others');
+error two issues IDs of the same shards as one: 2$/, 'servers that hang or are down do not hide the others');
 $one->safe_psql('postgres', 'DROP SCHEMA insta2 CASCADE');
 
 # the clock
