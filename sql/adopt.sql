@@ -1,8 +1,9 @@
--- Taking over the published function, and columns that have other defaults.
+-- adopt_shard(), for the published function, and adopt_column(), for columns with
+-- other defaults.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
--- what a domain is over, through any number of them
+-- the base type of a domain, through any number of domains
 CREATE DOMAIN adopt_a AS bigint;
 CREATE DOMAIN adopt_b AS adopt_a;
 CREATE DOMAIN adopt_c AS adopt_b;
@@ -10,7 +11,7 @@ SELECT t, instaid._base_type(t) FROM unnest('{adopt_c,adopt_a,bigint,bigint[],in
 SELECT instaid._base_type(999999999::regtype) IS NULL AS gone, instaid._base_type(NULL) IS NULL AS null;
 DROP DOMAIN adopt_a, adopt_b, adopt_c;
 
--- a schema with the published arithmetic
+-- creates a schema with the published function
 CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('CREATE SCHEMA %I', schema_name);
@@ -23,7 +24,7 @@ BEGIN
         END $body$ $f$, schema_name, shard_id);
 END $$;
 
--- its IDs go on above all that are there, in columns that keep their defaults
+-- new IDs are above all IDs of the schema's tables, and columns keep their defaults
 CALL publish('Adopt "1"', 401);
 ALTER SEQUENCE "Adopt ""1""".table_id_seq AS integer MAXVALUE 100000 CYCLE CACHE 7;
 CREATE TABLE "Adopt ""1""".photos (id bigint PRIMARY KEY DEFAULT "Adopt ""1""".next_id(), n integer);
@@ -52,11 +53,11 @@ INSERT INTO "Adopt ""1""".photos (n) SELECT generate_series(2, 3000);
 SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_shard_id(id) = 401) AS of_shard,
     array_agg(n ORDER BY id) = array_agg(n ORDER BY n) AS in_order FROM "Adopt ""1""".photos;
 SELECT result > (SELECT max(id) FROM "Adopt ""1""".photos) AS above FROM "Adopt ""1""".next_id();
--- a rename does not stop it any more
+-- an adopted shard works after its schema is renamed
 ALTER SCHEMA "Adopt ""1""" RENAME TO adopt1;
 SELECT instaid.extract_shard_id(adopt1.next_id());
 
--- the youngest is ahead of the clock, by an hour: above it, all the same
+-- new IDs are also above an ID that is an hour ahead of the clock
 CALL publish('adopt2', 402);
 CREATE TABLE adopt2.t (id bigint DEFAULT adopt2.next_id());
 INSERT INTO adopt2.t SELECT instaid.make_id(now() + interval '1 hour', 402, 9);
@@ -66,7 +67,8 @@ SET client_min_messages = error;
 SELECT max(id) < adopt2.next_id() AS above FROM adopt2.t;
 RESET client_min_messages;
 
--- without any ID, with a sequence from elsewhere, another epoch, and rights of its owner's
+-- a schema without IDs, with a sequence of another schema, another epoch, and a
+-- SECURITY DEFINER function
 CREATE ROLE regress_adopter;
 CREATE SCHEMA adopt3 AUTHORIZATION regress_adopter;
 CREATE SEQUENCE ids;
@@ -82,7 +84,8 @@ SELECT p.oid::regprocedure, proowner::regrole, prosecdef FROM pg_proc AS p
 WHERE pronamespace = 'adopt3'::regnamespace ORDER BY p.oid::regprocedure::text;
 DROP SCHEMA adopt3 CASCADE;
 
--- a function that fails is replaced, too; a column whose type is a domain, and a view
+-- a function that fails is replaced, too; the column has a domain as its type, and a
+-- view has the function as a default
 CALL publish('adopt3', 403);
 CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
 BEGIN result := nextval('adopt3.table_id_seq') %% 1024; END $$;
@@ -97,7 +100,8 @@ INSERT INTO adopt3.v DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) FROM adopt3.t;
 DROP SCHEMA adopt3 CASCADE;
 
--- pasted from another shard: it gets an ID of its own, and a warning
+-- the function has the ID of another shard: the schema gets the ID that is passed, and
+-- there is a warning
 CALL publish('adopt4', 1);
 CREATE TABLE adopt4.t (id bigint PRIMARY KEY DEFAULT adopt4.next_id());
 INSERT INTO adopt4.t SELECT instaid.make_id('2020-01-01 UTC', 1, 1);
@@ -105,7 +109,7 @@ SELECT instaid.adopt_shard('adopt4', 404);
 INSERT INTO adopt4.t DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) FROM adopt4.t ORDER BY id;
 
--- refused: nothing is changed then
+-- what adopt_shard() refuses; it changes nothing then
 CALL publish('adopt5', 405);
 CREATE TABLE adopt5.t (id bigint PRIMARY KEY DEFAULT adopt5.next_id());
 INSERT INTO adopt5.t SELECT instaid.make_id('2020-01-01 UTC', 405, 1);
@@ -127,8 +131,8 @@ CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i 
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
 DROP TABLE adopt5.counted;
--- Citus gives each worker's copy of a sequence a range by its group.  The ticks of our
--- years are in the range of group 6.
+-- Citus gives each worker's copy of a sequence a range by its group.  The ticks of the
+-- years 2023 to 2029 are in the range of group 6.
 SELECT format('ALTER SEQUENCE adopt5.table_id_seq MINVALUE %s MAXVALUE %s START %1$s RESTART', g * (1::bigint << 48) + 1, (g + 1) * (1::bigint << 48) + 1),
     $$SELECT try('SELECT instaid.adopt_shard(''adopt5'', 405)')$$,
     $$SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'adopt5.table_id_seq'::regclass$$
@@ -137,7 +141,7 @@ ALTER SEQUENCE adopt5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
 SELECT try($$SELECT instaid.adopt_shard('instaid', 405)$$);
 SELECT try($$SELECT instaid.adopt_shard('nowhere', 405)$$);
 SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
--- with another epoch, the function's IDs are not of now
+-- read with another epoch, the function's IDs do not have the time of the clock
 SET client_min_messages = warning;
 SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5', 405, date_trunc('second', now()) - interval '3 years')$$),
     'epoch 2\S+ \S+|returned \d+|ID is .*\+00|reads .*\+00|about .*\+00', '...', 'g');
@@ -172,7 +176,7 @@ ROLLBACK;
 SELECT p.oid::regprocedure, lanname, last_value < 1000 AS small FROM adopt5.table_id_seq, pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
 WHERE pronamespace = 'adopt5'::regnamespace;
 
--- a serial: a role that could insert will want the right to the new sequence
+-- a serial column: roles that can insert need USAGE on the shard's sequence
 CREATE TABLE adopt1.s (id bigserial PRIMARY KEY, n integer);
 INSERT INTO adopt1.s (n) SELECT generate_series(1, 3);
 GRANT INSERT ON adopt1.s TO regress_adopter;
@@ -186,14 +190,15 @@ INSERT INTO adopt1.s (n) VALUES (4);
 SELECT n, instaid.extract_shard_id(id) FROM adopt1.s ORDER BY id;
 SELECT * FROM instaid.adopt_column('adopt1.s', 'id');
 
--- a sequence that something else uses stays
+-- a sequence that another column uses is not dropped
 CREATE TABLE adopt1.s2 (id bigserial);
 CREATE TABLE adopt1.s3 (id bigint DEFAULT nextval('adopt1.s2_id_seq'), other integer DEFAULT 5);
 SELECT * FROM instaid.adopt_column('adopt1.s2', 'id');
 SELECT * FROM instaid.adopt_column('adopt1.s3', 'id');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid IN ('adopt1.s2'::regclass, 'adopt1.s3'::regclass) ORDER BY 1;
 
--- identity columns, without a default, with another, of the type for JSON
+-- identity columns, a column without a default, and a column of type instaid.id with
+-- another default
 CREATE TABLE adopt1."I" ("Id" bigint GENERATED ALWAYS AS IDENTITY (START 1000), by_default smallint GENERATED BY DEFAULT AS IDENTITY);
 INSERT INTO adopt1."I" DEFAULT VALUES;
 SELECT * FROM instaid.adopt_column('adopt1."I"', 'Id');
@@ -205,7 +210,8 @@ SELECT * FROM instaid.adopt_column('adopt1.plain', 'id');
 SELECT * FROM instaid.adopt_column('adopt1.plain', 'j');
 INSERT INTO adopt1.plain DEFAULT VALUES RETURNING instaid.extract_shard_id(id), instaid.extract_shard_id(j);
 
--- an integer, and all that refers to it, through two tables and in partitions
+-- an integer column becomes bigint, with all columns that refer to it, through two
+-- tables and in partitions
 CREATE TABLE adopt1.users (id serial PRIMARY KEY, boss integer REFERENCES adopt1.users, big bigint REFERENCES adopt1.users);
 CREATE TABLE adopt1.profiles (user_id integer PRIMARY KEY REFERENCES adopt1.users ON DELETE CASCADE);
 CREATE TABLE adopt1.prefs (user_id smallint REFERENCES adopt1.profiles, part integer) PARTITION BY LIST (part);
@@ -218,7 +224,7 @@ INSERT INTO adopt1.profiles SELECT id FROM adopt1.users;
 INSERT INTO adopt1.prefs VALUES (1, 1), (2, 2);
 INSERT INTO adopt1.pairs VALUES (1, 3, 5);
 SELECT statement FROM instaid.adopt_column('adopt1.users', 'id', true) AS statement;
--- what is in the way is named first, by a dry run, too: each of these would fail
+-- the error names everything that prevents the change, even in a dry run
 CREATE DOMAIN small AS integer;
 CREATE DOMAIN smaller AS small;
 CREATE TYPE typed AS (user_id integer);
@@ -236,7 +242,7 @@ CREATE POLICY odd ON adopt1.odd_rule USING (user_id > 0);
 CREATE FUNCTION adopt1.odd_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
 CREATE TRIGGER odd BEFORE UPDATE OF user_id ON adopt1.odd_rule FOR EACH ROW EXECUTE FUNCTION adopt1.odd_trigger();
 CREATE FUNCTION adopt1.odd_function() RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT user_id FROM adopt1.odd_rule; END;
-SET LOCAL client_min_messages = error;     -- of wal_level
+SET LOCAL client_min_messages = error;     -- there can be a warning of wal_level
 CREATE PUBLICATION regress_odd FOR TABLE adopt1.odd_rule WHERE (user_id > 4);
 RESET client_min_messages;
 CREATE VIEW adopt1.bosses AS SELECT boss FROM adopt1.users;
@@ -265,7 +271,8 @@ UPDATE adopt1.users SET boss = NULL;
 DELETE FROM adopt1.users WHERE id > 3;
 SELECT count(*) FROM adopt1.profiles;
 
--- who may insert through a view, or into a child; who may not call next_id()
+-- roles that can insert through a view or into a child table need rights on the
+-- sequence and on next_id()
 CREATE TABLE adopt1.parent (id bigint, n integer);
 CREATE TABLE adopt1.child () INHERITS (adopt1.parent);
 CREATE VIEW adopt1.window AS SELECT * FROM adopt1.parent;
@@ -276,13 +283,13 @@ GRANT INSERT ON adopt1.child TO "Regress 3";
 REVOKE EXECUTE ON FUNCTION adopt1.next_id() FROM PUBLIC;
 SELECT * FROM instaid.adopt_column('adopt1.parent', 'id', true);
 GRANT EXECUTE ON FUNCTION adopt1.next_id() TO PUBLIC;
--- a child that has a default of its own keeps it
+-- a child table with a default of its own is refused
 ALTER TABLE adopt1.child ALTER id SET DEFAULT adopt4.next_id();
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.parent', 'id')$$);
 DROP TABLE adopt1.parent CASCADE;
 DROP ROLE "Regress 3";
 
--- a partitioned table
+-- a partitioned table, and not one of its partitions
 CREATE TABLE adopt1.logs (id serial, part integer) PARTITION BY LIST (part);
 CREATE TABLE adopt1.logs1 PARTITION OF adopt1.logs FOR VALUES IN (1);
 INSERT INTO adopt1.logs (part) VALUES (1);
@@ -292,7 +299,7 @@ INSERT INTO adopt1.logs (part) VALUES (1);
 INSERT INTO adopt1.logs1 (part) VALUES (1);
 SELECT instaid.extract_shard_id(id) FROM adopt1.logs ORDER BY id;
 
--- refused
+-- what adopt_column() refuses
 SELECT try($$SELECT * FROM instaid.adopt_column(NULL, 'id')$$);
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'nothing')$$);
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'ctid')$$);
@@ -320,7 +327,7 @@ SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', '
 
 DROP OWNED BY regress_adopter CASCADE;
 DROP ROLE regress_adopter;
--- what a role without rights on the sequence has made of it is not in the way
+-- objects of a role without rights on the sequence do not prevent the adoption
 CALL publish('adopt_r', 471);
 CREATE ROLE regress_stranger;
 CREATE SCHEMA regress_stranger AUTHORIZATION regress_stranger;

@@ -1,13 +1,13 @@
--- What audit() finds: nothing in a healthy database, and each fault that is made here.
+-- audit() finds nothing in a healthy database, and finds each fault that this file makes.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 SET client_min_messages = warning;
--- Of each finding, what it is about; the cures are shown once, and run.
+-- The findings without their cures, which are shown once, and run.
 CREATE VIEW findings AS SELECT severity, object, problem FROM instaid.audit();
 
 --
--- Nothing
+-- A healthy database
 --
 SELECT * FROM instaid.audit();
 SELECT instaid.create_shard('regress_5', 5);
@@ -22,15 +22,15 @@ CREATE TABLE regress_5.views (id bigint PRIMARY KEY DEFAULT regress_5.next_id(),
     PARTITION BY RANGE (id);
 SELECT count(*) FROM instaid.create_partitions('regress_5.views', '2026-01-01 UTC', '2026-04-01 UTC', '1 month');
 CREATE TABLE "Regress ""6"""."Odd.table" ("the ""id""" bigint UNIQUE DEFAULT "Regress ""6""".next_id(), small smallint);
--- IDs may be used outside the shard, and by instaid.next_id() itself
+-- tables of other schemas can take IDs of the shard; a default can call instaid.next_id()
 CREATE TABLE public.regress_outside (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), other bigint UNIQUE DEFAULT instaid.next_id('regress_5.table_id_seq', 5));
 CREATE TEMPORARY TABLE temp_copy (id integer DEFAULT regress_5.next_id());
 INSERT INTO regress_5.photos (n) SELECT generate_series(1, 10);
 INSERT INTO regress_5.likes (photo_id) SELECT id FROM regress_5.photos;
--- what is frozen is so on purpose
+-- a frozen shard is no finding
 SELECT instaid.extract_shard_id(regress_7.next_id());
 SELECT instaid.freeze_shard('regress_7');
--- sequences, clocks and shifts, but no IDs
+-- functions with sequences, clocks and shifts that make no IDs
 CREATE FUNCTION regress_5.ticket() RETURNS bigint LANGUAGE sql RETURN nextval('regress_5.photos_n_seq');
 CREATE FUNCTION regress_5.later() RETURNS bigint LANGUAGE plpgsql AS $$
 <<here>>
@@ -49,7 +49,7 @@ CREATE FUNCTION regress_5.empty() RETURNS void LANGUAGE sql AS '';
 SELECT * FROM instaid.audit();
 
 --
--- Copies of the published function, as it was published
+-- Copies of the published function
 --
 CREATE SCHEMA insta1;
 CREATE SEQUENCE insta1.table_id_seq;
@@ -77,7 +77,7 @@ ALTER SEQUENCE insta1.table_id_seq CACHE 50;
 SELECT problem, cure FROM instaid.audit() WHERE problem LIKE '%CACHE%';
 SELECT cure FROM instaid.audit() WHERE problem LIKE '%CACHE%' \gexec
 SELECT count(*) FROM findings WHERE problem LIKE '%CACHE%';
--- another copy of it; the sequence's name follows search_path
+-- another copy, which finds its sequence by search_path
 CREATE SCHEMA insta2;
 CREATE SEQUENCE insta2.table_id_seq CACHE 2;
 CREATE FUNCTION insta2.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
@@ -94,13 +94,14 @@ BEGIN
 END $$;
 CREATE SEQUENCE insta2.ids CACHE 3;
 SELECT * FROM instaid.audit() WHERE object ~ '^insta2';
--- a table of one that takes its IDs from the other
+-- a table of one schema that takes its IDs from the other
 ALTER FUNCTION insta2.id_generator() RENAME TO next_id;
 CREATE TABLE insta2.photos (LIKE insta1.photos INCLUDING ALL);
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'photos';
 DROP SCHEMA insta1, insta2 CASCADE;
 
--- One column each: which of the faults a way to write it has.  None is run.
+-- Twelve ways to write the function.  None is called.  The last query lists the
+-- faults of each.
 CREATE SCHEMA insta3;
 CREATE SEQUENCE insta3.table_id_seq;
 CREATE SEQUENCE insta3."Odd ""seq""" CACHE 7;
@@ -120,7 +121,7 @@ FROM (VALUES
     (11, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | (41 << (64-41-13)) | nextval(q_seq) % 1024; END'$$),
     (12, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | 42 << (64-41-13) | nextval('insta3.table_id_seq')$$)) AS v (n, body) \gexec
 RESET check_function_bodies;
--- whatever the settings
+-- settings of the session do not change the findings
 CREATE TEMPORARY TABLE seen AS SELECT * FROM findings;
 SELECT current_setting('server_version_num')::integer < 190000 AS has_escapes \gset
 SET client_min_messages = error;
@@ -144,7 +145,7 @@ DROP TABLE seen, seen_again;
 SELECT object, array_agg(split_part(problem, ' ', 1) || CASE WHEN problem ~ 'CACHE' THEN ' CACHE' ELSE '' END ORDER BY problem) FROM findings GROUP BY object ORDER BY object COLLATE "C";
 DROP SCHEMA insta3 CASCADE;
 
--- as a column default
+-- the arithmetic in a column default
 CREATE TABLE regress_5.inlined (id bigint PRIMARY KEY);
 CREATE SEQUENCE regress_5.inlined_seq CACHE 4;
 ALTER TABLE regress_5.inlined ALTER id SET DEFAULT
@@ -153,7 +154,7 @@ SELECT * FROM instaid.audit();
 SELECT cure FROM instaid.audit() WHERE problem ~ 'copy' \gexec
 SELECT * FROM findings;
 
--- with another name; strings and comments with quotes before it
+-- a copy with another name, after strings and comments with quotes
 CREATE SCHEMA insta4;
 CREATE SEQUENCE insta4.table_id_seq;
 CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN /* it's */
@@ -169,7 +170,7 @@ COMMIT;
 SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
 DROP SCHEMA insta4 CASCADE;
 
--- a next_id() that is no copy, and not listed either
+-- a function next_id() that is no copy, and does not declare a shard
 CREATE SCHEMA regress_8;
 CREATE SEQUENCE regress_8.s;
 CREATE FUNCTION regress_8.next_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN instaid . next_id('regress_8.s', 8); END $$;
@@ -178,7 +179,7 @@ CREATE FUNCTION regress_9.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.n
 SELECT * FROM instaid.audit();
 DROP FUNCTION regress_8.next_id();
 DROP SCHEMA regress_9 CASCADE;
--- by hand, and as a restore does, which checks nothing that depends on others
+-- declares a shard by hand, like a restore, which does not check other objects
 CREATE PROCEDURE declare_shard(schema_name text, shard_id integer, sequence text, epoch text DEFAULT '2011-08-24 21:07:01.721')
     LANGUAGE plpgsql SET check_function_bodies = off AS $$
 BEGIN
@@ -191,7 +192,7 @@ CALL declare_shard('regress_8', 8, 'regress_8.s');
 SELECT * FROM findings;
 
 --
--- Tables that mint elsewhere
+-- Tables that use the function or the sequence of another shard
 --
 CREATE TABLE regress_8.photos (LIKE regress_5.photos INCLUDING DEFAULTS INCLUDING INDEXES);
 CREATE TABLE regress_8.likes (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 8));
@@ -200,7 +201,7 @@ SELECT cure FROM instaid.audit() \gexec
 SELECT * FROM findings;
 
 --
--- integer
+-- Integer columns
 --
 CREATE TABLE regress_5.narrow (id integer PRIMARY KEY DEFAULT regress_5.next_id());
 CREATE DOMAIN regress_5.small AS smallint;
@@ -234,7 +235,7 @@ SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
 SELECT * FROM findings;
 DROP TABLE regress_5.by_n;
 
--- instaid.next_id() with another's shard ID
+-- instaid.next_id() with a shard ID that is not its schema's
 CREATE SEQUENCE regress_seq;
 CREATE TABLE public.regress_direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_seq', 5));
 CREATE TABLE regress_5.direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 4000, '2020-01-01 UTC'));
@@ -285,7 +286,7 @@ SELECT * FROM instaid.audit();
 CREATE FUNCTION regress_9.next_ids(integer, regclass) RETURNS SETOF bigint LANGUAGE sql RETURN 1;
 SELECT * FROM instaid.audit();
 DROP SCHEMA regress_9 CASCADE;
--- a restore does not look at what the default names
+-- a restore does not check which object the default names
 CREATE SCHEMA regress_9;
 CALL declare_shard('regress_9', 9, 'regress_5.photos');
 SELECT * FROM instaid.audit() WHERE object ~ 'regress_9';
@@ -302,8 +303,8 @@ SELECT * FROM instaid.audit();
 SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
 SELECT * FROM findings;
 ALTER SEQUENCE regress_5.table_id_seq NO MAXVALUE;
--- as Citus gives them to the copies of its workers, so that each has other values; and
--- at its own MAXVALUE, which does not make it frozen
+-- Citus gives each worker's copy of a sequence a range of its own.  A sequence at its
+-- own MAXVALUE is not frozen.
 ALTER SEQUENCE regress_5.table_id_seq MINVALUE 844424930131969 MAXVALUE 1125899906842625 START 844424930131969 RESTART;
 ALTER SEQUENCE "Regress ""6"""."Odd's seq" MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
 ALTER SEQUENCE regress_8.s MAXVALUE 1000;
@@ -314,7 +315,7 @@ ALTER SEQUENCE regress_5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
 ALTER SEQUENCE "Regress ""6"""."Odd's seq" NO MINVALUE NO MAXVALUE START 1 RESTART;
 ALTER SEQUENCE regress_8.s NO MAXVALUE;
 SELECT * FROM findings;
--- past the end; what setval() leaves may be no tick at all
+-- past the end; setval() can set a sequence to a value that is no tick
 SELECT setval('regress_8.s', 9223372036854775807) > 0 AS far;
 SELECT instaid.advance_past('regress_5.likes_id_seq', 9223372036854775807, instaid.default_epoch());
 SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem, cure FROM instaid.audit();
@@ -328,7 +329,7 @@ SELECT cure FROM instaid.audit() \gexec
 SELECT * FROM findings;
 
 --
--- The end, and the clock
+-- Shards near their end, and sequences ahead of the clock
 --
 BEGIN;
 SET LOCAL client_min_messages = error;
@@ -346,7 +347,8 @@ SELECT * FROM findings;
 RESET instaid.max_drift;
 
 --
--- An ordinary role sees what is in the catalogs; where sequences stand, only with rights on them
+-- An ordinary role gets the findings of the catalogs.  For the state of a sequence it
+-- needs rights on it.
 --
 CREATE TABLE regress_8.bare (id bigint DEFAULT regress_8.next_id());
 CREATE ROLE regress_auditor;
@@ -364,7 +366,7 @@ ALTER SEQUENCE regress_8.s RESTART;
 ALTER SEQUENCE regress_5.likes_id_seq RESTART;
 
 --
--- What a superuser is told to run is no other role's code, and no other role chose it
+-- No cure makes a superuser run code of another role, or what another role chose
 --
 CREATE ROLE regress_mallory;
 GRANT USAGE, CREATE ON SCHEMA regress_5 TO regress_mallory;
@@ -377,11 +379,11 @@ SET ROLE regress_mallory;
 CREATE FUNCTION regress_5.mallory(n bigint) RETURNS boolean LANGUAGE sql RETURN true;
 CREATE TABLE regress_5.trap (id integer UNIQUE DEFAULT regress_5.next_id() CHECK (regress_5.mallory(id)));
 CREATE TABLE regress_5.snare (id integer REFERENCES regress_5.photos CHECK (regress_5.mallory(id)));
--- another's sequence is not altered because she names it
+-- no cure alters another role's sequence because she names it
 CREATE TABLE regress_5.names (id bigint UNIQUE DEFAULT instaid.next_id('regress_5.orders_id_seq', 5));
 CREATE FUNCTION regress_5.copy() RETURNS bigint LANGUAGE plpgsql AS
 $$ BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | nextval('regress_5.orders_id_seq'); END $$;
--- another's table does not get her next_id()
+-- no cure gives another role's table her next_id()
 SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
 CREATE FUNCTION regress_10.next_id() RETURNS bigint LANGUAGE sql RETURN 1;
@@ -414,7 +416,7 @@ CREATE TABLE regress_10.lured (id bigint PRIMARY KEY DEFAULT regress_5.next_id()
 CREATE TABLE regress_5.parent (id integer UNIQUE REFERENCES regress_5.photos);
 CREATE TABLE regress_5.child (CHECK (regress_5.mallory(id))) INHERITS (regress_5.parent);
 ALTER TABLE regress_5.child OWNER TO regress_mallory;
--- her shard, with another's sequence
+-- her shard, with a sequence of another role
 ALTER SEQUENCE regress_9.table_id_seq OWNER TO CURRENT_USER;
 ALTER SEQUENCE regress_9.table_id_seq CYCLE;
 SELECT object, problem, replace(cure, current_user, 'superuser') AS cure FROM
@@ -427,9 +429,9 @@ DROP ROLE regress_mallory;
 SELECT * FROM findings;
 
 --
--- Whatever there is, it does not fail, nor run anything of it
+-- audit() does not fail because of what it reads, and runs nothing of it
 --
--- what is too long is one row; deep expressions are read
+-- a function that is too long is one row; deep expressions are read
 SET client_min_messages = error;
 -- some architectures need more stack
 SET max_stack_depth = '7MB';
@@ -448,7 +450,7 @@ SELECT count(*) FROM findings;
 RESET max_stack_depth;
 DROP TABLE regress_5.deep, regress_5.deep_id;
 DROP FUNCTION regress_5.deep(), regress_5.long();
--- whatever a name is, a cure says nothing else
+-- an odd name adds no statement to a cure
 CREATE SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'";
 CREATE TABLE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"t;\000a\005c! ""'" (U&"id;\000a""'" bigint DEFAULT regress_5.next_id());
 SELECT object, cure FROM instaid.audit();
@@ -480,7 +482,7 @@ SELECT count(DISTINCT object) FROM instaid.audit() WHERE object ~ 'f ''';
 
 DROP FOREIGN DATA WRAPPER regress_audit CASCADE;
 
--- no cure that Citus refuses
+-- with Citus, no cure is a statement that Citus refuses
 CREATE SEQUENCE regress_5.downwards INCREMENT -1;
 CREATE TABLE regress_5.distributed (id bigint DEFAULT regress_5.next_id(), n bigint DEFAULT instaid.next_id('regress_5.downwards', 5));
 SELECT problem, cure FROM instaid.audit() WHERE object ~ 'downwards|distributed.id';
@@ -492,7 +494,7 @@ ROLLBACK;
 DROP TABLE temp_copy, public.regress_outside;
 DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
 
--- values that the shard did not make, as the statistics show them
+-- the statistics show values that the shard did not issue
 SELECT instaid.create_shard('regress_5', 5);
 CREATE TABLE regress_5.well (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
 CREATE TABLE regress_5.serial (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
@@ -511,7 +513,7 @@ CREATE TABLE regress_5.split_1 PARTITION OF regress_5.split DEFAULT;
 INSERT INTO regress_5.well SELECT FROM generate_series(1, 100);
 INSERT INTO regress_5.serial SELECT generate_series(1, 100);
 INSERT INTO regress_5.text SELECT FROM generate_series(1, 100);
--- a few of them name shard 5 by chance, in one millisecond of 8,192
+-- in one millisecond of 8,192, these values happen to name shard 5
 INSERT INTO regress_5.hibernate SELECT nextval('regress_5.table_id_seq') FROM generate_series(1, 10);
 INSERT INTO regress_5.hibernate SELECT max(id) + 1024 FROM regress_5.hibernate;
 INSERT INTO regress_5.mixed TABLE regress_5.well UNION ALL TABLE regress_5.hibernate;

@@ -1,5 +1,5 @@
--- The language instaid: what declares a shard, what is refused, and what a session
--- does when a declaration changes.
+-- The language instaid: declarations of shards, those that it refuses, and sessions
+-- that notice a change of a declaration.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 CREATE SCHEMA regress_d;
@@ -20,7 +20,7 @@ SELECT instaid.extract_shard_id(next_id()), instaid.extract_shard_id(next_id('ow
     instaid.extract_timestamp(next_id(), '2020-02-29 23:59:59.999 UTC') BETWEEN now() - interval '1 s' AND clock_timestamp() + interval '1 s' AS of_now;
 SELECT pg_typeof(next_id()), pg_typeof(next_id('own'));
 SELECT next_id(NULL), (SELECT count(*) FROM next_ids(NULL)), (SELECT count(*) FROM next_ids(1, NULL));
--- as a default it is called with no plan of its own
+-- as a default, the function is called without a plan of its own
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO photos (n) VALUES (1);
 INSERT INTO photos (n) SELECT generate_series(1, 3000) RETURNING n, id \g /dev/null
@@ -31,7 +31,7 @@ COPY photos (n) FROM stdin;
 SELECT count(DISTINCT instaid.extract_shard_id(id)), count(*) FROM photos;
 SELECT count(*) FROM (SELECT n, lag(n) OVER (ORDER BY id) AS before FROM photos WHERE n > 2) AS v WHERE before > n;
 
--- What declares nothing.  Each error says what is wrong and what is legal.
+-- Declarations that are refused.  Each error says what is wrong and what is legal.
 CREATE FUNCTION refuse(body text, declared_default text DEFAULT $$DEFAULT 'regress_d.ids'$$) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY SELECT * FROM try(format('CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass %s)'
@@ -48,11 +48,11 @@ SELECT refuse(body) FROM (VALUES
     (17, 'shard 5, epoch 2011-08-24 21:07:01.721+00, cache 5'), (18, 'shard 5, epoch 2011-08-24 21:07:01.721456+00'),
     (19, 'shard 5, epoch 2011-13-24 21:07:01+00'), (20, 'shard 5,  epoch 2011-08-24 21:07:01+00'),
     (21, 'as next_ids(integer, regclass)'), (22, repeat(' ', 2000) || 'shard 5, epoch 2011-08-24 21:07:01+00')) AS v (n, body) ORDER BY n;
--- one form of the hint for all
+-- all these errors have the same hint
 SELECT try($$CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'x'$$);
 SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00', d) FROM (VALUES (1, ''), (2, 'DEFAULT NULL'), (3, 'DEFAULT regress_d.photos''::regclass'),
     (4, $$DEFAULT 'regress_d.photos'$$), (5, $$DEFAULT ('ids'::text)::regclass$$), (6, $$DEFAULT now()::text::regclass$$), (7, $$DEFAULT 4$$), (8, $$DEFAULT '-'$$)) AS v (n, d) WHERE n <> 3 ORDER BY n;
--- signatures
+-- signatures and attributes that are refused
 SELECT try('CREATE FUNCTION regress_e.' || f) FROM (VALUES
     (1, $$next_id(integer) RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
     (2, $$make_id() RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
@@ -75,8 +75,8 @@ SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00');
 SELECT schema_name, shard_id, sequence FROM instaid.shards ORDER BY shard_id;
 DROP FUNCTION regress_e.next_ids(integer, regclass);
 
--- A restore creates functions with check_function_bodies = off, perhaps before
--- what they need.  A body is data, and is checked all the same.
+-- A restore creates functions with check_function_bodies = off, perhaps before the
+-- objects that they need.  Their bodies are still checked.
 SET check_function_bodies = off;
 CREATE FUNCTION regress_e.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
 SELECT refuse('shard 9000, epoch 2020-02-29 23:59:59.999+00');
@@ -85,8 +85,8 @@ RESET check_function_bodies;
 SELECT instaid.extract_shard_id(regress_e.next_id());
 DROP SCHEMA regress_e CASCADE;
 
--- CREATE OR REPLACE is seen by the session that has used the function, in the same
--- statement if need be; so is a rolled back one
+-- A session that has used the function notices CREATE OR REPLACE, even in the same
+-- statement, and the rollback of it.
 SELECT instaid.extract_shard_id(next_id());
 BEGIN;
 CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint
@@ -147,7 +147,7 @@ SET client_min_messages = warning;
 DROP SCHEMA regress_v CASCADE;
 RESET client_min_messages;
 
--- What ALTER FUNCTION can break.  It runs no validator.
+-- ALTER FUNCTION runs no validator, and can break a declaration.
 ALTER FUNCTION next_id() STABLE;
 SELECT try('SELECT regress_d.next_id()');
 ALTER FUNCTION next_id() VOLATILE;
@@ -164,7 +164,7 @@ SELECT instaid.extract_shard_id(id), shard_id FROM many(1) AS id, instaid.shards
 ALTER FUNCTION many(integer, regclass) RENAME TO next_ids;
 SELECT instaid.extract_shard_id(next_id());
 
--- What depends on what: the sequence cannot go under its functions, nor they under defaults
+-- A sequence that a shard uses, and a function that a default uses, cannot be dropped.
 DROP SEQUENCE own;
 DROP FUNCTION next_ids(integer, regclass);
 DROP FUNCTION next_id();
@@ -177,7 +177,8 @@ SELECT instaid._validator('pg_catalog.now()'::regprocedure);
 \set VERBOSITY default
 SELECT try('SELECT instaid._validator(0)');
 
--- Rights: EXECUTE on the function, USAGE on the sequence, or its owner's
+-- A call needs EXECUTE on the function and USAGE on the sequence, unless the function
+-- is SECURITY DEFINER.
 CREATE ROLE regress_instaid_app;
 GRANT USAGE ON SCHEMA regress_d TO regress_instaid_app;
 SET ROLE regress_instaid_app;
@@ -191,11 +192,11 @@ RESET ROLE;
 REVOKE EXECUTE ON FUNCTION next_id() FROM PUBLIC;
 SET ROLE regress_instaid_app;
 SELECT try('SELECT regress_d.next_id()');
--- a role declares no shard with a sequence that it may not use
+-- a role cannot declare a shard with a sequence that it has no right to use
 CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
     LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
 RESET ROLE;
--- what is temporary is no shard
+-- a temporary function declares no shard
 CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
     LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
 SELECT schema_name, shard_id FROM instaid.shards;

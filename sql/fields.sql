@@ -2,7 +2,7 @@
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
--- IDs that Instagram made, with what is known of them
+-- the fields of IDs that Instagram made
 SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS v (id),
     instaid.decode(id) AS d;
 
@@ -12,11 +12,11 @@ SELECT i AS bit, extract(epoch FROM instaid.extract_timestamp(1::bigint << i, '1
     instaid.extract_sequence(1::bigint << i) AS sequence
 FROM generate_series(0, 63) AS i;
 
--- the ends of all bigints
+-- 0, -1, and both ends of bigint
 SELECT id, d.* FROM (VALUES (0), (9223372036854775807), (-9223372036854775808), (-1)) AS v (id),
     instaid.decode(id) AS d;
 
--- every value of the small fields, and the ends of the time, go in and come out
+-- every value of the small fields, and the ends of the time, are packed and unpacked
 SELECT count(*) FROM generate_series(0, 8191) AS shard_id
 WHERE instaid.extract_shard_id(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = shard_id
   AND instaid.extract_sequence(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = shard_id % 1024
@@ -26,7 +26,8 @@ SELECT ms, instaid.make_id(instaid.default_epoch() + ms * interval '1 ms', 8191,
         = instaid.default_epoch() + ms * interval '1 ms' AS same
 FROM (VALUES (0), (1), (1::bigint << 40), ((1::bigint << 40) - 1), ((1::bigint << 41) - 1)) AS v (ms);
 
--- IDs of a million and a half milliseconds, all fields in order
+-- over a million and a half milliseconds, IDs increase with the time, whatever the
+-- other fields are
 SELECT count(*), count(DISTINCT id), bool_and(id > before) AS increasing
 FROM (SELECT id, lag(id) OVER (ORDER BY ms) AS before
       FROM (SELECT ms, instaid.make_id('2026-01-01 UTC'::timestamptz + ms * interval '1 ms', 8191 - ms % 8192, -ms) AS id
@@ -38,7 +39,7 @@ SELECT instaid.extract_timestamp(instaid.make_id('2011-08-24 21:07:01.721999 UTC
 SELECT n, instaid.extract_sequence(instaid.make_id('2026-01-01', 5, n))
 FROM (VALUES (1023), (1024), (5001), (-1), (9223372036854775807), (-9223372036854775808)) AS v (n);
 
--- the published example: the sequence's 5001, shard 1341
+-- the published example: the sequence is at 5001, and the shard is 1341
 SELECT d.* FROM instaid.decode(instaid.make_id('2011-09-09 22:16:03.721 UTC', 1341, 5001)) AS d;
 
 -- another epoch
@@ -53,7 +54,7 @@ SELECT instaid.make_id(NULL, 1, 1), instaid.make_id('2020-01-01', NULL, 1),
     instaid.extract_shard_id(NULL), instaid.extract_sequence(NULL),
     instaid.decode(NULL), instaid.decode(1, NULL);
 
--- what does not fit is refused
+-- arguments that do not fit are refused
 SELECT try($$SELECT instaid.make_id('2026-01-01', 8192, 1)$$);
 SELECT try($$SELECT instaid.make_id('2026-01-01', -1, 1)$$);
 SELECT try($$SELECT instaid.make_id('2011-08-24 21:07:01.720999 UTC', 1, 1)$$);

@@ -1,4 +1,4 @@
--- Stopping a shard and letting it go on; moving a sequence ahead.
+-- freeze_shard(), thaw_shard() and advance_past().
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SELECT instaid.create_shard('regress_f', 5);
@@ -10,7 +10,7 @@ CREATE TABLE regress_f.likes (id bigint PRIMARY KEY DEFAULT regress_f.next_id('r
 INSERT INTO regress_f.photos (n) VALUES (1);
 SELECT instaid.shard_sequences('regress_f');
 SELECT instaid.shard_sequences('regress_none');
--- what others write in their tables does not count, nor what is temporary
+-- defaults of other roles' tables, and of temporary tables, add no sequence to the shard
 CREATE ROLE regress_other;
 CREATE SCHEMA regress_o AUTHORIZATION regress_other;
 GRANT USAGE ON SCHEMA regress_f TO regress_other;
@@ -23,7 +23,7 @@ CREATE TEMPORARY SEQUENCE temp_seq;
 CREATE TEMPORARY TABLE temp_table (id bigint DEFAULT regress_f.next_id('temp_seq'));
 SELECT instaid.shard_sequences('regress_f');
 
--- no function of its gives an ID, nor does core's
+-- no function of the shard issues an ID, and nextval() fails
 SELECT instaid.freeze_shard('regress_f');
 SELECT try('INSERT INTO regress_f.photos (n) VALUES (2)');
 SELECT try('INSERT INTO regress_f.likes (n) VALUES (2)');
@@ -31,11 +31,11 @@ SELECT try('SELECT * FROM regress_f.next_ids(10)');
 SELECT regexp_replace(try, '\d{16}', '...') AS try FROM try($$SELECT nextval('regress_f.table_id_seq')$$);
 SELECT nextval('regress_f.unrelated_seq');
 SELECT schema_name, frozen FROM instaid.shards ORDER BY shard_id;
--- rows are as they were, and another shard goes on
+-- rows can be updated, and another shard goes on
 UPDATE regress_f.photos SET n = 3;
 SELECT instaid.extract_shard_id("Regress ""g""".next_id());
 
--- it stands where it stood, and goes on above; freezing twice is freezing
+-- a second freeze changes nothing; after the thaw, IDs continue above the last one
 SELECT last_id = (SELECT max(id) FROM regress_f.photos) AS same FROM instaid.shards WHERE shard_id = 5;
 SELECT instaid.freeze_shard('regress_f');
 SELECT last_id = (SELECT max(id) FROM regress_f.photos) AS same, frozen FROM instaid.shards WHERE shard_id = 5;
@@ -47,26 +47,26 @@ INSERT INTO regress_f.likes (n) VALUES (1);
 SELECT schema_name, frozen FROM instaid.shards ORDER BY shard_id;
 SELECT min_value, max_value, cycle FROM pg_sequences WHERE schemaname = 'regress_f' AND sequencename = 'table_id_seq';
 
--- a shard that has given nothing yet
+-- a shard that has issued no ID yet
 SELECT instaid.create_shard('regress_h', 7);
 SELECT instaid.freeze_shard('regress_h');
 SELECT try('SELECT regress_h.next_id()');
 SELECT frozen FROM instaid.shards WHERE shard_id = 7;
--- within a transaction it is undone with it
+-- a rollback undoes a thaw
 BEGIN;
 SELECT instaid.thaw_shard('regress_h');
 SELECT instaid.extract_shard_id(regress_h.next_id());
 ROLLBACK;
 SELECT try('SELECT regress_h.next_id()');
 
--- the error has a name to use in a statement
+-- the error quotes the name as a statement needs it
 SELECT instaid.freeze_shard('Regress "g"');
 SELECT try('SELECT "Regress ""g""".next_id()');
--- a small MAXVALUE alone is not frozen
+-- a sequence with a small MAXVALUE is not frozen for that alone
 ALTER SEQUENCE "Regress ""g""".table_id_seq MAXVALUE 9007199254740990;
 SELECT try('SELECT "Regress ""g""".next_id()');
 
--- what is no shard, and who may not
+-- schemas that are not shards, and a role without the rights
 SELECT try($$SELECT instaid.freeze_shard('public')$$);
 SELECT try($$SELECT instaid.thaw_shard('no such schema')$$);
 SELECT instaid.freeze_shard(NULL) IS NULL AS nothing_done;
@@ -78,19 +78,19 @@ SELECT try($$SELECT instaid.freeze_shard('regress_f')$$);
 SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', 1, instaid.default_epoch())$$);
 RESET ROLE;
 
--- moving a sequence ahead, past IDs of any shard in that millisecond
+-- advance_past() moves a sequence past the IDs of all shards in that millisecond
 SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset
 SELECT instaid.advance_past('regress_f.table_id_seq', :far, instaid.default_epoch());
 SET client_min_messages = error;
 SELECT regress_f.next_id() > :far AS above;
--- never back
+-- advance_past() does not move a sequence back
 SELECT instaid.advance_past('regress_f.table_id_seq', 0, instaid.default_epoch());
 SELECT regress_f.next_id() > :far AS above;
 RESET client_min_messages;
 SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1, instaid.default_epoch())$$);
 SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807, instaid.default_epoch());
 SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
--- the tick itself, which setval() says was not given yet
+-- advance_past() also passes a tick that setval() has set with is_called = false
 CREATE SEQUENCE regress_f.not_called;
 SELECT setval('regress_f.not_called', ((:far >> 23) + 1314220021721 << 10) + 1023, false) > 0 AS set;
 SELECT instaid.advance_past('regress_f.not_called', :far, instaid.default_epoch());
@@ -118,7 +118,8 @@ SELECT frozen, last_id FROM instaid.shards WHERE shard_id = 4243;
 SELECT left(try, 80) FROM try('SELECT regress_bare.next_id()') LIMIT 1;
 SELECT instaid.thaw_shard('regress_bare');
 SELECT regress_bare.next_id() > 0 AS made;
--- another function named next_id is not the shard's, nor is what its defaults use
+-- another function named next_id is no function of the shard, and a sequence that a
+-- default passes to it is not the shard's
 CREATE ROLE regress_stranger;
 GRANT USAGE, CREATE ON SCHEMA regress_bare TO regress_stranger;
 SET ROLE regress_stranger;
@@ -140,7 +141,7 @@ DROP OWNED BY regress_stranger CASCADE;
 DROP ROLE regress_stranger;
 DROP SCHEMA regress_bare CASCADE;
 
--- Citus refuses to alter its sequences unless this setting is off.
+-- Citus refuses to alter its sequences unless citus.enable_ddl_propagation is off.
 CREATE SCHEMA regress_citus;
 CREATE SEQUENCE regress_citus.table_id_seq;
 CREATE FUNCTION regress_citus.next_id() RETURNS bigint LANGUAGE sql AS

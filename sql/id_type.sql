@@ -1,4 +1,4 @@
--- The type instaid.id: a bigint that JSON has as a string.
+-- The type instaid.id: a bigint that is a string in JSON.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SELECT instaid.create_shard('typed', 77);
@@ -7,7 +7,7 @@ CREATE TABLE typed.photos (
     caption text UNIQUE
 );
 
--- in and out as bigint
+-- it is read and written like bigint
 SELECT v::instaid.id FROM unnest(ARRAY['0', ' 4001511883701836730 ', '-9223372036854775808', '9223372036854775807']) AS v;
 SELECT try($$SELECT '9223372036854775808'::instaid.id$$);
 SELECT try($$SELECT 'DeIOdt4jVu6'::instaid.id$$);
@@ -37,14 +37,14 @@ SELECT to_json(id::typed.photo_id), to_jsonb(id::typed.photo_id), to_json(ARRAY[
     to_jsonb(ARRAY[id::typed.photo_id]), to_json(ROW(id, 7)::typed.pair), to_jsonb(ROW(id, 7)::typed.pair),
     to_json(ARRAY[ARRAY[id]]), to_json(NULL::instaid.id)
 FROM typed.photos WHERE caption = 'bigint' \gx
--- bigint is a number, as ever, and so is what is computed
+-- a bigint is a number in JSON, and so is the result of arithmetic
 SELECT to_json(4001511883701836730), to_json(id + 1), to_json(max(id)), to_json(max(id)::instaid.id)
 FROM typed.photos WHERE caption = 'bigint' GROUP BY id;
--- and from JSON, string or number
+-- from JSON, it can be a string or a number
 SELECT * FROM json_populate_recordset(NULL::typed.photos,
     '[{"id": "4001511883701836730", "caption": "a string"}, {"id": 4001511883701836730, "caption": "a number"}]');
 
--- what a column of one and a value of another have in common
+-- the type of an expression that mixes instaid.id and another type
 SELECT pg_typeof(COALESCE(id, 0)) AS integer, pg_typeof(COALESCE(id, 4001511883701836730)) AS bigint,
     pg_typeof(CASE WHEN id > 0 THEN id ELSE '7' END) AS string, pg_typeof(array_append(ARRAY[id], 4001511883701836730)) AS appended,
     pg_typeof(greatest(id, 0)) AS greatest, pg_typeof(lag(id) OVER ()) AS lag, pg_typeof(max(id) OVER ()) AS max,
@@ -71,7 +71,7 @@ INSERT INTO typed.sent VALUES ('8', '8', '{8,9}', '{8,9}'), (8::smallint, 8::sma
 RETURNING *;
 SELECT COALESCE(id, 1::smallint) AS coalesce, pg_typeof(COALESCE(1::smallint, id)), ids || 5::smallint AS appended FROM typed.sent
 UNION SELECT 5::smallint, NULL, NULL ORDER BY 1 LIMIT 2;
--- of text, what bigint refuses and allows
+-- text is allowed and refused as for bigint
 SELECT e, (SELECT try(replace(e, 'TYPE', 'bigint')) LIMIT 1) AS bigint, (SELECT try(replace(e, 'TYPE', 'instaid.id')) LIMIT 1) AS id
 FROM unnest(ARRAY[$$SELECT 8::TYPE = '8'$$, $$SELECT 8::TYPE = ANY ('{8,9}')$$, $$SELECT 8::TYPE IN ('8', '9')$$,
     $$SELECT '8'::text::TYPE$$, $$SELECT '{8,9}'::text[]::TYPE[]$$, $$SELECT ARRAY['8', '9']::TYPE[]$$,
@@ -82,13 +82,13 @@ CREATE TABLE typed.received (n numeric, few numeric(3), i integer);
 INSERT INTO typed.received SELECT id, id, id FROM typed.sent WHERE id < 10 RETURNING *;
 INSERT INTO typed.received (n) SELECT max(id)::instaid.id FROM typed.sent RETURNING n;
 INSERT INTO typed.received (i) SELECT max(id)::instaid.id FROM typed.sent;
--- functions for several numeric types choose as they do for bigint, or refuse
+-- overloaded functions and operators work as for bigint, or fail
 SELECT abs(id), -id AS minus, id % 10 AS mod, sum(id) OVER (), pg_typeof(sum(id) OVER ()), to_char(id, '9')
 FROM typed.sent WHERE id = 7;
 SELECT try($$SELECT id = 5.0 FROM typed.sent$$) LIMIT 1;
 SELECT try($$SELECT round(id) FROM typed.sent$$) LIMIT 1;
 
--- with the schema in the path it is no other
+-- results are the same with the schema in search_path
 SET search_path = public, instaid;
 SELECT id = 5 AS equal, id < 5::bigint AS less, id = '5' AS string, id IN (4, 5) AS integers,
     int4('5') AS int4, int4(id), id('5') FROM typed.photos WHERE caption = 'integer';
@@ -96,7 +96,7 @@ RESET search_path;
 SELECT DISTINCT id FROM (VALUES (5::instaid.id), (5), (7)) AS v (id) ORDER BY id;
 SELECT id, count(*) FROM (VALUES (5::instaid.id), (5::bigint), (7)) AS v (id) GROUP BY id ORDER BY id DESC;
 
--- Indexes: plans that lack what is wanted of them, which are none but the first.
+-- Indexes: plan() shows what a plan lacks; only the first plan lacks something.
 CREATE FUNCTION plan(statement text, VARIADIC wanted text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE plan text := ''; line text;
 BEGIN
@@ -117,7 +117,7 @@ CREATE INDEX ids_hashed ON typed.ids USING hash (hashed);
 ANALYZE typed.ids, typed.bigints;
 SELECT count(*) AS lacking FROM plan('SELECT * FROM typed.ids WHERE id + 0 = 5', 'ids_pkey');
 
--- each condition by the B-tree index, none by a filter
+-- each condition uses the B-tree index, and none is a filter
 SELECT c AS condition, plan('SELECT * FROM typed.ids WHERE id ' || c, 'ids_pkey', 'Index Cond', '^(?!.*Filter)')
 FROM unnest(ARRAY['= 5', '= 5::smallint', '= 4001511883701836730', $$= '5'$$, '= 5::instaid.id', '< 5', '>= 19990', 'BETWEEN 5 AND 7::bigint',
     'IN (5, 6)', 'IN (5::bigint, 6)', $$IN ('5', '6')$$, '= ANY (ARRAY[5, 6])', $$= ANY ('{5,6}'::bigint[])$$, $$= ANY ('{5,6}'::instaid.id[])$$]) AS c;
@@ -129,7 +129,7 @@ SELECT plan('SELECT * FROM typed.ids ORDER BY id DESC LIMIT 3', 'Index Scan Back
 PREPARE by_id AS SELECT * FROM typed.ids WHERE id = $1;
 SELECT plan('EXECUTE by_id (5)', 'ids_pkey');
 
--- joins with bigint by the index of either, by hash, and by merge without a sort
+-- joins with bigint use the index of either table, a hash, or a merge without a sort
 SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b ON i.id = b.id WHERE i.hashed = 5', 'bigints_pkey');
 SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b ON i.id = b.id WHERE b.id = 5', 'ids_pkey', 'bigints_pkey');
 SET enable_nestloop = off;
@@ -143,7 +143,7 @@ SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b USING (id) ORD
 RESET ALL;
 SELECT count(*), sum(i.id) FROM typed.ids AS i JOIN typed.bigints AS b USING (id);
 
--- uniqueness, and foreign keys from bigint to it and back
+-- foreign keys from bigint to instaid.id, and from instaid.id to bigint
 CREATE TABLE typed.likes (photo_id bigint REFERENCES typed.photos, seen_id instaid.id REFERENCES typed.bigints);
 INSERT INTO typed.likes VALUES (5, 5), (4001511883701836730, NULL);
 INSERT INTO typed.likes VALUES (6, 5);
@@ -159,7 +159,8 @@ INSERT INTO typed.parts VALUES (5), (4001511883701836730);
 SELECT tableoid::regclass, id FROM typed.parts ORDER BY id;
 SELECT plan('SELECT * FROM typed.parts WHERE id = 5', 'parts_1', '^(?!.*parts_2)');
 
--- A column of bigint becomes one of it, and back, and neither the table nor an index is written anew.
+-- ALTER TABLE changes bigint to instaid.id and back, and rewrites neither the table
+-- nor an index.
 CREATE TABLE typed.adopted (id bigint PRIMARY KEY, parent bigint REFERENCES typed.adopted);
 INSERT INTO typed.adopted VALUES (5, NULL), (6, 5);
 CREATE VIEW files AS SELECT c.relname, pg_relation_filenode(c.oid) AS file FROM pg_class AS c

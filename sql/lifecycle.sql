@@ -1,18 +1,18 @@
--- What happens to a sequence and its session between two calls: no ID comes
--- twice, IDs go on increasing, and nothing stays locked.
+-- Rollback, savepoints, errors, setval(), ALTER SEQUENCE and TRUNCATE between two
+-- calls: no ID repeats, IDs increase, and nothing stays locked.
 SELECT instaid.create_shard('regress_l', 7);
--- the last of so many IDs
+-- takes so many IDs, and returns the last one
 CREATE FUNCTION take(count integer DEFAULT 1) RETURNS bigint LANGUAGE sql
     BEGIN ATOMIC SELECT max(id) FROM regress_l.next_ids(count) AS id; END;
 
--- rollback gives nothing back
+-- a rollback gives no ID back
 BEGIN;
 SELECT take(5000) AS a \gset
 ROLLBACK;
 SELECT take() AS b \gset
 SELECT :b > :a AS increasing;
 
--- nor does a savepoint's; the lock is the transaction's
+-- a rollback to a savepoint gives no ID back; the transaction keeps the lock
 BEGIN;
 SAVEPOINT s;
 SELECT take() AS a \gset
@@ -33,13 +33,13 @@ DISCARD ALL;
 SELECT take() AS b \gset
 SELECT :b > :a AS increasing;
 
--- set back by setval, also within the transaction and the millisecond
+-- setval() sets the sequence back, also within one statement and one millisecond
 SELECT setval('regress_l.table_id_seq', 5000) \g /dev/null
 SELECT take() AS a \gset
 SELECT :a > :b AS increasing;
 SELECT count(*), count(DISTINCT id)
 FROM (SELECT setval('regress_l.table_id_seq', 5000), take() AS id FROM generate_series(1, 100)) AS v;
--- also when it ran ahead of the clock
+-- setval() sets back a sequence that is ahead of the clock
 SELECT take(300000) AS a \gset
 SELECT setval('regress_l.table_id_seq', 1) \g /dev/null
 SELECT take() AS b \gset
@@ -48,7 +48,7 @@ SELECT setval('regress_l.table_id_seq', 1, false) \g /dev/null
 SELECT take() AS a \gset
 SELECT :a > :b AS increasing;
 
--- ALTER SEQUENCE, before and in the transaction, rolled back and not
+-- ALTER SEQUENCE outside of and in a transaction, with and without a rollback
 SELECT take() AS a \gset
 ALTER SEQUENCE regress_l.table_id_seq RESTART;
 SELECT take(300000) AS b \gset
@@ -73,7 +73,7 @@ SELECT :a > :b AS increasing;
 COMMIT;
 SELECT take() AS b \gset
 SELECT :b > :a AS increasing;
--- an option that forbids service is seen at once
+-- an option with which the sequence cannot serve takes effect at once
 BEGIN;
 SELECT take() > 0 AS served;
 ALTER SEQUENCE regress_l.table_id_seq INCREMENT 2;
@@ -99,7 +99,7 @@ WITH i AS (INSERT INTO regress_l.stars SELECT FROM generate_series(1, 50000) RET
 SELECT count(*), min(id) FILTER (WHERE n > 100000) > :a AS past_rolled_back
 FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM seen) AS v;
 
--- the sequence and the session's wait for the clock: it can be interrupted
+-- a call that waits for the clock can be interrupted
 SELECT setval('regress_l.table_id_seq',
               ((extract(epoch FROM now()) * 1000)::bigint + 3600000 << 10) + 1023) \g /dev/null
 SET client_min_messages = error;
@@ -107,11 +107,11 @@ SET statement_timeout = '50ms';
 SELECT regress_l.next_id();
 RESET statement_timeout;
 SELECT count(*) AS locks FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
--- and it ends by itself
+-- the wait ends by itself
 SELECT instaid.extract_sequence(regress_l.next_id());
 RESET client_min_messages;
 
--- a sequence that is gone
+-- a sequence that was dropped
 SELECT 'regress_l.stars_id_seq'::regclass::oid AS oid \gset
 SELECT regress_l.next_id(:oid) > 0 AS made;
 DROP TABLE regress_l.stars;

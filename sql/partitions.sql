@@ -1,4 +1,4 @@
--- Partitions by time on the ID.
+-- create_partitions(): partitions by time, on the ID.
 SET timezone = 'America/New_York';      -- must not matter
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
@@ -20,7 +20,7 @@ SELECT * FROM instaid.create_partitions('regress_p.photos', '2026-01-01 UTC', '2
 SELECT * FROM bounds('regress_p.photos');
 SELECT conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE contype = 'p' AND conrelid::regclass::text LIKE 'regress_p.%' ORDER BY 1;
--- each ID has its place, and its time says which
+-- the time of an ID decides in which partition it is
 INSERT INTO regress_p.photos SELECT id, n FROM generate_series(0, 2) AS n, LATERAL (VALUES
     (instaid.min_id('2026-01-01 UTC'::timestamptz + n * interval '1 day')),
     (instaid.max_id('2026-01-01 23:59:59.999 UTC'::timestamptz + n * interval '1 day'))) AS v (id);
@@ -31,18 +31,18 @@ CREATE TABLE regress_p.likes (id bigint PRIMARY KEY, photo_id bigint NOT NULL RE
 INSERT INTO regress_p.likes SELECT 1, max(id) FROM regress_p.photos;
 INSERT INTO regress_p.likes VALUES (2, 1);
 
--- to run it again adds what is missing, and only that
+-- a second call adds only the partitions that are missing
 SELECT * FROM instaid.create_partitions('regress_p.photos', '2026-01-01 UTC', '2026-01-04 UTC', '1 day');
 DROP TABLE regress_p.likes, regress_p.photos_20260102;
 ALTER TABLE regress_p.photos_20260103 RENAME TO photos_renamed;
 SELECT * FROM instaid.create_partitions('regress_p.photos', '2025-12-31 UTC', '2026-01-04 00:00:01 UTC', '1 day');
 SELECT * FROM bounds('regress_p.photos');
--- and IDs of now go into that of today
+-- new IDs go into the partition of today
 CREATE TABLE regress_p.now (id bigint PRIMARY KEY DEFAULT regress_p.next_id(), n integer) PARTITION BY RANGE (id);
 SELECT count(*) FROM instaid.create_partitions('regress_p.now', date_trunc('day', now(), 'UTC'), now() + interval '1 day', '1 day');
 INSERT INTO regress_p.now (n) VALUES (1) RETURNING tableoid::regclass::text = 'regress_p.now_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') AS today;
 
--- months and years, over changes of daylight saving time, from a 31st, too
+-- months and years, over changes of daylight saving time, and from the 31st of a month
 CREATE TABLE regress_p.months (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT count(*) FROM instaid.create_partitions('regress_p.months', '2026-02-01 UTC', '2026-05-01 UTC', '1 month');
 SELECT count(*) FROM instaid.create_partitions('regress_p.months', '2024-01-31 UTC', '2024-04-01 UTC', '1 month');
@@ -55,7 +55,8 @@ SELECT * FROM bounds('regress_p.years');
 INSERT INTO regress_p.years VALUES (0), (9223372036854775807);
 SELECT * FROM instaid.create_partitions('regress_p.years', '2046-01-01 UTC', '2046-01-02 UTC', '1 year');
 
--- shorter steps have the time of day in their names, as have longer ones that do not begin at midnight
+-- names have the time of day if the step is shorter than a day, or does not begin at
+-- midnight
 CREATE TABLE regress_p."Odd ""name""" (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-01 UTC', '2026-01-02 UTC', '12 hours');
 SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-03', '2026-01-04', '1 day');
@@ -68,7 +69,7 @@ CREATE TABLE regress_p.young (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT * FROM instaid.create_partitions('regress_p.young', '2026-01-01 UTC', '2026-01-03 UTC', '1 day', '2026-01-01 12:00 UTC');
 INSERT INTO regress_p.young VALUES (0), (instaid.make_id('2026-01-02 UTC', 5, 1, '2026-01-01 12:00 UTC')) RETURNING tableoid::regclass;
 
--- what is in the way
+-- tables and rows that are in the way
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2025-12-31 UTC', '2026-01-05 UTC', '2 days')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.years', '2046-05-01 UTC', '2046-06-01 UTC', '1 month')$$);
 CREATE TABLE regress_p.by_hand PARTITION OF regress_p.months FOR VALUES FROM (MINVALUE) TO (5000);
@@ -79,7 +80,7 @@ CREATE TABLE regress_p.months_default PARTITION OF regress_p.months DEFAULT;
 INSERT INTO regress_p.months VALUES (instaid.max_id('2026-07-31 23:59:59.999 UTC'));
 SELECT try($$SELECT instaid.create_partitions('regress_p.months', '2026-06-01 UTC', '2026-08-01 UTC', '1 month')$$);
 SELECT * FROM instaid.create_partitions('regress_p.months', '2026-08-01 UTC', '2026-09-01 UTC', '1 month');
--- as the hint says
+-- the statements of the hint move the rows
 BEGIN;
 ALTER TABLE regress_p.months DETACH PARTITION regress_p.months_default;
 SELECT * FROM instaid.create_partitions('regress_p.months', '2026-06-01 UTC', '2026-08-01 UTC', '1 month');
@@ -87,7 +88,7 @@ WITH moved AS (DELETE FROM regress_p.months_default RETURNING *) INSERT INTO reg
 ALTER TABLE regress_p.months ATTACH PARTITION regress_p.months_default DEFAULT;
 COMMIT;
 
--- what is refused
+-- arguments that are refused
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '0')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '-1 day')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '999 us')$$);
@@ -108,13 +109,13 @@ CREATE TABLE regress_p.by_expression (id bigint) PARTITION BY RANGE ((id + 1));
 SELECT n, try(format('SELECT instaid.create_partitions(%L, %L, %L, %L)', 'regress_p.' || n, '2027-01-01 UTC', '2027-01-02 UTC', '1 day'))
 FROM unnest('{plain,by_list,by_two,by_int,by_expression,plain_pkey}'::text[]) AS n;
 SELECT try($$SELECT instaid.create_partitions(0, '2027-01-01 UTC', '2027-01-02 UTC', '1 day')$$);
--- 63 bytes are a name, 64 are not
+-- a name can have 63 bytes, and not 64
 CREATE TABLE regress_p.a23456789012345678901234567890123456789012345678901234 (id bigint) PARTITION BY RANGE (id);
 SELECT * FROM instaid.create_partitions('regress_p.a23456789012345678901234567890123456789012345678901234', '2027-01-01 UTC', '2027-01-02 UTC', '1 day');
 ALTER TABLE regress_p.a23456789012345678901234567890123456789012345678901234 RENAME TO a234567890123456789012345678901234567890123456789012345;
 SELECT try($$SELECT instaid.create_partitions('regress_p.a234567890123456789012345678901234567890123456789012345', '2027-01-02 UTC', '2027-01-03 UTC', '1 day')$$);
 
--- the table's owner, whose the partitions are
+-- only the table's owner can create partitions, and owns them
 CREATE ROLE regress_p_owner;
 CREATE ROLE regress_p_other;
 GRANT USAGE ON SCHEMA regress_p TO regress_p_owner, regress_p_other;
@@ -131,12 +132,12 @@ SELECT * FROM instaid.create_partitions('regress_p.young', '2026-01-03 UTC', '20
 RESET ROLE;
 SELECT relname, relowner::regrole FROM pg_class WHERE oid = 'regress_p.young_20260103'::regclass;
 
--- a temporary table's are temporary
+-- partitions of a temporary table are temporary
 CREATE TEMPORARY TABLE regress_temporary (id bigint) PARTITION BY RANGE (id);
 SELECT count(*) FROM instaid.create_partitions('regress_temporary', '2027-01-01 UTC', '2027-01-02 UTC', '1 day');
 SELECT relname, relpersistence FROM pg_class WHERE relname = 'regress_temporary_20270101';
 
--- by a column that JSON has as a string
+-- a key of type instaid.id
 CREATE TABLE regress_p.typed (id instaid.id PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT * FROM instaid.create_partitions('regress_p.typed', '2027-01-01 UTC', '2027-01-03 UTC', '1 day');
 SELECT * FROM instaid.create_partitions('regress_p.typed', '2027-01-01 UTC', '2027-01-03 UTC', '1 day');

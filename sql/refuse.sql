@@ -1,10 +1,11 @@
--- What next_id() refuses: sequences that cannot serve, values out of range.
+-- next_id() refuses sequences that cannot serve, and values out of range.
 CREATE SCHEMA regress_r;
 SET search_path = regress_r, public;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
--- each is refused with the statement that mends it, and the statement does
+-- the hint has the statement that repairs the sequence, unless it has a range of its
+-- own; the statement repairs all of these
 CREATE SEQUENCE an_integer AS integer;
 CREATE SEQUENCE by_two INCREMENT 2;
 CREATE SEQUENCE downwards INCREMENT -1;
@@ -21,8 +22,8 @@ FROM pg_sequences WHERE schemaname = 'regress_r' \gexec
 SELECT sequencename, instaid.extract_shard_id(instaid.next_id(quote_ident(sequencename)::regclass, 5))
 FROM pg_sequences WHERE schemaname = 'regress_r' ORDER BY sequencename COLLATE "C";
 
--- A sequence with a range of its own is told for what it is, and nothing says to
--- widen it.  Citus gives each worker's copy of a sequence a range by its group.
+-- The error says that the sequence has a range of its own, and no hint says to widen
+-- it.  Citus gives each worker's copy of a sequence a range by its group.
 CREATE SEQUENCE citus_1 MINVALUE 281474976710657 MAXVALUE 562949953421313;
 SELECT try($$SELECT instaid.next_id('citus_1', 5)$$);
 SELECT format('CREATE SEQUENCE citus_%s MINVALUE %s MAXVALUE %s', g, g * (1::bigint << 48) + 1, (g + 1) * (1::bigint << 48) + 1)
@@ -31,7 +32,7 @@ CREATE SEQUENCE citus_integer AS integer MINVALUE 268435457 MAXVALUE 536870913;
 CREATE SEQUENCE from_a_million MINVALUE 1000000;
 CREATE SEQUENCE an_integer_to_100000 AS integer MAXVALUE 100000;
 CREATE SEQUENCE down_from_50 INCREMENT -1 MAXVALUE 50;
--- it is not frozen when it is used up
+-- a sequence at its own MAXVALUE is used up, and not frozen
 CREATE SEQUENCE used_up MAXVALUE 3;
 SELECT nextval('used_up') FROM generate_series(1, 3);
 SELECT (l).tick, (l).frozen FROM instaid._last_tick('used_up') AS l;
@@ -42,7 +43,7 @@ WHERE schemaname = 'regress_r' AND sequencename ~ '^(citus|from_a|used_up|an_int
 -- a negative MINVALUE does no harm
 CREATE SEQUENCE from_below MINVALUE -1000 START -5;
 SELECT instaid.extract_timestamp(instaid.next_id('from_below', 5)) <= clock_timestamp() AS works;
--- a shard that is frozen before it was used has no last ID
+-- a shard that was frozen before its first ID has no last ID
 SELECT instaid.create_shard('regress_unused', 78);
 SELECT instaid.freeze_shard('regress_unused');
 SELECT last_id, last_issued_at, drift, frozen FROM instaid.shards WHERE schema_name = 'regress_unused';
@@ -50,20 +51,20 @@ SELECT try($$SELECT regress_unused.next_id()$$);
 SELECT instaid.thaw_shard('regress_unused');
 SELECT instaid.extract_timestamp(regress_unused.next_id()) <= clock_timestamp() AS works;
 
--- what is not a sequence
+-- objects that are not sequences
 CREATE TABLE a_table (id bigint);
 CREATE VIEW a_view AS SELECT 1 AS id;
 SELECT try($$SELECT instaid.next_id('a_table', 5)$$);
 SELECT try($$SELECT instaid.next_id('a_view', 5)$$);
 SELECT try($$SELECT instaid.next_id(4::oid::regclass, 5)$$);
 
--- a temporary one serves its own session, also in a read-only transaction
+-- a temporary sequence serves its own session, also in a read-only transaction
 CREATE TEMPORARY SEQUENCE mine;
 SELECT instaid.extract_shard_id(instaid.next_id('mine', 5)) FROM generate_series(1, 2);
 BEGIN READ ONLY;
 SELECT instaid.extract_shard_id(instaid.next_id('mine', 5));
 COMMIT;
--- an unlogged one serves all
+-- an unlogged sequence serves all sessions
 CREATE UNLOGGED TABLE unlogged (id bigint GENERATED ALWAYS AS IDENTITY);
 SELECT instaid.extract_shard_id(instaid.next_id('unlogged_id_seq', 5)) FROM generate_series(1, 2);
 
@@ -78,7 +79,7 @@ SELECT try($$SELECT instaid.next_id('s', 5, 'infinity')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '-infinity')$$);
 SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1, 'infinity')$$);
 
--- an epoch to come, and one that is over
+-- an epoch in the future, and one whose IDs have ended
 SELECT try($$SELECT instaid.next_id('s', 5, '2100-01-01 UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '1970-01-01 UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '4713-01-01 BC UTC')$$);
@@ -88,13 +89,13 @@ SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1, '2020-01-01 00:00:00.0000
 SELECT try($$SELECT instaid.last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
--- the epoch of a sequence that nothing was taken of, and of a tick before it
+-- last_id() of an unused sequence, and of a tick before the epoch
 CREATE SEQUENCE plain;
 SELECT instaid.last_id('plain', 5), l.* FROM instaid._last_tick('plain') AS l;
 SELECT nextval('plain');
 SELECT instaid.last_id('plain', 5), l.* FROM instaid._last_tick('plain') AS l;
 
--- the last ID of an epoch is given, the next is not, nor does it wrap
+-- the last ID of an epoch is issued; after it, a call fails, and IDs do not wrap
 SELECT (1314220021721 + (1::bigint << 40)) << 10 AS end \gset
 SELECT setval('s', :end - 3) - :end AS behind;
 SET client_min_messages = error;
@@ -103,7 +104,7 @@ RESET client_min_messages;
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
 SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 10)$$);
 SELECT instaid.last_id('s', 0) IS NULL AS none, instaid.extract_timestamp(instaid.last_id('s', 0, '2020-01-01 UTC'), '2020-01-01 UTC') AS another;
--- nor is one past the last tick
+-- a call also fails after the last tick
 SELECT setval('s', 9007199254740990);
 SET client_min_messages = error;
 SELECT instaid.next_id('s', 8191, '2240-01-01 UTC');
@@ -115,7 +116,7 @@ SELECT setval('s', 9223372036854775807);
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
 SELECT setval('s', 1, false);
 SELECT instaid.extract_timestamp(instaid.next_id('s', 0)) <= clock_timestamp() AS works_again;
--- a batch ends with the epoch, too
+-- a batch can take the last IDs of an epoch, and no more
 SELECT setval('s', :end - 4) - :end AS behind;
 SET client_min_messages = error;
 SELECT count(*) FROM instaid.next_ids('s', 0, 3);

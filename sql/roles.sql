@@ -1,4 +1,4 @@
--- Who may make IDs, and from where.
+-- Which roles can make IDs, and in which transactions and processes.
 SELECT instaid.create_shard('regress_s', 9);
 CREATE TABLE regress_s.photos (id bigint PRIMARY KEY DEFAULT regress_s.next_id(), caption text);
 CREATE ROLE regress_instaid_app;
@@ -16,21 +16,21 @@ GRANT USAGE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
 SET ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 SELECT regress_s.next_id() > 0 AS made, count(*) FROM regress_s.next_ids(10);
--- UPDATE on the sequence does as well
+-- UPDATE on the sequence is enough, too
 RESET ROLE;
 REVOKE USAGE ON SEQUENCE regress_s.table_id_seq FROM regress_instaid_app;
 GRANT UPDATE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
 SET ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 RESET ROLE;
--- SELECT does not
+-- SELECT is not enough
 REVOKE UPDATE ON SEQUENCE regress_s.table_id_seq FROM regress_instaid_app;
 GRANT SELECT ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
 SET ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 RESET ROLE;
 
--- a privilege that goes in mid-transaction is gone, a membership likewise
+-- a privilege or a membership that is revoked within the transaction no longer counts
 BEGIN;
 GRANT USAGE ON SEQUENCE regress_s.table_id_seq TO regress_instaid_app;
 SET LOCAL ROLE regress_instaid_app;
@@ -54,7 +54,8 @@ SET LOCAL ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 ROLLBACK;
 
--- so is what the owner of the database has, from one transaction to the next
+-- pg_database_owner's privileges follow the owner of the database, from the next
+-- transaction on
 SELECT current_user AS me, current_database() AS db \gset
 \set ECHO none
 ALTER DATABASE :"db" OWNER TO regress_instaid_other;
@@ -71,7 +72,7 @@ SELECT regress_s.next_id() > 0 AS made;
 RESET ROLE;
 REVOKE USAGE ON SEQUENCE regress_s.table_id_seq FROM pg_database_owner;
 
--- the verdict is the role's: what one may, another may not
+-- what the session remembers of one role's rights does not count for another role
 BEGIN;
 SELECT regress_s.next_id() > 0 AS made;
 SET LOCAL ROLE regress_instaid_app;
@@ -79,7 +80,7 @@ SELECT regress_s.next_id() > 0 AS made;
 SET LOCAL ROLE regress_instaid_other;
 SELECT regress_s.next_id();
 ROLLBACK;
--- a function with its owner's rights lends them
+-- a SECURITY DEFINER function uses the rights of its owner
 CREATE FUNCTION regress_s.lent() RETURNS bigint LANGUAGE sql SECURITY DEFINER RETURN regress_s.next_id();
 SET ROLE regress_instaid_other;
 SELECT regress_s.lent() > 0 AS made;
@@ -106,7 +107,7 @@ SELECT set_config('search_path', '', false);
 INSERT INTO regress_s.photos (caption) VALUES ('x') RETURNING instaid.extract_shard_id(id);
 RESET search_path;
 
--- read-only transactions and parallel workers, as nextval(); decoding works
+-- a read-only transaction takes no ID, as with nextval(); decoding works
 \set VERBOSITY sqlstate
 BEGIN READ ONLY;
 SAVEPOINT s;
@@ -119,14 +120,14 @@ ROLLBACK TO s;
 SELECT shard_id, sequence FROM instaid.decode(4001511883701836730);
 SELECT shard_id FROM instaid.shards WHERE schema_name = 'regress_s';
 COMMIT;
--- a transaction may become read-only when it has made IDs
+-- a transaction can become read-only after it has made IDs
 BEGIN;
 SELECT regress_s.next_id() > 0 AS made;
 SET TRANSACTION READ ONLY;
 SELECT regress_s.next_id();
 ROLLBACK;
 \set VERBOSITY default
--- a mark that lies does not get an ID out of a worker
+-- a function that is wrongly marked PARALLEL SAFE gets no ID in a worker
 CREATE FUNCTION regress_s.lie() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
     AS 'BEGIN RETURN regress_s.next_id(); END';
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;

@@ -1,4 +1,4 @@
--- Queries on the catalogs that must return no rows (but for the last ones).
+-- Queries on the catalogs.  All except the last two must return no rows.
 
 CREATE TEMPORARY VIEW member AS
     SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, 0) COLLATE "C" AS object
@@ -17,22 +17,24 @@ SELECT object FROM member WHERE obj_description(objid, classid::regclass::name) 
 SELECT m.object, a.attname FROM member AS m JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid
 WHERE m.object ~ '^view' AND a.attnum > 0 AND m.object !~ '\._' AND col_description(a.attrelid, a.attnum) IS NULL;
 
--- what is safe in a parallel worker has no side effects; what is immutable is strict, but for what is inlined
+-- parallel safe functions are not volatile; immutable functions are strict, except for
+-- created_between(), which is inlined
 SELECT object FROM routine WHERE provolatile = 'v' AND proparallel = 's';
 SELECT object FROM routine WHERE provolatile = 'i' AND NOT (proisstrict AND proparallel = 's') AND proname <> 'created_between';
 
--- nothing runs with its owner's rights; PL/pgSQL has its search_path pinned, and SQL is parsed
+-- no function is SECURITY DEFINER; functions in PL/pgSQL pin search_path, and
+-- functions in SQL have a parsed body
 SELECT object FROM routine WHERE prosecdef;
 SELECT object FROM routine WHERE lanname = 'plpgsql' AND NOT COALESCE(proconfig @> '{"search_path=pg_catalog, pg_temp"}', false);
 SELECT object FROM routine WHERE lanname = 'sql' AND prosqlbody IS NULL;
 
--- everybody may use it, but not create anything in its schemas
+-- everybody can use the extension, but cannot create objects in its schemas
 SELECT object FROM routine WHERE NOT has_function_privilege('public', oid, 'EXECUTE');
 SELECT object FROM member WHERE classid = 'pg_class'::regclass AND NOT has_table_privilege('public', objid, 'SELECT');
 SELECT object FROM member WHERE classid = 'pg_namespace'::regclass
   AND (NOT has_schema_privilege('public', objid, 'USAGE') OR has_schema_privilege('public', objid, 'CREATE'));
 
--- all that there is
+-- the objects and the settings of the extension
 SELECT m.object, r.provolatile AS volatile, r.proisstrict AS strict, r.proparallel AS parallel
 FROM member AS m LEFT JOIN routine AS r ON m.classid = 'pg_proc'::regclass AND r.oid = m.objid
 ORDER BY m.object;

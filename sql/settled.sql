@@ -1,14 +1,14 @@
--- How far the IDs of a shard are settled, as one session sees it.  What other
--- sessions do meanwhile is in test/specs/settled.spec and test/t/021_readers.pl.
+-- settled_id() in one session.  test/specs/settled.spec and test/t/021_readers.pl
+-- test it with several.
 SET timezone = 'UTC';
 SELECT instaid.create_shard('regress_s', 5);
 CREATE TABLE regress_s.photos (id bigint PRIMARY KEY DEFAULT regress_s.next_id(), n integer);
 
--- below every ID, as long as the shard has none
+-- while the shard has no ID, the result is below every ID
 SELECT instaid.settled_id('regress_s');
 INSERT INTO regress_s.photos (n) VALUES (1), (2);
 SELECT instaid.settled_id('regress_s') = max(id) AS is_last FROM regress_s.photos;
--- it is the ID of the last value, whoever took that, and whether it is committed
+-- the result is the last ID, even if it was rolled back, or taken by nextval()
 BEGIN;
 SAVEPOINT s;
 SELECT count(*) FROM regress_s.next_ids(10);
@@ -33,12 +33,12 @@ SELECT form, settled = :settled AS same FROM (VALUES
     ('sequence by name', instaid.settled_id(sequence => 'regress_s.table_id_seq', shard_id => 5, wait => false)))
     AS call (form, settled);
 SELECT instaid.settled_id(NULL) IS NULL AS nothing, instaid.settled_id('regress_s', wait => NULL) IS NULL AS nothing;
--- two literals without a type could be of either form; a name tells
+-- two literals without a type could be of either form; an argument's name decides
 -- (PostgreSQL 19 words the detail and the hint otherwise)
 SELECT try($$SELECT instaid.settled_id('regress_s', 'no')$$) LIMIT 1;
 SELECT instaid.settled_id('regress_s', wait => 'no') = :settled AS same;
 
--- the epoch and the shard ID are the shard's, or as passed
+-- the result has the epoch and the ID of the shard, or those that are passed
 SET client_min_messages = warning;
 SELECT instaid.create_shard('Regress "t"', 6, '2020-01-01 UTC');
 RESET client_min_messages;
@@ -46,7 +46,7 @@ SELECT "Regress ""t""".next_id() AS id \gset
 SELECT instaid.settled_id('Regress "t"') = :id AS is_last;
 SELECT instaid.decode(instaid.settled_id('regress_s.table_id_seq', 8191, '2020-01-01 UTC'), '2020-01-01 UTC')
      = instaid.decode(instaid.make_id(created_at, 8191, sequence)) AS same FROM instaid.decode(:settled);
--- what has no ID in an epoch
+-- a sequence that is before the first ID of an epoch, or past the last
 SELECT instaid.settled_id('regress_s.table_id_seq', 5, '2200-01-01 UTC');
 SELECT instaid.settled_id('regress_s.table_id_seq', 5, '1900-01-01 UTC') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 5, 1023, '1900-01-01 UTC') AS last;
 
@@ -57,7 +57,7 @@ SELECT instaid.settled_id('regress_s') = last_id AS is_last FROM instaid.shards 
 SELECT instaid.thaw_shard('regress_s');
 SELECT instaid.settled_id('regress_s') >= :settled AS not_below;
 SELECT regress_s.next_id() > :settled AS above;
--- a frozen one without an ID
+-- a frozen shard without an ID
 SELECT instaid.create_shard('regress_v', 7);
 SELECT instaid.freeze_shard('regress_v');
 SELECT instaid.settled_id('regress_v');
@@ -66,7 +66,7 @@ SELECT instaid.settled_id('regress_v');
 SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset
 SELECT instaid.advance_past('regress_s.table_id_seq', :far, instaid.default_epoch());
 SELECT instaid.settled_id('regress_s') >> 23 = :far >> 23 AS there;
--- and one that was set back, or to a value that is no tick
+-- a sequence that was set back, or to a value that is no tick
 SELECT setval('regress_s.table_id_seq', 1);
 SELECT instaid.settled_id('regress_s');
 ALTER SEQUENCE regress_s.table_id_seq MINVALUE -9223372036854775807;
@@ -76,14 +76,15 @@ SELECT setval('regress_s.table_id_seq', 9223372036854775807);
 SELECT instaid.settled_id('regress_s') = instaid.make_id(instaid.default_epoch() + interval '1 ms' * ((1::bigint << 40) - 1), 5, 1023) AS last;
 SELECT setval('regress_s.table_id_seq', 1);
 
--- it does not keep its lock, and may be called in a transaction that only reads
+-- settled_id() does not keep its lock, and can be called in a read-only transaction
 INSERT INTO regress_s.photos (n) VALUES (3);
 BEGIN READ ONLY;
 SELECT instaid.settled_id('regress_s') = max(id) AS is_last FROM regress_s.photos;
 SELECT mode FROM pg_locks WHERE relation = 'regress_s.table_id_seq'::regclass;
 COMMIT;
 
--- not in a transaction that has taken IDs, in this or another way, or altered it
+-- settled_id() fails in a transaction that has locked the sequence: it has taken IDs,
+-- read pg_sequences, or altered the sequence
 BEGIN;
 SELECT regress_s.next_id() > 0 AS taken;
 SAVEPOINT s;
@@ -96,7 +97,7 @@ SAVEPOINT s;
 SELECT nextval('regress_s.table_id_seq') > 0 AS taken;
 ROLLBACK TO s;
 SELECT try($$SELECT instaid.settled_id('regress_s')$$);
--- another shard is another sequence
+-- another shard has another sequence
 SELECT instaid.settled_id('Regress "t"') > 0 AS settled;
 ROLLBACK;
 BEGIN;
@@ -107,7 +108,7 @@ BEGIN;
 ALTER SEQUENCE regress_s.table_id_seq CACHE 2;
 SELECT try($$SELECT instaid.settled_id('regress_s')$$);
 ROLLBACK;
--- not with a snapshot that is older than the call
+-- settled_id() fails with isolation level REPEATABLE READ or SERIALIZABLE
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT instaid.settled_id('regress_s');
 ROLLBACK;
@@ -115,7 +116,7 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT instaid.settled_id('regress_s');
 ROLLBACK;
 
--- CACHE: what a transaction has reserved and not given is never given
+-- CACHE: IDs that a transaction has reserved and not used are never used
 ALTER SEQUENCE regress_s.table_id_seq CACHE 1000;
 CREATE PROCEDURE regress_s.check_cache(rounds integer) LANGUAGE plpgsql AS $$
 DECLARE
@@ -141,7 +142,7 @@ $$;
 CALL regress_s.check_cache(1000);
 ALTER SEQUENCE regress_s.table_id_seq CACHE 1;
 
--- which rights it needs
+-- the rights that settled_id() needs
 CREATE ROLE regress_reader;
 CREATE SEQUENCE regress_s.other_seq;
 SET ROLE regress_reader;
@@ -158,7 +159,7 @@ SELECT instaid.settled_id('regress_s') > 0 AS settled;
 SELECT instaid.settled_id('regress_s.other_seq', 5) AS settled;
 RESET ROLE;
 
--- what is no shard, no sequence, no shard ID, no epoch
+-- arguments that are refused
 SELECT try($$SELECT instaid.settled_id('public')$$);
 SELECT try($$SELECT instaid.settled_id('no such schema')$$);
 SELECT try($$SELECT instaid.settled_id('')$$);

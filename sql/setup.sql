@@ -1,7 +1,8 @@
--- What the other tests use.
+-- The extension, and a function that other tests use.
 CREATE EXTENSION instaid;
 
--- What an error says, without the source's line; the clock is left out.
+-- The SQLSTATE, message, detail and hint of a statement's error, without the time of
+-- the clock.
 CREATE FUNCTION try(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE detail text; hint text;
 BEGIN

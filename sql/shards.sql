@@ -1,4 +1,4 @@
--- Shards: making them, refusing to, and reading them from the catalogs.
+-- create_shard(), create_shards(), what they refuse, and the view of shards.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SELECT instaid.create_shard('regress_5', 5);
@@ -13,14 +13,14 @@ SELECT schema_name, s.shard_id, epoch, s.sequence, expires_at,
     last_issued_at BETWEEN now() - interval '1 minute' AND clock_timestamp() AS of_now, drift
 FROM instaid.shards AS s, instaid.decode(last_id, s.epoch) AS d WHERE s.shard_id = 6;
 
--- drift is how far a sequence is ahead
+-- drift is the time by which a sequence is ahead of the clock
 SELECT setval('regress_5.table_id_seq',
               (extract(epoch FROM now()) * 1000)::bigint + 3600000 << 10) \g /dev/null
 SELECT drift BETWEEN interval '59 minutes' AND interval '61 minutes' AS an_hour FROM instaid.shards WHERE shard_id = 5;
--- a value that is no tick is not shown as one
+-- a value that is no tick is not shown as an ID
 SELECT setval('regress_5.table_id_seq', 9223372036854775807) \g /dev/null
 SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;
--- nor is a tick that is past the IDs of the epoch
+-- a tick past the last ID of the epoch is not shown as an ID, either
 SELECT setval('regress_5.table_id_seq', 9007199254740991) \g /dev/null
 SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;
 
@@ -30,14 +30,14 @@ ALTER SEQUENCE regress_6."Odd's seq" RENAME TO renamed_seq;
 SELECT schema_name, sequence FROM instaid.shards WHERE shard_id = 6;
 SELECT instaid.extract_shard_id(regress_6.next_id()), count(*) FROM regress_6.next_ids(3);
 
--- a schema that exists, made by somebody else
+-- a schema that exists already can become a shard
 CREATE SCHEMA regress_7;
 SELECT instaid.create_shard('regress_7', 8191, sequence_name => 'ids');
 SELECT instaid.extract_shard_id(regress_7.next_id());
 
--- one shard ID, one schema
+-- a shard ID belongs to one schema
 SELECT try($$SELECT instaid.create_shard('regress_8', 5)$$);
--- one schema, one shard, one next_id()
+-- a schema is one shard, and has one next_id()
 SELECT try($$SELECT instaid.create_shard('regress_5', 8)$$);
 CREATE SCHEMA regress_9;
 CREATE FUNCTION regress_9.next_id(OUT result bigint) LANGUAGE sql AS 'SELECT 1::bigint';
@@ -50,7 +50,7 @@ SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
 CREATE SEQUENCE regress_10.table_id_seq;
 SELECT try($$SELECT instaid.create_shard('regress_10', 10)$$);
--- ranges
+-- arguments that are out of range
 SELECT try($$SELECT instaid.create_shard('regress_8', 8192)$$);
 SELECT try($$SELECT instaid.create_shard('regress_8', -1)$$);
 SELECT try($$SELECT instaid.create_shard(NULL, 8)$$);
@@ -64,7 +64,7 @@ SELECT try($$SELECT instaid.create_shard('regress_8', 8, '1970-01-01 UTC')$$);
 SELECT count(*) FROM pg_namespace WHERE nspname = 'regress_8';
 SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
 
--- under five years to its end: it is made, with a warning
+-- a shard that ends in less than five years is created with a warning
 SET client_min_messages = warning;
 BEGIN;
 \set VERBOSITY terse
@@ -74,7 +74,8 @@ SELECT instaid.create_shard('regress_8', 8,
 ROLLBACK;
 RESET client_min_messages;
 
--- Many at once.  It commits after each 512, and goes on where it was cut short.
+-- create_shards() commits after each 512 shards.  A second call creates those that are
+-- missing.
 CALL instaid.create_shards('regress_m%s', 100, 700);
 SELECT count(*), min(shard_id), max(shard_id), count(DISTINCT sequence) FROM instaid.shards WHERE schema_name ~ '^regress_m';
 SELECT instaid.extract_shard_id(regress_m345.next_id());
@@ -83,7 +84,7 @@ DROP SCHEMA regress_m345, regress_m346, regress_m700 CASCADE;
 RESET client_min_messages;
 CALL instaid.create_shards('regress_m%s', 100, 700);
 SELECT count(*) FROM instaid.shards WHERE schema_name ~ '^regress_m';
--- in a transaction block, all or nothing, and one batch at most
+-- in a transaction block, create_shards() creates 512 shards at most
 BEGIN;
 CALL instaid.create_shards('regress_n%s', 1000, 1511);
 ROLLBACK;
@@ -91,7 +92,7 @@ BEGIN;
 CALL instaid.create_shards('regress_n%s', 1000, 1512);
 ROLLBACK;
 SELECT count(*) FROM pg_namespace WHERE nspname ~ '^regress_n';
--- a shard ID or a schema that is taken
+-- what create_shards() refuses
 \set SHOW_CONTEXT never
 CALL instaid.create_shards('regress_o%s', 99, 101);
 CALL instaid.create_shards('regress_m%s', 100, 101, '2020-01-01 UTC');
@@ -118,7 +119,7 @@ END $$;
 RESET client_min_messages;
 
 \set SHOW_CONTEXT errors
--- names
+-- names, and an epoch, that are refused
 SELECT try($$SELECT instaid.create_shard('pg_regress', 8)$$);
 SELECT try($$SELECT instaid.create_shard('information_schema', 8)$$);
 SELECT try($$SELECT instaid.create_shard('instaid', 8)$$);
@@ -137,15 +138,15 @@ GRANT CREATE ON DATABASE :db TO regress_instaid_dev;
 SET ROLE regress_instaid_dev;
 SELECT instaid.create_shard('regress_8', 8);
 SELECT instaid.extract_shard_id(regress_8.next_id());
--- what it may not read is null for it
+-- columns that the role has no right to read are null
 SELECT schema_name, last_id IS NULL AS hidden, drift FROM instaid.shards WHERE shard_id IN (6, 8) ORDER BY shard_id;
 RESET ROLE;
 
--- a superuser makes no shard in a schema whose owner could put other functions there
+-- a superuser cannot create a shard in a schema whose owner could put other functions there
 GRANT CREATE ON DATABASE :db TO regress_instaid_dev;
 SET ROLE regress_instaid_dev;
 CREATE SCHEMA regress_lure;
--- nor is it in anybody's way by a temporary schema, which all may have
+-- a role cannot lock a shard ID by naming its temporary schema
 CREATE TEMPORARY TABLE mine ();
 SELECT nspname AS temporary FROM pg_namespace WHERE oid = pg_my_temp_schema() \gset
 \set VERBOSITY sqlstate
@@ -162,7 +163,7 @@ SELECT instaid.create_shard('regress_lur55', 55);
 DROP TABLE mine;
 RESET ROLE;
 
--- a dropped schema is no shard, and its ID free again
+-- after its schema is dropped, a shard is not listed any more
 SET client_min_messages = warning;
 SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE nspname LIKE 'regress\_%' ORDER BY oid DESC \gexec
 SELECT * FROM instaid.shards;

@@ -1,11 +1,12 @@
--- Named tickets: creating, taking, leasing, guarding, restriping, dropping.
--- On first use is below; crashes and several servers are in test/t/012_tickets.pl.
--- the values of a ticket
+-- Tickets in one session, and their creation on first use.  test/t/012_tickets.pl tests
+-- crashes and several servers.
+
+-- the next values of a ticket
 CREATE FUNCTION take(name text, count integer DEFAULT 1) RETURNS bigint[] LANGUAGE sql
     BEGIN ATOMIC SELECT array_agg(v ORDER BY n) FROM (
         SELECT n, instaid.next_ticket(name) AS v FROM generate_series(1, count) AS n) AS t; END;
 
--- it counts by one; what it is, the sequence says
+-- a ticket counts by one; its sequence has its settings
 SELECT instaid.create_ticket('photos');
 SELECT instaid.next_ticket('photos');
 SELECT take('photos', 4);
@@ -22,15 +23,15 @@ SELECT server, start, (take(name))[1] AS first
 FROM (SELECT format('%s from %s', server, start) AS name, * FROM generate_series(1, 3) AS server, generate_series(1, 7) AS start) AS t,
     LATERAL instaid.create_ticket(name, server, 3, start)
 ORDER BY start, server;
--- seeding from an existing column: above its maximum, of the server's residue
+-- a ticket can start above the maximum of a column, with the residue of its server
 SELECT instaid.create_ticket('seeded', 2, 4, start => (SELECT max(id) + 1 FROM tickets_photos));
 SELECT take('seeded', 2);
 
--- a name is its own: 10,000 of one leave the others where they were
+-- names are independent: 10,000 values of one do not move the others
 SELECT (take('photos', 10000))[10000];
 SELECT name, server, servers, step, last_value, values_left, off_stripe, sequence FROM instaid.tickets
 WHERE name IN ('photos', 'odd', 'even', 'seeded') ORDER BY name;
--- rollback gives nothing back, nor does a savepoint's
+-- a rollback, even to a savepoint, returns no value
 BEGIN;
 SELECT take('odd', 2);
 SAVEPOINT s;
@@ -40,7 +41,7 @@ SELECT take('odd');
 ROLLBACK;
 SELECT take('odd');
 
--- any name up to 63 bytes, quoted
+-- a name can be any text of up to 63 bytes
 SELECT instaid.create_ticket(n) FROM unnest(ARRAY['Photos', 'a "b" ''c''', 'select', 'naïve', '$$', ' ', repeat('x', 63), 'a.b', E'tab\tnewline\n']) AS n;
 SELECT n, take(n, 2) FROM unnest(ARRAY['Photos', 'a "b" ''c''', 'select', 'naïve', '$$', ' ', repeat('x', 63), 'a.b', E'tab\tnewline\n']) AS n;
 -- a longer one is refused rather than truncated, wherever it is used
@@ -50,7 +51,7 @@ FROM unnest(ARRAY['SELECT instaid.create_ticket(%L)', 'SELECT instaid.next_ticke
 SELECT try(format('SELECT instaid.next_ticket(%L)', repeat('é', 32)));
 SELECT try($$SELECT instaid.create_ticket('')$$);
 
--- leasing takes a block at once
+-- lease_ticket() takes a block of values at once
 SELECT instaid.create_ticket('leased', 3, 5);
 SELECT * FROM instaid.lease_ticket('leased', 1);
 SELECT * FROM instaid.lease_ticket('leased', 1000);
@@ -60,7 +61,7 @@ SELECT take('leased');
 SELECT try($$SELECT * FROM instaid.lease_ticket('leased', 0)$$);
 SELECT instaid.next_ticket(NULL) IS NULL AS null, first FROM instaid.lease_ticket('leased', NULL);
 
--- the step is the sequence's CACHE, and no session burns what is left of it
+-- the step is the CACHE of the sequence; a session that ends loses no values
 SELECT instaid.create_ticket('stepped', step => 100);
 SELECT take('stepped', 2);
 \c
@@ -75,7 +76,7 @@ SELECT setval('instaid_tickets.leased', 30000003, false);
 SELECT take('leased', 2);
 SELECT nextval('instaid_tickets.leased');
 
--- a setval that leaves the stripe shows, and the next value is in the stripe again
+-- a setval() that leaves the stripe is shown, and the next value is in the stripe again
 SELECT setval('instaid_tickets.odd', 100);
 SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'odd';
 SELECT * FROM instaid.audit() WHERE object ~ 'odd';
@@ -87,12 +88,12 @@ SELECT take('odd', 2);
 SELECT setval('instaid_tickets.seeded', 3, false);
 SELECT off_stripe FROM instaid.tickets WHERE name = 'seeded';
 SELECT take('seeded', 2);
--- so does an INCREMENT that is changed without the rest
+-- an INCREMENT that is changed alone is shown, too
 ALTER SEQUENCE instaid_tickets.odd INCREMENT 3;
 SELECT servers, last_value, off_stripe FROM instaid.tickets WHERE name = 'odd';
 SELECT take('odd', 2);
 
--- Tickets32: an end that is an error, for ever
+-- at the end of integer, every further call fails
 SELECT instaid.create_ticket('small', 2, 2, 2147483640, data_type => 'integer');
 SELECT take('small', 3);
 SELECT values_left FROM instaid.tickets WHERE name = 'small';
@@ -101,7 +102,7 @@ SELECT take('small');
 SELECT try($$SELECT instaid.next_ticket('small')$$);
 SELECT try($$SELECT nextval('instaid_tickets.small')$$);
 SELECT last_value, values_left FROM instaid.tickets WHERE name = 'small';
--- as the hint says
+-- the statement of the hint widens the type
 ALTER SEQUENCE instaid_tickets.small AS bigint;
 SELECT take('small');
 -- a ticket of one value
@@ -110,7 +111,7 @@ SELECT instaid.create_ticket('single', data_type => 'integer', start => 21474836
 SELECT take('single');
 SELECT try($$SELECT instaid.next_ticket('single')$$) LIMIT 1;
 ROLLBACK;
--- the end of bigint, and of smallint; from near the end to the end
+-- the end of bigint, and of smallint
 SELECT instaid.create_ticket('large', 3, 3, 9223372036854775800), instaid.create_ticket('tiny', data_type => 'smallint', start => 32766);
 SELECT take('large', 3);
 SELECT try($$SELECT instaid.next_ticket('large')$$);
@@ -118,7 +119,7 @@ SELECT try($$SELECT * FROM instaid.lease_ticket('photos', 9223372036854775807)$$
 SELECT take('tiny', 2);
 SELECT try($$SELECT instaid.next_ticket('tiny')$$);
 
--- a guard
+-- a MAXVALUE is a guard
 ALTER SEQUENCE instaid_tickets.even MAXVALUE 13;
 SELECT values_left FROM instaid.tickets WHERE name = 'even';
 SELECT take('even');
@@ -130,7 +131,7 @@ SELECT take('even');
 SELECT instaid.drop_ticket('odd'), instaid.drop_ticket('even');
 SELECT instaid.create_ticket('odd', 1, 2), instaid.create_ticket('even', 2, 2);
 SELECT take('odd', 50), (take('even', 60))[60] AS even;
--- not in another order
+-- another order fails
 SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 300)$$);
 SELECT try($$SELECT instaid.guard_ticket('odd', 98)$$);
 SELECT instaid.guard_ticket('odd', 300), instaid.guard_ticket('even', 300);
@@ -148,9 +149,9 @@ SELECT take('odd', 3), take('even', 3), take('third', 3);
 SELECT instaid.restripe_ticket('even', 2, 3, 300);
 SELECT take('odd', 2), take('even', 3), take('third', 2);
 SELECT name, server, servers, last_value, off_stripe FROM instaid.tickets WHERE name IN ('odd', 'even', 'third') ORDER BY server;
--- once only
+-- a second restripe_ticket() fails
 SELECT try($$SELECT instaid.restripe_ticket('odd', 1, 3, 300)$$);
--- a ticket that has given nothing; the ends
+-- a ticket that has issued nothing, and the limits of boundaries
 SELECT instaid.create_ticket('fresh', 1, 2, 1001);
 SELECT try($$SELECT instaid.guard_ticket('fresh', 1000)$$);
 SELECT try($$SELECT instaid.guard_ticket('fresh', 9223372036854775807)$$);
@@ -159,7 +160,7 @@ SELECT instaid.restripe_ticket('fresh', 3, 3, 1002);
 SELECT take('fresh');
 SELECT instaid.create_ticket('at one');
 SELECT try($$SELECT instaid.guard_ticket('at one', 1)$$);
--- undone with its transaction
+-- a rollback undoes guard_ticket() and restripe_ticket()
 BEGIN;
 SELECT instaid.guard_ticket('fresh', 1200);
 SELECT instaid.restripe_ticket('fresh', 1, 2, 1200);
@@ -167,7 +168,7 @@ ROLLBACK;
 SELECT server, servers, last_value FROM instaid.tickets WHERE name = 'fresh';
 SELECT take('fresh');
 
--- what cannot be
+-- what create_ticket() refuses, and calls for a ticket that does not exist
 SELECT try($$SELECT instaid.create_ticket('photos')$$);
 SELECT try($$SELECT instaid.create_ticket('bad', 3, 2)$$);
 SELECT try($$SELECT instaid.create_ticket('bad', 0, 2)$$);
@@ -183,7 +184,7 @@ SELECT try($$SELECT * FROM instaid.lease_ticket('bad', 2)$$);
 SELECT try($$SELECT instaid.drop_ticket('bad')$$);
 SELECT try($$SELECT instaid.guard_ticket('bad', 10)$$);
 SELECT try($$SELECT instaid.restripe_ticket('bad', 1, 2, 10)$$);
--- the name is looked at first, and no message repeats all of it
+-- the name is checked first, and no message repeats all of a long name
 SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.create_ticket(%L, 7, 3, source => %L)', repeat('z', 10000000), 'tickets1'))) AS t;
 SELECT substr(try, 1, 100) AS try FROM (SELECT try(format('SELECT instaid.next_ticket(%L)', repeat('é', 5000000)))) AS t;
 SELECT try($$SELECT instaid.create_ticket(NULL, step => NULL)$$);
@@ -199,7 +200,7 @@ CREATE TABLE instaid_tickets.no_ticket ();
 SELECT try($$SELECT instaid.next_ticket('downwards')$$);
 SELECT try($$SELECT instaid.next_ticket('no_ticket')$$);
 SELECT try(format('SELECT instaid.%s', call)) FROM unnest(ARRAY['guard_ticket(''downwards'', 10)', 'restripe_ticket(''downwards'', 1, 2, 10)']) AS call;
--- what PostgreSQL says of it differs between versions
+-- PostgreSQL's messages differ between versions
 SELECT left(line, 5) FROM unnest(ARRAY['guard_ticket(''no_ticket'', 10)', 'restripe_ticket(''no_ticket'', 1, 2, 10)']) AS call,
     try(format('SELECT instaid.%s', call)) AS line WHERE line ~ '^[0-9A-Z]{5}: ';
 SELECT take('strange', 3);
@@ -207,7 +208,7 @@ SELECT name, server, servers, last_value, values_left, off_stripe FROM instaid.t
 DROP TABLE instaid_tickets.no_ticket;
 DROP SEQUENCE instaid_tickets.downwards, instaid_tickets.strange;
 
--- on a read-only transaction, as nextval()
+-- a read-only transaction takes no value, as with nextval()
 BEGIN READ ONLY;
 SELECT instaid.next_ticket('photos');
 ROLLBACK;
@@ -215,7 +216,7 @@ BEGIN READ ONLY;
 SELECT * FROM instaid.lease_ticket('photos', 1);
 ROLLBACK;
 
--- who may
+-- which rights each function needs
 CREATE ROLE regress_ticket_owner;
 CREATE ROLE regress_ticket_app;
 SET ROLE regress_ticket_owner;
@@ -238,7 +239,8 @@ SELECT try($$SELECT instaid.drop_ticket('theirs')$$);
 SELECT try($$SELECT instaid.guard_ticket('theirs', 100)$$);
 SELECT try($$SELECT instaid.restripe_ticket('theirs', 1, 2, 100)$$);
 
--- on first use: off by default, with the creator's rights, on the server that the settings say
+-- creation on first use is off by default, needs the caller's rights, and uses the
+-- server of the settings
 SELECT try($$SELECT instaid.next_ticket('unknown')$$);
 SET instaid.auto_create_tickets = on;
 SELECT * FROM try($$SELECT instaid.next_ticket('unknown')$$);
@@ -256,7 +258,7 @@ SELECT instaid.next_ticket('second of three');
 SELECT * FROM instaid.lease_ticket('leased on first use', 3);
 SELECT instaid.next_ticket('Odd "name"''s');
 SELECT name, server, servers, last_value FROM instaid.tickets WHERE name IN ('second of three', 'leased on first use', 'Odd "name"''s') ORDER BY name;
--- what the worker complains of
+-- names and settings that first use refuses
 SET instaid.ticket_server = 4;
 SELECT try($$SELECT instaid.next_ticket('fourth of three')$$);
 RESET instaid.ticket_server;
@@ -268,7 +270,7 @@ RESET instaid.ticket_servers;
 RESET instaid.auto_create_tickets;
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 
--- in a transaction of the worker's own, which may write as the caller's may
+-- the worker's own transaction can write if the caller's can
 ALTER ROLE CURRENT_USER SET default_transaction_read_only = on;
 SET default_transaction_read_only = on;
 SET instaid.auto_create_tickets = on;
@@ -278,8 +280,8 @@ COMMIT;
 SET default_transaction_read_only = off;
 RESET instaid.auto_create_tickets;
 ALTER ROLE CURRENT_USER RESET default_transaction_read_only;
--- settings that change how text is read and names are written
--- (PostgreSQL 19 has no other way to read it)
+-- settings that change how text is read and names are written (PostgreSQL 19 does not
+-- have the first one)
 SELECT current_setting('server_version_num')::integer < 190000 AS has_escapes \gset
 SET client_min_messages = error;
 \if :has_escapes
@@ -301,13 +303,14 @@ RESET standard_conforming_strings;
 RESET quote_all_identifiers;
 RESET client_min_messages;
 
--- a step: without the library in shared_preload_libraries the same values, one by one
+-- a ticket with a step has the same values, one by one, if the library is not in
+-- shared_preload_libraries
 SELECT instaid.create_ticket('by the thousand', 1, 2, step => 1000);
 SELECT take('by the thousand', 5);
 SELECT last_value FROM instaid.tickets WHERE name = 'by the thousand';
 SELECT count(*) FROM instaid.segments;
 
--- values from other servers: who may have them, and what is no source
+-- tickets with values from other servers
 CREATE SERVER tickets1 FOREIGN DATA WRAPPER instaid OPTIONS (host 'a', dbname 'tickets');
 CREATE SERVER "Tickets, 2" FOREIGN DATA WRAPPER instaid OPTIONS (host 'b', dbname 'tickets', connect_timeout '5');
 CREATE USER MAPPING FOR PUBLIC SERVER tickets1 OPTIONS (user 'leaser', password 'secret');
@@ -321,20 +324,20 @@ SELECT * FROM try($$SELECT instaid.lease_ticket('from elsewhere', 5)$$);
 SELECT * FROM try($$SELECT nextval('instaid_tickets."from elsewhere"')$$);
 SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
 SELECT * FROM try($$SELECT instaid.restripe_ticket('from elsewhere', 1, 2, 100)$$);
--- it depends on its servers
+-- the ticket depends on its servers
 SELECT replace(try, CURRENT_USER, 'me') AS try FROM try($$DROP SERVER "Tickets, 2"$$);
 BEGIN;
 DROP SERVER "Tickets, 2" CASCADE;
 SELECT name FROM instaid.tickets WHERE name LIKE 'from%';
 ROLLBACK;
--- it remains the source's when its own sequence is altered
+-- a ticket still uses its source after its own sequence is altered
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere';
 ALTER SEQUENCE instaid_tickets."from elsewhere" NO MAXVALUE;
 SELECT try($$SELECT instaid.next_ticket('from elsewhere')$$) LIMIT 1;
 SELECT name, server, servers, last_value, source FROM instaid.tickets WHERE name = 'from elsewhere';
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
 SELECT try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL$$);
--- one that is restored as it was when it had been altered
+-- a ticket with a source, restored after its sequence was altered
 SELECT instaid.create_ticket('restored');
 SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.restored IS 'tickets1';
 SELECT try($$SELECT instaid.next_ticket('restored')$$) LIMIT 1;
@@ -342,7 +345,7 @@ SELECT try($$SELECT instaid.guard_ticket('restored', 100)$$) LIMIT 1;
 SELECT instaid.drop_ticket('restored');
 ALTER SEQUENCE instaid_tickets."from elsewhere" MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval('instaid_tickets."from elsewhere"', -1);
 SELECT count(*) FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
--- one server, an array, or none
+-- the source can be one server, an array, or null
 SELECT instaid.create_ticket('of its own', source => NULL), instaid.create_ticket('too', source => NULL::text[]), instaid.create_ticket('three', ARRAY['tickets1']);
 SELECT name, source FROM instaid.tickets WHERE name IN ('of its own', 'too', 'three') ORDER BY name;
 SELECT instaid.drop_ticket(name) FROM unnest(ARRAY['of its own', 'too', 'three', 'from one']) AS name;
@@ -362,7 +365,7 @@ SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'tic
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1,,'$$);
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1, "tickets1"'$$);
 SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'host=a dbname=tickets'$$);
--- servers that cannot be one
+-- servers that cannot be a source
 CREATE SERVER several FOREIGN DATA WRAPPER instaid OPTIONS (host 'a,b');
 CREATE FOREIGN DATA WRAPPER regress_wrapper;
 CREATE SERVER other FOREIGN DATA WRAPPER regress_wrapper;
@@ -371,7 +374,7 @@ SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'other')$$);
 SELECT * FROM try($$CREATE SERVER bad FOREIGN DATA WRAPPER instaid OPTIONS (password 'secret')$$) LIMIT 1;
 DROP SERVER several, other;
 DROP FOREIGN DATA WRAPPER regress_wrapper;
--- what audit() finds of servers
+-- audit() finds faults of the servers
 ALTER SERVER tickets1 RENAME TO tickets3;
 DROP USER MAPPING FOR CURRENT_USER SERVER "Tickets, 2";
 SELECT object, replace(problem, CURRENT_USER, 'me') AS problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
@@ -382,13 +385,13 @@ SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tick
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
 SELECT source FROM instaid.tickets WHERE name = 'from elsewhere';
 DROP SERVER "Tickets, 2";
--- without a source, it is not taken for a ticket of this server's
+-- a ticket that has lost its source does not become a ticket of this server
 SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL;
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere';
 SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
 SELECT name, server, servers, source FROM instaid.tickets WHERE name = 'from elsewhere';
 SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3';
--- USAGE is needed, by the owner of the ticket, too
+-- the owner of a ticket needs USAGE on its servers, when it is created and later
 SET ROLE regress_ticket_owner;
 SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'tickets3')$$);
 RESET ROLE;
@@ -407,7 +410,7 @@ SELECT instaid.drop_ticket('theirs, from elsewhere');
 DROP USER MAPPING FOR regress_ticket_owner SERVER tickets3;
 RESET client_min_messages;
 
--- an extension with tickets is not dropped by mistake
+-- DROP EXTENSION fails while there are tickets
 BEGIN;
 \set VERBOSITY terse
 DROP EXTENSION instaid;

@@ -1,5 +1,5 @@
--- What a role that has no more than USAGE on the sequence of a shard can do to
--- it: no argument of any function moves it away from the clock.
+-- No argument of a function of instaid lets a role with only USAGE on the sequence of
+-- a shard move it away from the clock.
 SET timezone = 'UTC';
 SET client_min_messages = error;
 SELECT instaid.create_shard('regress_u', 17);
@@ -8,9 +8,10 @@ GRANT USAGE ON SCHEMA regress_u TO regress_instaid_user;
 GRANT USAGE ON SEQUENCE regress_u.table_id_seq TO regress_instaid_user;
 SET instaid.max_drift = 0;
 
--- Each function of ours with each combination of these arguments.  After each
--- call that did not fail the next ID of the shard must be of now, or ahead by
--- what max_drift and one wait allow.
+-- Each function of the extension and of the shard whose required arguments have these
+-- types, with each combination of these values.  After each call, the next ID of the
+-- shard must have the time of the clock, or be ahead by what max_drift and one wait
+-- allow.
 CREATE FUNCTION try_all(OUT calls bigint, OUT succeeded bigint, OUT failed_by text, OUT moved_by text[]) LANGUAGE plpgsql AS $$
 DECLARE
     routine regproc;
@@ -28,7 +29,7 @@ BEGIN
                    ('timestamptz', '1970-01-01 00:00:00+00'), ('timestamptz', '1995-01-01 00:00:00+00'),
                    ('timestamptz', '2026-01-01 00:00:00+00'), ('timestamptz', '2040-01-01 00:00:00+00'), ('timestamptz', '294276-12-31 00:00:00+00'),
                    ('timestamptz', 'infinity'), ('boolean', 'true'),
-                   ('name', 'regress_u'), ('name', 'table_id_seq'), ('text', 'regress_u'), ('text', 'table_id_seq'), ('interval', '1 year')),
+                   ('text', 'regress_u'), ('text', 'table_id_seq'), ('interval', '1 year')),
         arguments (routine, count, list) AS (
             SELECT p.oid, 0, '{}'::text[] FROM pg_proc AS p WHERE p.pronamespace IN ('instaid'::regnamespace, 'regress_u'::regnamespace)
             UNION ALL
@@ -54,7 +55,7 @@ BEGIN
             PERFORM setval('regress_u.table_id_seq', 1);
         END IF;
     END LOOP;
-    -- to show that the role had no more
+    -- this failure shows that the role has no further rights
     SELECT string_agg(DISTINCT f, ', ' ORDER BY f) INTO failed_by
         FROM unnest(failures) AS f WHERE f ~ '^instaid\.advance_past:';
 END
