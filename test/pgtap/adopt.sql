@@ -1,4 +1,4 @@
--- Taking over what exists, as a specification.
+-- adopt_shard() and adopt_column(), as a specification.
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
@@ -17,23 +17,23 @@ CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id(), n in
 INSERT INTO insta6.photos (n) SELECT generate_series(1, 1000);
 CREATE TEMP TABLE before AS SELECT max(id) AS id, 'insta6.next_id()'::regprocedure AS function FROM insta6.photos;
 
-SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6)$$, '42723', 'schema insta6 already has a function next_id()', 'it is no place for a new shard');
+SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6)$$, '42723', 'schema insta6 already has a function next_id()', 'create_shard() refuses the schema');
 SELECT throws_ok($$SELECT instaid.adopt_shard('insta7', 7)$$, '42883', NULL, 'a schema without next_id() is not adopted');
-SELECT throws_ok($$SELECT instaid.adopt_shard('insta6', 6, now() - interval '1 day')$$, '22023', NULL, 'nor with a wrong epoch');
+SELECT throws_ok($$SELECT instaid.adopt_shard('insta6', 6, now() - interval '1 day')$$, '22023', NULL, 'a wrong epoch is refused');
 SELECT is((SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'insta6.next_id()'),
-    $$Find its shard ID in its text, and pass it to instaid.adopt_shard('insta6', shard_id).$$, 'audit() knows the cure');
-SELECT lives_ok($$SELECT instaid.adopt_shard('insta6', 6)$$, 'it is adopted');
-SELECT is_empty('SELECT * FROM instaid.audit()', 'which cures all');
-SELECT is('insta6.next_id()'::regprocedure, (SELECT function FROM before), 'its function is the same object');
-SELECT function_lang_is('insta6', 'next_id', ARRAY[]::name[], 'instaid', '... as a declaration');
+    $$Find its shard ID in its text, and pass it to instaid.adopt_shard('insta6', shard_id).$$, 'audit() shows the cure');
+SELECT lives_ok($$SELECT instaid.adopt_shard('insta6', 6)$$, 'the schema is adopted');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'audit() finds nothing any more');
+SELECT is('insta6.next_id()'::regprocedure, (SELECT function FROM before), 'next_id() is the same object');
+SELECT function_lang_is('insta6', 'next_id', ARRAY[]::name[], 'instaid', '... in language instaid');
 SELECT has_function('insta6', 'next_id', ARRAY['regclass']);
 SELECT has_function('insta6', 'next_ids', ARRAY['integer', 'regclass']);
 SELECT col_default_is('insta6', 'photos', 'id', 'insta6.next_id()', 'the default is the same');
 SELECT lives_ok($$INSERT INTO insta6.photos (n) SELECT generate_series(1001, 3000)$$);
-SELECT cmp_ok((SELECT min(id) FROM insta6.photos WHERE n > 1000), '>', (SELECT id FROM before), 'new IDs are above all that were there');
+SELECT cmp_ok((SELECT min(id) FROM insta6.photos WHERE n > 1000), '>', (SELECT id FROM before), 'new IDs are above all old IDs');
 SELECT is((SELECT array_agg(n ORDER BY id) FROM insta6.photos WHERE n > 1000), (SELECT array_agg(n) FROM generate_series(1001, 3000) AS n), '... in order');
 SELECT is((SELECT array_agg(DISTINCT instaid.extract_shard_id(id)) FROM insta6.photos), ARRAY[6], '... of the same shard');
-SELECT throws_ok($$SELECT instaid.adopt_shard('insta6', 6)$$, '42723', NULL, 'once is enough');
+SELECT throws_ok($$SELECT instaid.adopt_shard('insta6', 6)$$, '42723', NULL, 'a shard is not adopted twice');
 
 CREATE TABLE insta6.users (id serial PRIMARY KEY);
 CREATE TABLE insta6.posts (user_id integer REFERENCES insta6.users);
@@ -44,12 +44,12 @@ SELECT set_eq($$SELECT instaid.adopt_column('insta6.users', 'id', dry_run => tru
     ('ALTER TABLE insta6.users ALTER id TYPE bigint'), ('ALTER TABLE insta6.posts ALTER user_id TYPE bigint'),
     ('ALTER TABLE insta6.users ALTER id SET DEFAULT insta6.next_id()'), ('DROP SEQUENCE insta6.users_id_seq')$$,
     'a dry run shows the statements');
-SELECT col_type_is('insta6', 'users', 'id', 'integer', '... and does nothing');
+SELECT col_type_is('insta6', 'users', 'id', 'integer', '... and changes nothing');
 SELECT is((SELECT count(*) FROM instaid.adopt_column('insta6.users', 'id')), 6::bigint, 'the column is adopted');
-SELECT col_type_is('insta6', 'posts', 'user_id', 'bigint', '... with the one that refers to it');
+SELECT col_type_is('insta6', 'posts', 'user_id', 'bigint', '... and so is the column that refers to it');
 SELECT fk_ok('insta6', 'posts', 'user_id', 'insta6', 'users', 'id');
-SELECT results_eq($$WITH u AS (INSERT INTO insta6.users DEFAULT VALUES RETURNING id) SELECT instaid.extract_shard_id(id) FROM u$$, ARRAY[6], 'it has the IDs of the shard');
-SELECT is((SELECT array_agg(id ORDER BY id) FROM insta6.users WHERE id < 1000), ARRAY[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]::bigint[], 'rows stay what they are');
+SELECT results_eq($$WITH u AS (INSERT INTO insta6.users DEFAULT VALUES RETURNING id) SELECT instaid.extract_shard_id(id) FROM u$$, ARRAY[6], 'new rows have IDs of the shard');
+SELECT is((SELECT array_agg(id ORDER BY id) FROM insta6.users WHERE id < 1000), ARRAY[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]::bigint[], 'old rows keep their IDs');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -6,21 +6,21 @@ SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
 SELECT plan(32);
 
--- whether a row says this of that
+-- tests that audit() returns this finding
 CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
 $$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.severity = $1 AND a.object = $2 AND a.problem LIKE $3 AND a.cure <> ''), $4) $$;
 
 SELECT function_returns('instaid', 'audit', ARRAY[]::name[], 'setof record');
 SELECT volatility_is('instaid', 'audit', 'volatile', 'audit is volatile');
-SELECT is_empty('SELECT * FROM instaid.audit()', 'no shard, no row');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings without a shard');
 SELECT instaid.create_shard('insta5', 5), instaid.create_shard('insta6', 6);
 CREATE SEQUENCE insta5.likes_id_seq;
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
 CREATE TABLE insta5.likes (id instaid.id PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'), photo_id bigint REFERENCES insta5.photos);
 INSERT INTO insta5.photos DEFAULT VALUES;
-SELECT is_empty('SELECT * FROM instaid.audit()', 'healthy shards, no row');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'healthy shards have no findings');
 SELECT instaid.freeze_shard('insta5');
-SELECT is_empty('SELECT * FROM instaid.audit()', '... nor frozen ones');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'a frozen shard has no findings');
 SELECT instaid.thaw_shard('insta5');
 
 -- the published function and its faults
@@ -48,17 +48,17 @@ SELECT pg_temp.finds('warning', 'insta1.next_id()', 'names its sequence in its t
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%CACHE 50%', '... with CACHE');
 SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$Find its shard ID in its text, and pass it to instaid.adopt_shard('insta1', shard_id).$$, '... and its cure');
 DROP SCHEMA insta1 CASCADE;
-SELECT is_empty('SELECT * FROM instaid.audit()', 'no copy, no row');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings without the copy');
 
--- what cannot be read
+-- a function that cannot be read
 SAVEPOINT readable;
 DO $$ BEGIN EXECUTE format('CREATE FUNCTION insta5.long() RETURNS bigint LANGUAGE plpgsql AS %L', 'BEGIN RETURN nextval(null); END' || repeat(' ', 100000)); END $$;
-SELECT pg_temp.finds('warning', 'insta5.long()', 'cannot be read: %', 'what is too long to read is said');
+SELECT pg_temp.finds('warning', 'insta5.long()', 'cannot be read: %', 'a function that is too long to read');
 ROLLBACK TO readable;
 
 -- tables
 CREATE TABLE insta6.photos (LIKE insta5.photos INCLUDING ALL);
-SELECT pg_temp.finds('error', 'insta6.photos.id', '%those of schema insta5', 'a table that LIKE gave another shard''s default');
+SELECT pg_temp.finds('error', 'insta6.photos.id', '%those of schema insta5', 'a table that got another shard''s default by LIKE');
 DROP TABLE insta6.photos;
 CREATE TABLE insta6.narrow (id integer PRIMARY KEY DEFAULT insta6.next_id());
 CREATE TABLE insta6.refers (id integer REFERENCES insta6.narrow);
@@ -72,7 +72,7 @@ DROP TABLE insta6.again, insta6.refers, insta6.narrow;
 CREATE TABLE insta6.bare (id bigint DEFAULT insta6.next_id());
 SELECT pg_temp.finds('warning', 'insta6.bare.id', 'no unique index%', 'IDs without a unique index');
 CREATE UNIQUE INDEX ON insta6.bare (id);
-SELECT is_empty('SELECT * FROM instaid.audit()', '... and with one');
+SELECT is_empty('SELECT * FROM instaid.audit()', '... none with a unique index');
 
 -- shards and their sequences
 SAVEPOINT healthy;
@@ -92,8 +92,8 @@ ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
 SELECT pg_temp.finds('error', 'insta5.likes_id_seq', 'cannot serve: its INCREMENT%', 'a sequence that cannot serve');
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 1 MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
-SELECT pg_temp.finds('error', 'insta5.likes_id_seq', '%a range of its own, 281474976710657 to 562949953421313', 'a worker''s copy by Citus');
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, '... which no cure widens');
+SELECT pg_temp.finds('error', 'insta5.likes_id_seq', '%a range of its own, 281474976710657 to 562949953421313', 'a copy that Citus made for a worker');
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, '... no cure changes its range');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq SET UNLOGGED;
 SELECT pg_temp.finds('warning', 'insta5.likes_id_seq', 'is unlogged%', 'an unlogged sequence');
@@ -102,14 +102,14 @@ SELECT pg_temp.finds('error', 'insta6.table_id_seq', 'has reached the last tick%
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta6.table_id_seq RESTART;
 ALTER SEQUENCE insta5.likes_id_seq SET LOGGED;
-SELECT is_empty('SELECT * FROM instaid.audit()', 'all mended');
+SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings after the repair');
 SET LOCAL client_min_messages = error;
 SELECT instaid.create_shard('insta9', 9, date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
 SELECT pg_temp.finds('warning', 'insta9', '%in under five years', 'a shard that ends soon');
 SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + interval '1 hour', 5, 0), instaid.default_epoch());
 SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', 'a sequence that is ahead');
 SET LOCAL instaid.max_drift = '2 h';
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... within the limit');
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... but not by more than max_drift');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -76,7 +76,7 @@ FROM unnest(ARRAY['default_epoch', 'make_id', 'extract_timestamp', 'extract_shar
 SELECT is(instaid.default_epoch(), '2011-08-24 21:07:01.721+00'::timestamptz, 'the default epoch');
 SELECT is(extract(epoch FROM instaid.default_epoch()) * 1000, 1314220021721::numeric, '... in Unix milliseconds');
 
--- real IDs of Instagram's
+-- real IDs of Instagram
 SELECT is(instaid.decode(908540701891980503)::text, '("2015-01-29 10:15:13.321+00",4187,215)', 'a photo of 2015');
 SELECT is(instaid.decode(4001511883701836730)::text, '("2026-10-05 21:56:50.506+00",854,954)', 'a photo of 2026');
 
@@ -110,12 +110,12 @@ SELECT is((SELECT count(*) FROM generate_series(1, 100000) AS n,
        OR instaid.extract_shard_id(id) <> shard OR instaid.extract_sequence(id) <> seq),
     0::bigint, '100,000 IDs over the whole range agree with a model in decimals');
 
--- what an ID cannot hold
+-- values that an ID cannot hold
 SELECT throws_ok($$SELECT instaid.make_id('2020-01-01', 8192, 0)$$, '22003', 'shard ID 8192 is out of range', 'a shard ID too large');
 SELECT throws_ok($$SELECT instaid.make_id('2020-01-01', -1, 0)$$, '22003', 'shard ID -1 is out of range', 'a negative shard ID');
 SELECT throws_ok($$SELECT instaid.make_id('2011-08-24 21:07:01.720 UTC', 0, 0)$$, '22003', NULL, 'a time before the epoch');
 SELECT throws_ok($$SELECT instaid.make_id('2081-04-30 12:54:37.273 UTC', 0, 0)$$, '22003', NULL, 'a time after the format');
-SELECT throws_ok($$SELECT instaid.make_id('2020-01-01', 0, 0, 'infinity')$$, '22023', NULL, 'an epoch without end');
+SELECT throws_ok($$SELECT instaid.make_id('2020-01-01', 0, 0, 'infinity')$$, '22023', NULL, 'an infinite epoch');
 
 SELECT * FROM finish();
 ROLLBACK;

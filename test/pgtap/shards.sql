@@ -1,4 +1,4 @@
--- Shards and the IDs that they make, as a specification.
+-- Shards and the IDs that they issue, as a specification.
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
@@ -7,13 +7,13 @@ SELECT plan(34);
 
 SELECT volatility_is('instaid', 'next_id', 'volatile', 'next_id is volatile');
 SELECT volatility_is('instaid', 'next_ids', 'volatile', 'next_ids is volatile');
-SELECT function_returns('instaid', 'next_ids', 'setof bigint', 'next_ids is a set');
+SELECT function_returns('instaid', 'next_ids', 'setof bigint', 'next_ids returns a set');
 SELECT columns_are('instaid', 'shards', ARRAY['schema_name', 'shard_id', 'epoch', 'sequence',
     'last_id', 'last_issued_at', 'drift', 'frozen', 'expires_at']);
 SELECT col_type_is('instaid', 'shards', 'drift', 'interval', 'drift is an interval');
 
 -- a shard is a schema with a sequence and three functions
-SELECT lives_ok($$SELECT instaid.create_shard('insta5', 5)$$, 'a shard is made');
+SELECT lives_ok($$SELECT instaid.create_shard('insta5', 5)$$, 'a shard is created');
 SELECT has_schema('insta5');
 SELECT has_sequence('insta5', 'table_id_seq', 'it has a sequence');
 SELECT has_function('insta5', 'next_id', ARRAY[]::name[]);
@@ -28,13 +28,13 @@ SELECT results_eq($$SELECT last_id, last_issued_at, drift FROM instaid.shards$$,
 -- IDs are the default of a column
 SELECT lives_ok($$CREATE TABLE insta5.our_table (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)$$);
 SELECT lives_ok($$INSERT INTO insta5.our_table (n) SELECT generate_series(1, 10000)$$);
-SELECT is((SELECT count(DISTINCT instaid.extract_shard_id(id)) FROM insta5.our_table), 1::bigint, 'all of one shard');
-SELECT is((SELECT max(instaid.extract_shard_id(id)) FROM insta5.our_table), 5, '... this one');
+SELECT is((SELECT count(DISTINCT instaid.extract_shard_id(id)) FROM insta5.our_table), 1::bigint, 'all IDs are of one shard');
+SELECT is((SELECT max(instaid.extract_shard_id(id)) FROM insta5.our_table), 5, '... of this one');
 SELECT ok((SELECT bool_and(instaid.extract_timestamp(id) BETWEEN now() - interval '1 ms' AND clock_timestamp() + interval '1064 ms')
-    FROM insta5.our_table), 'their times are those of the insert');
+    FROM insta5.our_table), 'their times are the time of the insert');
 SELECT is((SELECT array_agg(n ORDER BY id) FROM insta5.our_table), (SELECT array_agg(n) FROM generate_series(1, 10000) AS n),
-    'their order is that of the rows');
-SELECT is((SELECT last_id FROM instaid.shards), (SELECT max(id) FROM insta5.our_table), 'the last is in instaid.shards');
+    'they are in the order of the rows');
+SELECT is((SELECT last_id FROM instaid.shards), (SELECT max(id) FROM insta5.our_table), 'instaid.shards shows the last ID');
 SELECT is((SELECT last_issued_at FROM instaid.shards), instaid.extract_timestamp((SELECT max(id) FROM insta5.our_table)), '... with its time');
 
 -- the sequence counts ticks
@@ -42,24 +42,24 @@ SELECT is((SELECT last_value FROM insta5.table_id_seq),
     (SELECT ((max(id) >> 23) + 1314220021721 << 10) | (max(id) & 1023) FROM insta5.our_table), 'the sequence stands at the last ID less its shard');
 SELECT setval('insta5.table_id_seq', 5000);
 SELECT is(instaid.extract_sequence(insta5.next_id()), 905, 'a sequence at 5000 gives 905');
-SELECT is(instaid.extract_sequence(insta5.next_id()), 906, '... and runs on');
+SELECT is(instaid.extract_sequence(insta5.next_id()), 906, '... and then 906');
 
 -- many at once
-SELECT is((SELECT count(DISTINCT id) FROM insta5.next_ids(5000) AS id), 5000::bigint, 'next_ids gives as many as asked for');
-SELECT throws_ok('SELECT * FROM insta5.next_ids(0)', '22003', 'count 0 is out of range', 'but not none');
-SELECT throws_ok('SELECT * FROM insta5.next_ids(1000001)', '22003', 'count 1000001 is out of range', 'nor over a million');
+SELECT is((SELECT count(DISTINCT id) FROM insta5.next_ids(5000) AS id), 5000::bigint, 'next_ids returns as many IDs as it is asked for');
+SELECT throws_ok('SELECT * FROM insta5.next_ids(0)', '22003', 'count 0 is out of range', 'a count of 0 is refused');
+SELECT throws_ok('SELECT * FROM insta5.next_ids(1000001)', '22003', 'count 1000001 is out of range', 'a count over a million is refused');
 
 -- one shard ID, one schema, one next_id
-SELECT throws_ok($$SELECT instaid.create_shard('insta6', 5)$$, '42710', 'shard ID 5 is taken by schema insta5', 'a shard ID is not given twice');
-SELECT throws_ok($$SELECT instaid.create_shard('insta5', 6)$$, '42723', 'schema insta5 is a shard already', 'nor a schema');
-SELECT throws_ok($$SELECT instaid.create_shard('insta6', 8192)$$, '22003', 'shard ID 8192 is out of range', 'a shard ID ends at 8191');
-SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() + interval '1 day')$$, '22023', NULL, 'an epoch is not in the future');
-SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() - interval '35 years')$$, '22023', NULL, 'nor out of reach');
+SELECT throws_ok($$SELECT instaid.create_shard('insta6', 5)$$, '42710', 'shard ID 5 is taken by schema insta5', 'a shard ID is not used twice');
+SELECT throws_ok($$SELECT instaid.create_shard('insta5', 6)$$, '42723', 'schema insta5 is a shard already', 'a schema is not made a shard twice');
+SELECT throws_ok($$SELECT instaid.create_shard('insta6', 8192)$$, '22003', 'shard ID 8192 is out of range', 'the last shard ID is 8191');
+SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() + interval '1 day')$$, '22023', NULL, 'an epoch in the future is refused');
+SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() - interval '35 years')$$, '22023', NULL, 'an epoch whose IDs have ended is refused');
 
 -- a shard follows its schema
 ALTER SCHEMA insta5 RENAME TO five;
 SELECT is((SELECT (schema_name, shard_id, sequence)::text FROM instaid.shards), '(five,5,five.table_id_seq)', 'a renamed schema is the same shard');
-SELECT lives_ok('INSERT INTO five.our_table (n) VALUES (1)', 'and its tables go on');
+SELECT lives_ok('INSERT INTO five.our_table (n) VALUES (1)', '... and its tables still take IDs');
 
 SELECT * FROM finish();
 ROLLBACK;

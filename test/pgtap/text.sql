@@ -14,7 +14,7 @@ FROM unnest(ARRAY['to_shortcode', 'from_shortcode', 'to_base32', 'from_base32'])
 SELECT is_strict('instaid', f, f || ' is strict')
 FROM unnest(ARRAY['to_shortcode', 'from_shortcode', 'to_base32', 'from_base32']) AS f;
 
--- shortcodes of Instagram's
+-- shortcodes of Instagram
 SELECT is(instaid.to_shortcode(908540701891980503), 'ybyPRoQWzX', 'a photo of 2015');
 SELECT is(instaid.to_shortcode(4001511883701836730), 'DeIOdt4jVu6', 'a photo of 2026');
 SELECT is(instaid.from_shortcode('ybyPRoQWzX'), 908540701891980503, 'and back');
@@ -44,11 +44,11 @@ SELECT is(instaid.to_base32(0), '0000000000000', '... or thirteen');
 SELECT is(instaid.to_shortcode(9223372036854775807), 'H__________', 'the last shortcode');
 SELECT is(instaid.to_base32(9223372036854775807), '7ZZZZZZZZZZZZ', 'the last in base32');
 
--- what reading base32 forgives
-SELECT is(instaid.from_base32('0abc-DEFG-hjkm-N'), instaid.from_base32('0ABCDEFGHJKMN'), 'case and hyphens');
+-- from_base32() accepts some variants
+SELECT is(instaid.from_base32('0abc-DEFG-hjkm-N'), instaid.from_base32('0ABCDEFGHJKMN'), 'lower case and hyphens');
 SELECT is(instaid.from_base32('oOiIlL0000000'), instaid.from_base32('0011110000000'), 'I, L and O for 1, 1 and 0');
 
--- what is no text of an ID: SQLSTATE, the character, and its position
+-- texts that are no ID: SQLSTATE, the character, and its position
 SELECT throws_ok(format('SELECT instaid.from_%s(%L)', form, input), '22P02', message, message)
 FROM (VALUES ('shortcode', 'ab/', 'invalid character "/" at position 3 of shortcode "ab/"'),
     ('shortcode', 'naïve', 'invalid character "ï" at position 3 of shortcode "naïve"'),
@@ -69,7 +69,7 @@ SELECT throws_ok('SELECT instaid.to_base32(-1)', '22003', 'ID -1 has no text for
 
 -- the type: bigint's storage, bigint's bits, a string in JSON
 SELECT has_type('instaid', 'id', 'the type instaid.id');
-SELECT is(t, b, 'its storage is that of bigint')
+SELECT is(t, b, 'it is stored like bigint')
 FROM (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'instaid.id'::regtype) AS x (t),
     (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'bigint'::regtype) AS y (b);
 SELECT is((SELECT castmethod FROM pg_cast WHERE castsource = 'instaid.id'::regtype AND casttarget = 'bigint'::regtype), 'b', 'it is binary-coercible to bigint');
@@ -85,7 +85,7 @@ SELECT is(to_json(id)::text, '"4001511883701836730"', 'to_json') FROM photos;
 SELECT is(to_jsonb(id)::text, '"4001511883701836730"', 'to_jsonb') FROM photos;
 SELECT is(row_to_json(p)::text, '{"id":"4001511883701836730","old_id":4001511883701836730}', 'row_to_json, beside a bigint') FROM photos AS p;
 SELECT is(json_agg(id)::text, '["4001511883701836730"]', 'json_agg') FROM photos;
-SELECT is(id::text || ' ' || old_id, '4001511883701836730 4001511883701836730', 'its text is that of bigint') FROM photos;
+SELECT is(id::text || ' ' || old_id, '4001511883701836730 4001511883701836730', 'its text is the text of bigint') FROM photos;
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -322,7 +322,7 @@ $minimal->stop;
 # No server has logged an error of its own.
 for my $log ($node->logfile, $standby->logfile, $minimal->logfile)
 {
-	unlike(slurp_file($log), qr/\bleak\b|PANIC|TRAP:|XX000/, 'nothing leaked');
+	unlike(slurp_file($log), qr/\bleak\b|PANIC|TRAP:|XX000/, 'the server logged no leak, and no error of its own');
 }
 
 done_testing();

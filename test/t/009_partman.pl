@@ -70,7 +70,7 @@ SKIP:
 		1, 'created_between() finds the new row');
 	my $removed = query(q{SELECT count(*) FROM partitions WHERE from_time < now() - interval '2 days'});
 	like(query(q{EXPLAIN (COSTS OFF) SELECT * FROM insta5.photos WHERE instaid.created_between(id, now() - interval '1 day', 'infinity')}),
-		qr/Subplans Removed: $removed\n/, '... and skips what is older');
+		qr/Subplans Removed: $removed\n/, '... and skips older partitions');
 }
 
 $node->stop;

@@ -1,10 +1,11 @@
-# Tickets where servers crash, race and share: what pg_regress cannot reach.
+# Tickets in crashes, races and dumps, and on several servers.  pg_regress has one
+# session and one server.
 #
-# A crash: what bare nextval gives again, next_ticket() does not.  32 sessions
-# that use a new name at once.  Two servers, odd and even, one of them killed and
-# brought back; a third that joins them.  A dump.
+# After a crash, nextval() can return a value again; next_ticket() does not.  32
+# sessions use a new name at once.  One of two servers, odd and even, is killed and
+# restarted, and a third one joins them.
 #
-# INSTAID_TEST_ROUNDS sets how many crashes under load there are.
+# INSTAID_TEST_ROUNDS=5 shortens it.
 
 use strict;
 use warnings;
@@ -21,12 +22,13 @@ use Clients;
 
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9;
 
-### A crash, where no flush is left to chance
+### A crash.  No background process flushes WAL by chance.
 
 my $node = Clients::server('crash', 'max_wal_senders = 0', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d');
 $node->safe_psql('postgres', q{CREATE SEQUENCE s; SELECT instaid.create_ticket('photos'), instaid.create_ticket('leased')});
 
-# One session writes the WAL and does not commit; the other goes on with what it covers.
+# One session writes the WAL record and does not commit.  The other takes values that this
+# record covers.
 my @taken;
 for my $take ("nextval('s')", "instaid.next_ticket('photos')", "last FROM instaid.lease_ticket('leased', 5)")
 {
@@ -39,13 +41,13 @@ for my $take ("nextval('s')", "instaid.next_ticket('photos')", "last FROM instai
 	push @taken, [ @values, $node->safe_psql('postgres', "SELECT $take") ];
 }
 my ($nextval, $ticket, $leased) = @taken;
-is("@$nextval", '1 2 3 4 2', 'bare nextval comes again after a crash');
-is("@$ticket[0 .. 3]", '1 2 3 4', 'next_ticket() gives the same before it');
-cmp_ok($ticket->[4], '>', 4, '... and goes on above after it');
-is("@$leased[0 .. 3]", '5 10 15 20', 'lease_ticket() likewise');
-cmp_ok($leased->[4], '>', 20, '... goes on above');
+is("@$nextval", '1 2 3 4 2', 'after a crash, nextval() returns a value again');
+is("@$ticket[0 .. 3]", '1 2 3 4', 'before the crash, next_ticket() returns the same values');
+cmp_ok($ticket->[4], '>', 4, '... and after it a value above them');
+is("@$leased[0 .. 3]", '5 10 15 20', 'before the crash, lease_ticket() returns blocks of five');
+cmp_ok($leased->[4], '>', 20, '... and after it a block above them');
 
-# Nor does a ticket vanish whose creation was committed but not flushed.
+# A ticket does not vanish if its creation was committed, but not flushed.
 $node->safe_psql('postgres', q{
 	SET synchronous_commit = off;
 	BEGIN; SELECT instaid.create_ticket('async'); SELECT nextval('instaid_tickets.async'); COMMIT});
@@ -54,8 +56,8 @@ my $first = $node->safe_psql('postgres', q{
 	SET synchronous_commit = off; SET instaid.auto_create_tickets = on; BEGIN; SELECT instaid.next_ticket('first'); ROLLBACK});
 $node->stop('immediate');
 $node->start;
-is("$async $first", '2 1', 'tickets whose creation was committed asynchronously');
-cmp_ok($node->safe_psql('postgres', qq{SELECT instaid.next_ticket('$_->[0]')}), '>', $_->[1], "... \"$_->[0]\" goes on above")
+is("$async $first", '2 1', 'tickets are created with synchronous_commit = off');
+cmp_ok($node->safe_psql('postgres', qq{SELECT instaid.next_ticket('$_->[0]')}), '>', $_->[1], "... after a crash, \"$_->[0]\" goes on above its last value")
   for [ 'async', $async ], [ 'first', $first ];
 
 ### Crashes under load.  All values have 19 digits, so that text order will do.
@@ -68,7 +70,7 @@ my $row   = q{INSERT INTO rows VALUES (instaid.next_ticket('busy')) RETURNING id
 my $read  = q{SELECT instaid.next_ticket('busy');};
 my $lease = q{SELECT generate_series(first, last, increment) FROM instaid.lease_ticket('busy', 40);};
 my @commits = ($row, "BEGIN; $row ROLLBACK;", $read, 'BEGIN;' . (" $read" x 2000), $lease);
-# in every other round nobody commits, so that no commit flushes WAL
+# in every other round no client commits, so that no commit flushes WAL
 my @open = ('BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $lease" x 1000));
 my $twin = q{SELECT instaid.next_ticket('twin');};
 my %last = (busy => 0, twin => 0);
@@ -99,9 +101,9 @@ for my $round (1 .. $rounds)
 	is($problems, '', "round $round, wal_level = $wal_level: $count values, and those after the crash are above them");
 }
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of');
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own');
 
-### First use: 32 sessions race for each of 10 names; every other one rolls back.
+### First use: 32 sessions race for each of 10 names.  Every other session rolls back.
 
 $node = Clients::server('race', 'instaid.auto_create_tickets = on', 'instaid.ticket_server = 2', 'instaid.ticket_servers = 3');
 my $gate = Clients::session($node);
@@ -129,49 +131,50 @@ is(join("\n", grep { !/^(race \d+=\d+|)$/ } split /\n/, $all), '', 'first use in
 for my $name (1 .. 10)
 {
 	my @values = sort { $a <=> $b } $all =~ /^race $name=(\d+)$/mg;
-	is("@values", join(' ', map { 3 * $_ - 1 } 1 .. 96), "race $name: 96 values from the server's offset on, none twice, none left out");
+	is("@values", join(' ', map { 3 * $_ - 1 } 1 .. 96), "race $name: 96 values from the server's offset on, none of them missing or twice");
 }
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}), 0, 'no lock is left');
-# A session that is cancelled while the worker is at it leaves no lock, either.
-# The worker waits for the gate, which is that of create_ticket().
+# A session that is cancelled while the worker creates its ticket leaves no lock, either.
+# The worker waits for the lock that create_ticket() takes.
 my $holder = Clients::session($node);
 $holder->(q{BEGIN; SELECT instaid.create_ticket('held')});
 my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '100ms'; SELECT instaid.next_ticket('held')});
-like($stderr, qr/lock timeout/, 'first use waits for who is creating the ticket');
+like($stderr, qr/lock timeout/, 'first use waits for a transaction that is creating the ticket');
 $holder->('ROLLBACK');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('held')}), 2, '... and creates it if that one gives up');
-# A worker that waits for its own caller is not seen by the deadlock detector,
-# but the wait has an end, or can be cancelled.
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('held')}), 2, '... and creates it after that transaction rolls back');
+# The deadlock detector does not see a worker that waits for its own caller.  A timeout
+# ends this wait.
 $holder->(q{BEGIN; SELECT instaid.create_ticket('gone'); SELECT instaid.drop_ticket('gone'); SET lock_timeout = '100ms'});
-like($holder->(q{SELECT instaid.next_ticket('gone')}), qr/lock timeout.*\n.*creating ticket "gone" on first use/s, 'a transaction cannot lock itself out for ever');
+like($holder->(q{SELECT instaid.next_ticket('gone')}), qr/lock timeout.*\n.*creating ticket "gone" on first use/s, 'a transaction that locks out its own worker waits for lock_timeout');
 $holder->(q{ROLLBACK; BEGIN; SELECT instaid.create_ticket('left'); SELECT instaid.drop_ticket('left'); SET statement_timeout = '500ms'});
-like($holder->(q{SELECT instaid.next_ticket('left')}), qr/statement timeout/, '... and can be cancelled');
+like($holder->(q{SELECT instaid.next_ticket('left')}), qr/statement timeout/, '... or for statement_timeout');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 3}), 0, '... which leaves no lock');
 $holder->('ROLLBACK');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}), 2, '... and the ticket to the next who comes');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}), 2, '... and the next session creates the ticket');
 
-# What the worker says gets to the caller; also when it cannot even connect.
+# The worker creates a ticket with the rights of the caller.
 $node->safe_psql('postgres', q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app});
 my $app = Clients::session($node);
 $app->('SET SESSION AUTHORIZATION app');
-is($app->(q{SELECT instaid.next_ticket('by app')}), 2, 'first use with the rights of a role');
-is($node->safe_psql('postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}), 'app', '... whose the ticket is');
+is($app->(q{SELECT instaid.next_ticket('by app')}), 2, 'first use by a role with CREATE on the schema');
+is($node->safe_psql('postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}), 'app', '... and the role owns the ticket');
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('not here')}, connstr => $node->connstr('postgres') . ' user=app');
-is($stderr, '', '... also when it logs in');
-# The extension is trusted; who creates it may create tickets, and let others do so.
+is($stderr, '', '... also if the role has logged in');
+# The extension is trusted.  The role that installs it can create tickets, and can grant
+# this right.
 $node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER app');
 is($node->safe_psql('theirs', q{
 	CREATE EXTENSION instaid;
 	SELECT instaid.create_ticket('photos'), instaid.next_ticket('photos'), instaid.next_ticket('new');
 	GRANT CREATE ON SCHEMA instaid_tickets TO PUBLIC;}, connstr => $node->connstr('theirs') . ' user=app'),
-	'instaid_tickets.photos|1|2', 'an owner of a database has tickets of his own');
+	'instaid_tickets.photos|1|2', 'the owner of a database installs the extension and creates tickets');
 $node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $node->restart;
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('nobody')});
-like($stderr, qr/no background worker is free to create ticket "nobody".*max_worker_processes/s, 'no worker: a clear error');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('race 1')}), 290, '... and tickets that are there go on');
+like($stderr, qr/no background worker is free to create ticket "nobody".*max_worker_processes/s, 'no worker is free: an error names the ticket and the setting');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('race 1')}), 290, '... and existing tickets go on');
 
-### A dump carries tickets, their values and who may use them.
+### A dump has tickets, their values and their privileges.
 
 $node->safe_psql('postgres', q{
 	SELECT instaid.create_ticket('Odd "name"', 3, 5, 1000, 50, 'integer');
@@ -184,14 +187,14 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), $dump ], 'pg_restore');
 my $tickets = 'SELECT * FROM instaid.tickets ORDER BY name';
-is($node->safe_psql('restored', $tickets), $node->safe_psql('postgres', $tickets), 'it has the tickets and their values');
-is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.next_ticket('Odd "name"')}), 1053, '... and who may use them');
-is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'), 296, '... and defaults that take of them');
-is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.create_ticket('created there')}), 'instaid_tickets."created there"', '... and who may create them');
+is($node->safe_psql('restored', $tickets), $node->safe_psql('postgres', $tickets), 'the restored database has the tickets and their values');
+is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.next_ticket('Odd "name"')}), 1053, '... and the privileges on them');
+is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'), 296, '... and the defaults that use them');
+is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.create_ticket('created there')}), 'instaid_tickets."created there"', '... and the privilege to create them');
 $node->stop;
 
-### Two servers and a third.  A client asks a list of hosts, another one first
-### each time; when a server goes away under a query it asks again.
+### Two servers, and then a third.  A client connects to a list of hosts, each time in
+### another order.  If a server goes away during a query, the client tries again.
 
 my $dir   = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
 my $hosts = "$dir/hosts";
@@ -230,7 +233,7 @@ sub start_client
 	POSIX::_exit(0);
 }
 
-# values by port, in the order of each client
+# The values by port, in the order of each client
 sub received
 {
 	my %by_port;
@@ -242,7 +245,7 @@ sub received
 	return \%by_port;
 }
 
-# until so many more have come from each of these servers
+# Wait until the clients have so many more values of each of these servers.
 sub wait_for
 {
 	my ($more, @nodes) = @_;
@@ -270,17 +273,17 @@ wait_for(100, $even);
 $odd->start;
 wait_for(50, $odd, $even);
 my $received = received();
-is($received->{failure}, undef, 'odd and even: no client fails while one is killed and brought back');
-is(scalar(grep { $_ % 2 != 1 } @{ $received->{ $odd->port } }), 0, '... one gives ' . @{ $received->{ $odd->port } } . ' odd values');
-is(scalar(grep { $_ % 2 != 0 } @{ $received->{ $even->port } }), 0, '... the other ' . @{ $received->{ $even->port } } . ' even ones');
+is($received->{failure}, undef, 'odd and even: no client fails while one server is killed and restarted');
+is(scalar(grep { $_ % 2 != 1 } @{ $received->{ $odd->port } }), 0, '... one issues ' . @{ $received->{ $odd->port } } . ' odd values');
+is(scalar(grep { $_ % 2 != 0 } @{ $received->{ $even->port } }), 0, '... the other one issues ' . @{ $received->{ $even->port } } . ' even values');
 my %seen;
-is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... none of them twice');
+is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... and no value comes twice');
 
-# The third joins, as docs/tickets.md has it, while the clients go on.
+# The third server joins by the steps of docs/tickets.md, while the clients go on.
 my $third = Clients::server('third');
 my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid.tickets}));
 ($ret, $stdout, $stderr) = $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
-like($stderr, qr/is not guarded/, 'a third server: not without the guard');
+like($stderr, qr/is not guarded/, 'a third server: restripe_ticket() fails without the guard');
 $_->safe_psql('postgres', qq{SELECT instaid.guard_ticket('photos', $boundary)}) for $odd, $even;
 wait_for(20, $odd, $even);
 $odd->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
@@ -300,14 +303,14 @@ for my $n ($odd, $even, $third)
 {
 	$server++;
 	$slips{$server} = grep { $_ > $boundary && $_ % 3 != $server % 3 } @{ $received->{ $n->port } };
-	cmp_ok(scalar(grep { $_ > $boundary } @{ $received->{ $n->port } }), '>=', 50, "... server $server gives values above the boundary");
+	cmp_ok(scalar(grep { $_ > $boundary } @{ $received->{ $n->port } }), '>=', 50, "... server $server issues values above the boundary");
 }
-is(join(' ', map { $slips{$_} } 1 .. 3), '0 0 0', '... each of its own residue');
+is(join(' ', map { $slips{$_} } 1 .. 3), '0 0 0', '... each with its own residue');
 %seen = ();
 my $count = map { @$_ } values %$received;
-is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, "... none of $count comes twice");
+is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, "... and none of $count values comes twice");
 
 $_->stop for $odd, $even, $third;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server has nothing to complain of') for $odd, $even, $third;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own') for $odd, $even, $third;
 
 done_testing();

@@ -1,5 +1,6 @@
-# Segments that are leased from other servers, which are plain PostgreSQL: they
-# are killed, come back, do not answer, and have others who draw from them.
+# Segments that are leased from other servers, which do not have instaid.  These servers
+# are killed and restarted, do not answer, or serve other clients, too.  pg_regress has
+# one server.
 
 use strict;
 use warnings;
@@ -32,7 +33,7 @@ sub log_count
 	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
 }
 
-# no flush of WAL but those that somebody waits for
+# WAL is flushed only if somebody waits for it
 my @quiet = ('wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d', 'synchronous_commit = off', 'wal_level = replica', 'max_wal_senders = 1');
 my ($odd, $even) = map { authority($_, @quiet) } 'odd', 'even';
 # a role that needs a password
@@ -53,25 +54,25 @@ sequence($even, 'photos', 'INCREMENT 2 START 2');
 create($_, 'photos', 100, [$odd, $even]) for $one, $two;
 my @from_one = take($one, 'photos', 9);
 my @from_two = take($two, 'photos', 9);
-is("@from_one", '1 3 5 7 9 11 13 15 17', 'a server leases of the first authority');
-is("@from_two", '201 203 205 207 209 211 213 215 217', '... another one what comes next');
+is("@from_one", '1 3 5 7 9 11 13 15 17', 'a server leases from the first authority');
+is("@from_two", '201 203 205 207 209 211 213 215 217', '... another server leases the next segment');
 push @from_one, take($one, 'photos', 1);
 wait_segment($one, 'photos', 'spare_left > 0');
-is(segment($one, 'photos', 'next_value, last_value, spare_first, spare_last'), '21|199|401|599', '... and the next when a tenth of it is used');
-is($one->safe_psql('postgres', q{SELECT server, servers, last_value, source IS NOT NULL FROM instaid.tickets WHERE name = 'photos'}), '|||t', '... which the view of tickets leaves to them');
+is(segment($one, 'photos', 'next_value, last_value, spare_first, spare_last'), '21|199|401|599', '... the first server leases again when a tenth is used');
+is($one->safe_psql('postgres', q{SELECT server, servers, last_value, source IS NOT NULL FROM instaid.tickets WHERE name = 'photos'}), '|||t', '... and the view of tickets does not show the stripe');
 
 $odd->stop('immediate');
 push @from_one, take($one, 'photos', 1000);
 push @from_two, take($two, 'photos', 1000);
 my @odd = grep { $_ % 2 } @from_one;
-is(join(' ', @odd[ 190 .. 199 ]), '581 583 585 587 589 591 593 595 597 599', 'one authority is killed: what was leased of it is given');
+is(join(' ', @odd[ 190 .. 199 ]), '581 583 585 587 589 591 593 595 597 599', 'one authority is killed: the values that were leased from it are used');
 is(scalar(@odd), 200, '... to the last value');
-is(scalar(@from_one) - @odd, 810, '... and then values of the other');
-is(duplicates(@from_one, @from_two), 0, '... none of them twice');
-is(segment($one, 'photos', 'failures, failure ~ \'connection to server\''), '1|t', '... which the view shows');
-is(log_count($one, qr/WARNING:  could not refill ticket "photos" from one of its servers/), 1, '... and the log, once');
+is(scalar(@from_one) - @odd, 810, '... and then the values of the other authority');
+is(duplicates(@from_one, @from_two), 0, '... and no value comes twice');
+is(segment($one, 'photos', 'failures, failure ~ \'connection to server\''), '1|t', '... and the view shows the failure');
+is(log_count($one, qr/WARNING:  could not refill ticket "photos" from one of its servers/), 1, '... and the log shows it once');
 
-### Neither of them
+### Both authorities are away.
 
 # how much of a segment is used by now depends on how long each of them lasted
 for (1 .. 1000)
@@ -83,22 +84,22 @@ for (1 .. 1000)
 $even->stop('immediate');
 my $left = segment($one, 'photos', 'values_left + spare_left');
 push @from_one, take($one, 'photos', $left);
-is(duplicates(@from_one, @from_two), 0, "both are killed: the $left values that are buffered are given");
+is(duplicates(@from_one, @from_two), 0, "both are killed: the $left values in the buffer are used");
 my $error = failure($one, 'photos');
-like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  The background worker asks the source again/, '... and then there is a clear error');
+like($error, qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  The background worker asks the source again/, '... and then an error shows the failures of both');
 failure($one, 'photos') for 1 .. 30;
 cmp_ok(segment($one, 'photos', 'failures'), '<', 15, '... not every call asks again');
 is(log_count($one, qr/WARNING:  could not refill ticket "photos"\n/), 1, '... and the log has one warning');
 
 $odd->start;
 my $again = retry($one, 'photos');
-isnt($again, '', 'when one of them is back, it goes on by itself');
+isnt($again, '', 'when one of them is back, the ticket goes on by itself');
 push @from_one, $again, take($one, 'photos', 1000);
-is(duplicates(@from_one, @from_two), 0, '... with values that nobody had');
-is(log_count($one, qr/LOG:  ticket "photos" can be refilled again/), 1, '... and says so');
+is(duplicates(@from_one, @from_two), 0, '... with new values');
+is(log_count($one, qr/LOG:  ticket "photos" can be refilled again/), 1, '... and the log says so');
 $even->start;
 
-### What the authority gives is on its disk.
+### An authority flushes the WAL of the values that it issues.
 
 sequence($odd, 'durable', '');
 create($_, 'durable', 5, [$odd]) for $one, $two;
@@ -110,11 +111,12 @@ my @before = take($one, 'durable', 5);
 $odd->stop('immediate');
 $odd->start;
 my @after = take($two, 'durable', 20);
-is("@before", '3 4 5 6 7', 'the authority crashes while the transaction that wrote its WAL is open');
-is(duplicates(@before, @after), 0, '... and gives other values after it');
-cmp_ok($after[0], '>', 7, '... above those');
+is("@before", '3 4 5 6 7', 'a segment, while the transaction that wrote its WAL record is open');
+is(duplicates(@before, @after), 0, '... after a crash, the authority issues other values');
+cmp_ok($after[0], '>', 7, '... above the first ones');
 
-# Or on its synchronous standby: a commit whose wait for that is cancelled has but a warning.
+# If it has a synchronous standby, it waits for it.  A commit whose wait is cancelled gives
+# only a warning.
 sub set_standbys
 {
 	my ($names) = @_;
@@ -138,33 +140,33 @@ for my $case ([ 'replicated' ], [ 'replicated, without warnings', %leaser ])
 	$odd->poll_query_until('postgres', "SELECT count(*) = 1 $waiting") or die;
 	$odd->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting");
 	$call->finish;
-	like(slurp_file("$dir/$name"), qr/\AERROR:  ticket "$name" has no values left from its source\nDETAIL:  .*: canceling wait for synchronous replication due to user request\n/, "$name: an authority that does not wait for its standby: no value");
+	like(slurp_file("$dir/$name"), qr/\AERROR:  ticket "$name" has no values left from its source\nDETAIL:  .*: canceling wait for synchronous replication due to user request\n/, "$name: an authority's wait for its standby is cancelled, and it issues no value");
 	set_standbys('');
-	cmp_ok(retry($one, $name), '>', 5, '... nor later one of those');
+	cmp_ok(retry($one, $name), '>', 5, '... and later a value above that segment');
 }
 $odd->safe_psql('postgres', 'ALTER ROLE leaser RESET client_min_messages');
 
-### Others draw from the same sequence.
+### Others use the same sequence.
 
 sequence($odd, 'shared', '');
 create($_, 'shared', 20, [$odd]) for $one, $two;
 my $others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.shared');}) x 2);
 my @leased;
 push @leased, take($one, 'shared', 400), take($two, 'shared', 400) for 1 .. 3;
-is($others->stop =~ s/.*terminating connection.*\n//gr, '', 'others call nextval() meanwhile');
+is($others->stop =~ s/.*terminating connection.*\n//gr, '', 'others call nextval() at the same time');
 my @drawn = map { split /\n/, slurp_file($_) } $others->files;
 is(duplicates(@leased, @drawn), 0, '... ' . @drawn . ' times, and no value comes twice');
 
-# with CACHE they do not split what is leased
+# with CACHE, nextval() does not split a segment
 sequence($odd, 'cached', 'INCREMENT 3 CACHE 50');
 create($one, 'cached', 70, [$odd]);
 $others = Clients->start($odd, (q{SELECT nextval('instaid_tickets.cached');}) x 2);
 wait_segment($one, 'cached', 'spare_left > 0') if take($one, 'cached', 10);
 my @segments = split /\|/, segment($one, 'cached', '(last_value - next_value) / 3 + 11, spare_left');
 $others->stop;
-is(scalar(grep { $_ % 50 } @segments), 0, "segments of @segments values, whole blocks of a CACHE of 50");
+is(scalar(grep { $_ % 50 } @segments), 0, "segments of @segments values are whole blocks of a CACHE of 50");
 
-### One that does not answer holds up nobody else.
+### A source that does not answer does not delay others.
 
 sequence($odd, $_, '') for 'stuck', 'fine';
 create($one, $_, 10, [$odd]) for 'stuck', 'fine';
@@ -174,20 +176,20 @@ $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.stuck NO CYCLE});
 my ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET instaid.segment_timeout = '300ms'; SELECT instaid.next_ticket('stuck')});
 like($stderr, qr/DETAIL:  The source has not answered within 300 ms/, 'a source does not answer');
 my @fine = take($one, 'fine', 200);
-is(duplicates(@fine, 0), 0, '... another one of the same server does');
-is(join(' ', take($one, 'own', 200)), join(' ', 1 .. 200), '... and so does the own sequence');
+is(duplicates(@fine, 0), 0, '... another ticket takes values from the same server');
+is(join(' ', take($one, 'own', 200)), join(' ', 1 .. 200), '... and a ticket without a source goes on');
 sequence($odd, 'dropped', '');
 create($one, 'dropped', 10, [$odd]);
 $holder->(q{ALTER SEQUENCE instaid_tickets.dropped NO CYCLE});
 $one->psql('postgres', q{SET instaid.segment_timeout = '10ms'; SELECT instaid.next_ticket('dropped')});
 ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '20s'; SELECT instaid.drop_ticket('dropped')});
-is($stderr, '', '... and a ticket can be dropped that waits');
-is(segment($one, 'fine', 'failures, bypasses') . ' ' . segment($one, 'own', 'failures, bypasses'), '0|0 0|0', '... as always');
+is($stderr, '', '... and a ticket that waits can be dropped');
+is(segment($one, 'fine', 'failures, bypasses') . ' ' . segment($one, 'own', 'failures, bypasses'), '0|0 0|0', '... and the other tickets had no failure');
 $holder->('COMMIT');
 wait_segment($one, 'stuck', 'refills > 0 OR failures > 0');
-cmp_ok(retry($one, 'stuck'), '>=', 1, '... and when it answers, it is there again');
+cmp_ok(retry($one, 'stuck'), '>=', 1, '... and when the source answers, the ticket goes on');
 
-# One that is there, but does not do anything: the other one is asked.
+# A server accepts connections, but does not answer.  The other one is asked.
 sequence($_, 'hung', '') for $odd, $even;
 create($one, 'hung', 10, [$odd, $even], connect_timeout => 4);
 $one->safe_psql('postgres', 'CREATE DATABASE other');
@@ -196,17 +198,17 @@ create($one, 'hung', 1, [$odd], database => 'other', connect_timeout => 2);
 my ($postmaster) = slurp_file($odd->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster;
 is(join(' ', take($one, 'hung', 3)), '1 2 3', 'one of two servers hangs: the other is asked');
-like(segment($one, 'hung', 'failure'), qr/: no answer within 4000 ms/, '... and the view says so');
+like(segment($one, 'hung', 'failure'), qr/: no answer within 4000 ms/, '... and the view shows the failure');
 $one->psql('other', q{SET instaid.segment_timeout = '10ms'; SELECT instaid.next_ticket('hung')});
 ($ret, $stdout, $stderr) = $one->psql('postgres', 'DROP DATABASE other');
-is($stderr, '', '... and a database can be dropped whose ticket waits');
+is($stderr, '', '... and a database whose ticket waits can be dropped');
 kill 'CONT', $postmaster;
 
-# a segment that is longer than a server is fast: what it has given by half of its time
+# a segment that takes the server too long ends after half of the timeout
 sequence($odd, 'long', '');
 create($one, 'long', 2147483647, [$odd], connect_timeout => 8);
 my @long = take($one, 'long', 3);
-is("@long", '1 2 3', 'a segment that is too long for its server');
+is("@long", '1 2 3', 'a segment that takes its server too long');
 cmp_ok(segment($one, 'long', 'last_value'), '<=', 1000000, '... is no longer than a million');
 
 ### A step of 1, odd names, another source
@@ -222,18 +224,18 @@ is(join(' ', take($one, 'secret', 3)), '1 2 3', 'a server that needs a password'
 $one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.secret IS 'even'});
 sequence($even, 'secret', 'START 5000');
 my @changed = take($one, 'secret', 40);
-is("@changed[37 .. 39]", join(' ', map { $changed[37] + $_ } 0 .. 2), 'another source from the next segment on');
-cmp_ok($changed[39], '>=', 5000, '... which has its values');
+is("@changed[37 .. 39]", join(' ', map { $changed[37] + $_ } 0 .. 2), 'a ticket gets another source: its last values are consecutive');
+cmp_ok($changed[39], '>=', 5000, '... and come from the new source');
 
-# the own sequence is altered: it gives nothing for all that
+# the ticket's own sequence is altered, and still issues no value
 $one->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.secret MINVALUE 1 MAXVALUE 1000 START 1 RESTART');
 my @altered = take($one, 'secret', 20);
 is(duplicates(@changed, @altered), 0, 'an altered sequence gives no values of its own');
-cmp_ok($altered[0], '>', 5000, '... but the source goes on');
+cmp_ok($altered[0], '>', 5000, '... and the source goes on');
 $one->safe_psql('postgres', $one->safe_psql('postgres', q{SELECT cure FROM instaid.audit() WHERE object ~ 'secret' AND problem ~ 'altered'}));
-is($one->safe_psql('postgres', q{SELECT object FROM instaid.audit() WHERE object ~ 'secret'}), '', '... and audit() knows how to mend it');
+is($one->safe_psql('postgres', q{SELECT object FROM instaid.audit() WHERE object ~ 'secret'}), '', '... and the cure of audit() repairs it');
 
-### What an authority may not be, and what comes of it
+### Sequences and servers that cannot be a source
 
 $odd->safe_psql('postgres', 'CREATE TABLE instaid_tickets."a table" ()');
 sequence($odd, 'circle', 'CYCLE');
@@ -262,8 +264,8 @@ for my $case (
 	$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('$ticket', step => 10, source => $source} . ($more // '') . ')');
 	like(failure($one, $ticket), $pattern, "$ticket: refused, with the reason");
 }
-is($odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.circle}), 1, 'nothing was drawn of one that cannot serve');
-# up to the end, and no further
+is($odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.circle}), 1, 'no value was taken from a sequence that cannot serve');
+# a sequence at its end
 sequence($odd, 'ends', 'INCREMENT 2 MAXVALUE 50');
 create($one, 'ends', 10, [$odd]);
 is(join(' ', take($one, 'ends', 25)), join(' ', map { 2 * $_ - 1 } 1 .. 25), 'the last values of an authority');
@@ -306,10 +308,10 @@ $one->safe_psql('postgres', sprintf q{ALTER USER MAPPING FOR app SERVER guarded 
 source_failure($one, 'ours', 'server "guarded": it did not ask for the password', 'with a password that the server does not ask for');
 $one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET user 'leaser')});
 my @ours = (retry($one, 'ours'), take($one, 'ours', 5));
-is("@ours", '1 2 3 4 5 6', 'with the right one: values');
+is("@ours", '1 2 3 4 5 6', 'with the right password, the ticket has values');
 is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit() WHERE object ~ 'ours'}), 0, '... and audit() finds nothing');
 
-# a superuser's ticket, and a server whose owner can change where it is
+# a superuser's ticket, and a server whose owner can change its address
 $one->safe_psql('postgres', q{SELECT instaid.create_ticket('trusting', source => 'guarded');
 	CREATE USER MAPPING FOR CURRENT_USER SERVER guarded; ALTER SERVER guarded OWNER TO app});
 source_failure($one, 'trusting', 'server "guarded": the user mapping for role "[^"]*" has no password', 'a superuser does not trust the server of another role');
@@ -327,15 +329,15 @@ like(source_failure($one, 'ours', 'server "guarded": role "app" has no USAGE on 
 	qr/has no USAGE/, '... which audit() finds');
 $one->safe_psql('postgres', 'GRANT USAGE ON FOREIGN SERVER guarded TO app');
 push @ours, retry($one, 'ours'), take($one, 'ours', 30);
-is(duplicates(@ours), 0, '... and GRANT, too');
+is(duplicates(@ours), 0, 'GRANT takes effect, too, and no value comes twice');
 is($one->safe_psql('postgres', q{SET ROLE app; SELECT count(*) FROM pg_seclabel, instaid.tickets AS t, instaid.segments AS s, instaid.audit() AS a
 	WHERE concat(label, t, s, a) ~ 'secret"|mistyped'}), 0, 'passwords are in no view');
 unlike(slurp_file($_->logfile), qr/mistyped|password '/, '... and in no log') for $one, $odd;
 
-### What becomes of the servers
+### Servers that are dropped, renamed or moved
 
 ($ret, $stdout, $stderr) = $one->psql('postgres', 'DROP SERVER guarded');
-like($stderr, qr/cannot drop server guarded because other objects depend on it\nDETAIL:.*sequence instaid_tickets.ours depends on server guarded/s, 'a server is not dropped that a ticket has');
+like($stderr, qr/cannot drop server guarded because other objects depend on it\nDETAIL:.*sequence instaid_tickets.ours depends on server guarded/s, 'a server that a ticket uses is not dropped');
 is($one->safe_psql('postgres', q{BEGIN; SET client_min_messages = error; DROP SERVER guarded CASCADE; SELECT count(*) FROM instaid.tickets WHERE name = 'ours'; ROLLBACK}), 0, '... and CASCADE drops the ticket, too');
 $one->safe_psql('postgres', q{CREATE SERVER several FOREIGN DATA WRAPPER instaid OPTIONS (host 'a,b')});
 ($ret, $stdout, $stderr) = $one->psql('postgres', q{SELECT instaid.create_ticket('several', source => 'several')});
@@ -346,13 +348,13 @@ create($one, 'renamed', 1, [$odd], dbname => 'postgres', connect_timeout => 59);
 my @renamed = take($one, 'renamed', 1);
 $one->safe_psql('postgres', 'ALTER SERVER "odd 59 postgres" RENAME TO "another name"');
 push @renamed, map { split /\n/, ($one->psql('postgres', q{SELECT instaid.next_ticket('renamed')}))[1] } 1 .. 5;
-like(source_failure($one, 'renamed', 'server "odd 59 postgres": there is no such foreign server', 'a server is renamed: the reason names it'),
-	qr/cannot ask server "odd 59 postgres": there is no such foreign server/, '... and audit() does, too');
+like(source_failure($one, 'renamed', 'server "odd 59 postgres": there is no such foreign server', 'a server is renamed: the failure has the old name'),
+	qr/cannot ask server "odd 59 postgres": there is no such foreign server/, '... and audit() finds it');
 $one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.renamed IS '"another name"'});
 push @renamed, retry($one, 'renamed');
 is(duplicates(@renamed), 0, '... until the ticket has the new name');
 
-# another server gets the old name: it is not asked, though nobody has set the source
+# another server gets the name: it is not asked until the source is set again
 sequence($even, 'renamed', 'START 1000');
 $one->safe_psql('postgres', sprintf q{ALTER SERVER "another name" RENAME TO "old name";
 	CREATE SERVER "another name" FOREIGN DATA WRAPPER instaid OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60');
@@ -363,13 +365,13 @@ $one->safe_psql('postgres', q{SECURITY LABEL FOR instaid ON SEQUENCE instaid_tic
 cmp_ok(retry($one, 'renamed'), '>=', 1000, '... until the source is set to it');
 is($one->safe_psql('postgres', q{SELECT problem FROM instaid.audit() WHERE object ~ 'renamed'}), '', '... and audit() finds nothing any more');
 
-# what was known of a server is forgotten when it is another one
+# a server gets another address: what was known of its values is forgotten
 sequence($_, 'moved', '') for $odd, $even;
 create($one, 'moved', 1, [$odd, $even], connect_timeout => 58);
 like(failure($one, 'moved'), qr/gives values that/, 'two servers with the same values');
 $one->safe_psql('postgres', q{ALTER SERVER "even 58" OPTIONS (SET port '1')});
-isnt(retry($one, 'moved'), '', '... of which one is sent elsewhere: what it gave is forgotten');
-is(segment($one, 'moved', 'sources_overlap'), 'f', '... in the view, too');
+isnt(retry($one, 'moved'), '', '... one gets another address, and the ticket has values');
+is(segment($one, 'moved', 'sources_overlap'), 'f', '... and the view shows no overlap');
 
 ### Dumps
 
@@ -398,9 +400,9 @@ for my $case (
 $one->safe_psql('postgres', 'CREATE DATABASE restored');
 $one->command_ok([ 'pg_restore', '--exit-on-error', '-d', $one->connstr('restored'), "$dir/dump" ], 'pg_restore');
 my @more = map { $one->safe_psql('restored', "$patient SELECT instaid.next_ticket('$_')") } 'fine', 'ours';
-is(duplicates(@fine, $more[0]) + duplicates(@ours, $more[1]), 0, '... with the source: other values');
+is(duplicates(@fine, $more[0]) + duplicates(@ours, $more[1]), 0, '... and a restored ticket takes new values from its source');
 
-# by the owner of the ticket and of its server, where the extension is there
+# the owner of a ticket and its server dumps them, and restores them where the extension is
 $one->safe_psql('postgres', "CREATE DATABASE $_") for 'theirs', 'theirs_restored';
 $one->safe_psql($_, 'CREATE EXTENSION instaid; GRANT USAGE ON FOREIGN DATA WRAPPER instaid TO app; GRANT CREATE ON SCHEMA instaid_tickets TO app') for 'theirs', 'theirs_restored';
 $one->safe_psql('theirs', sprintf q{
@@ -413,15 +415,15 @@ my @theirs = $one->safe_psql('theirs', "$patient SELECT instaid.next_ticket('our
 	local $ENV{PGUSER} = 'app';
 	$one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/theirs", '-d', $one->connstr('theirs') ], 'an owner dumps');
 	my ($list) = run_command([ 'pg_restore', '-l', "$dir/theirs" ]);
-	# the position of the sequence of the node is for the owner of the extension to restore
+	# only the owner of the extension can restore the state of instaid.node_id_seq
 	append_to_file("$dir/list", join '', map { "$_\n" } grep { /SERVER|USER MAPPING|SEQUENCE|SECURITY LABEL/ && !/node_id_seq/ } split /\n/, $list);
 	$one->command_ok([ 'pg_restore', '--exit-on-error', '-L', "$dir/list", '-d', $one->connstr('theirs_restored'), "$dir/theirs" ], '... and restores');
 }
 push @theirs, $one->safe_psql('theirs_restored', "$patient SELECT instaid.next_ticket('ours')");
-is(duplicates(@ours, @theirs), 0, '... and has values');
+is(duplicates(@ours, @theirs), 0, '... and takes new values');
 $plain->stop;
 
 $_->stop for $one, $two, $odd, $even;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $one, $two, $odd, $even;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own') for $one, $two, $odd, $even;
 
 done_testing();

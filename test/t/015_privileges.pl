@@ -1,11 +1,12 @@
-# What a role without rights can make a superuser do: nothing.
+# A role without rights cannot make a superuser run its code, or change objects of
+# another role.
 #
-# Mallory may create schemas, and plants code of hers where a superuser comes by
-# who does what the documentation says: installs the extension, moves, freezes
-# and adopts shards, makes partitions.  Her code makes her a superuser if it runs
-# with a superuser's rights, or can take them back.  Then what belongs to victim
-# is not changed by way of what belongs to mallory.  pg_regress has one session
-# and one database.
+# The role mallory can create schemas.  She plants code where a superuser who follows
+# the documentation could run it: by installing the extension, by moving, freezing or
+# adopting shards, by creating partitions, or by asking other servers.  Her code makes
+# her a superuser if it runs with a superuser's rights, or can get them back.  Another
+# role, victim, owns objects that nothing of hers may change.  pg_regress has one
+# session and one database.
 
 use strict;
 use warnings;
@@ -41,7 +42,7 @@ sub as_superuser
 	return run_as($superuser, $database, $sql);
 }
 
-# Mallory is what she was.
+# Test that no role has become a superuser.
 sub gained_nothing
 {
 	my ($name) = @_;
@@ -50,8 +51,8 @@ sub gained_nothing
 	return $node->safe_psql('postgres', 'ALTER ROLE mallory NOSUPERUSER');
 }
 
-# A database in which mallory has a schema with the code that she plants.  It is
-# not stopped by errors, and tries to get back to the role that logged in.
+# A database in which mallory has a schema with the code that she plants.  This code
+# goes on after errors, and tries to get back to the role that logged in.
 sub database
 {
 	my ($name, $extension) = @_;
@@ -59,7 +60,7 @@ sub database
 	$node->safe_psql($name, 'CREATE EXTENSION instaid') if $extension;
 	run_as('mallory', $name, q{
 		CREATE SCHEMA m;
-		-- VOLATILE, as it writes; what indexes and CHECKs call says that it is not
+		-- VOLATILE, since it writes; indexes and CHECKs call it by functions that are marked IMMUTABLE
 		CREATE FUNCTION m.attempt() RETURNS integer LANGUAGE plpgsql AS $$
 		DECLARE
 			attempt text;
@@ -80,7 +81,7 @@ sub database
 
 ### The schema of the extension
 
-# made before the extension is installed
+# functions and a view that mallory creates before the extension is installed
 my $fakes = q{
 	CREATE FUNCTION instaid.create_shard(text, integer) RETURNS void LANGUAGE sql AS 'SELECT m.gain()::text::void';
 	CREATE FUNCTION instaid.create_shard(text, integer) RETURNS integer LANGUAGE sql AS 'SELECT m.gain()';
@@ -89,7 +90,7 @@ my $fakes = q{
 	CREATE FUNCTION instaid.thaw_shard(text) RETURNS integer LANGUAGE sql AS 'SELECT m.gain()';
 	CREATE FUNCTION instaid.audit(integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT m.gain()';
 	CREATE VIEW instaid.shards AS SELECT ''::text AS schema_name, m.gain() AS shard_id, true AS frozen;};
-# what a superuser runs who sets up a shard and moves it
+# the statements of a superuser who creates a shard and moves it
 my ($before) = map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'Before');
 ok($before, 'the documentation has statements for the target of a move');
 my $follow = "$before\n" . q{
@@ -105,15 +106,15 @@ for my $empty (1, 0)
 	run_as('mallory', $name, 'CREATE SCHEMA instaid;');
 	run_as('mallory', $name, $fakes) unless $empty;
 	like(as_superuser($name, 'CREATE EXTENSION instaid'), qr/ERROR:  55000: schema "instaid" already exists\n.*DETAIL:  It belongs to role "?mallory"?/s,
-		'a schema that was there is refused, ' . ($empty ? 'though it is empty' : 'with something in it'));
+		'an existing schema is refused, ' . ($empty ? 'even if it is empty' : 'with objects in it'));
 	run_as('mallory', $name, $fakes);
 	as_superuser($name, "\\set ON_ERROR_STOP 1\n$follow");
 	gained_nothing('... and installing the extension runs nothing in it');
-	like(as_superuser($name, 'ALTER SCHEMA instaid RENAME TO theirs; CREATE EXTENSION instaid'), qr/\A\z/, 'renamed, it is in nobody\'s way');
+	like(as_superuser($name, 'ALTER SCHEMA instaid RENAME TO theirs; CREATE EXTENSION instaid'), qr/\A\z/, 'after the schema is renamed, the extension can be installed');
 	run_as('mallory', $name, $fakes);
 	run_as('mallory', $name, 'ALTER SCHEMA instaid RENAME TO ours; ALTER SCHEMA theirs RENAME TO instaid');
 	as_superuser($name, $follow);
-	gained_nothing('... and cannot be put back in its place');
+	gained_nothing('... and the old schema cannot take its place');
 }
 
 # installed by a superuser, by mallory, and by mallory with default privileges
@@ -128,12 +129,12 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 
 	run_as('mallory', $name, $fakes);
 	as_superuser($name, $follow);
-	gained_nothing('... mallory adds nothing to its schema');
+	gained_nothing('... mallory cannot add objects to its schema');
 	run_as('mallory', $name, qq{ALTER SCHEMA instaid RENAME TO ours; DROP SCHEMA instaid CASCADE;
 		ALTER EXTENSION instaid SET SCHEMA m; ALTER EXTENSION instaid DROP SCHEMA instaid; ALTER SCHEMA instaid RENAME TO ours;
 		CREATE SCHEMA instaid; $fakes});
 	as_superuser($name, $follow);
-	gained_nothing('... nor replaces it');
+	gained_nothing('... and cannot replace the schema');
 	is($node->safe_psql($name, q{
 			SELECT n.nspname FROM pg_namespace AS n
 			WHERE n.nspname ~ '^instaid'
@@ -147,7 +148,7 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 			GRANT CREATE ON SCHEMA instaid_tickets TO alice}),
 		"instaid_tickets.photos\n1\n", 'the installer may create tickets');
 	is(run_as('alice', $name, q{SELECT instaid.create_ticket('likes'); SELECT instaid.next_ticket('likes');}),
-		"instaid_tickets.likes\n1\n", '... and let others do so');
+		"instaid_tickets.likes\n1\n", '... and can grant this right');
 	run_as('mallory', $name, q{
 		ALTER SCHEMA instaid_tickets RENAME TO ours;
 		CREATE SCHEMA instaid_tickets;
@@ -162,18 +163,19 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 			SELECT instaid.lease_ticket('$ticket', 5); SELECT instaid.guard_ticket('$ticket', 1000);
 			SELECT instaid.restripe_ticket('$ticket', 1, 2, 1000); SELECT * FROM instaid.audit(); SELECT instaid.drop_ticket('$ticket');});
 	}
-	gained_nothing('what is put into the schema of the tickets is not run');
-	is($node->safe_psql($name, q{SELECT count(*) FROM pg_namespace WHERE nspname = 'ours'}), 0, '... and it is not renamed');
+	gained_nothing('code in the schema of the tickets is not run');
+	is($node->safe_psql($name, q{SELECT count(*) FROM pg_namespace WHERE nspname = 'ours'}), 0, '... and the schema is not renamed');
 
-	# She owns the extension and may drop it; a superuser who begins as the documentation does stops there.
+	# She owns the extension and can drop it.  A superuser who follows the documentation
+	# stops at the first statement.
 	run_as('mallory', $name, "DROP EXTENSION instaid CASCADE; CREATE SCHEMA instaid; $fakes");
-	like(as_superuser($name, "\\set ON_ERROR_STOP 1\n$follow"), qr/ERROR:  55000: schema "instaid" already exists/, 'a schema in its place is seen');
+	like(as_superuser($name, "\\set ON_ERROR_STOP 1\n$follow"), qr/ERROR:  55000: schema "instaid" already exists/, 'a schema in its place is refused');
 	gained_nothing('... before anything in it is run');
 	like(as_superuser($name, 'DROP SCHEMA instaid CASCADE; CREATE EXTENSION instaid'), qr/\A(NOTICE:.*\n(DETAIL:.*\n|and .*\n|drop .*\n|LOCATION:.*\n)*)?\z/, 'the extension can be installed again');
 }
 like(as_superuser('by_superuser', 'DROP EXTENSION instaid CASCADE; CREATE EXTENSION instaid SCHEMA m'), qr/ERROR:  0A000: .* must be installed in schema/,
 	'the schema cannot be chosen');
-is(as_superuser('by_superuser', 'CREATE EXTENSION instaid; DROP EXTENSION instaid; CREATE EXTENSION instaid'), '', 'it can be dropped, and installed again');
+is(as_superuser('by_superuser', 'CREATE EXTENSION instaid; DROP EXTENSION instaid; CREATE EXTENSION instaid'), '', 'the extension can be dropped, and installed again');
 
 # An ordinary role owns a database, and dumps and restores it.
 $node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER alice; CREATE DATABASE restored OWNER alice; CREATE DATABASE other OWNER victim');
@@ -186,17 +188,17 @@ is(run_as('alice', 'theirs', q{
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('theirs') . ' user=alice' ], '... dumps its database');
 command_ok([ 'pg_restore', '-e', '-j', '2', '-d', $node->connstr('restored') . ' user=alice', $dump ], '... restores it');
-command_ok([ 'pg_restore', '-e', '--no-owner', '-d', $node->connstr('other') . ' user=victim', $dump ], '... and another role its own');
+command_ok([ 'pg_restore', '-e', '--no-owner', '-d', $node->connstr('other') . ' user=victim', $dump ], '... and another role restores it');
 for my $copy ([ 'restored', 'alice' ], [ 'other', 'victim' ])
 {
 	my ($name, $role) = @$copy;
 	is(run_as($role, $name, q{SELECT instaid.extract_shard_id(insta5.next_id()); SELECT instaid.next_ticket('photos'); SELECT instaid.create_ticket('new')}),
 		"5\n2\ninstaid_tickets.new\n", "... with shard and tickets, in $name");
 	is($node->safe_psql($name, q{SELECT rolsuper FROM pg_namespace JOIN pg_roles AS r ON r.oid = nspowner WHERE nspname = 'instaid'}), 't',
-		'... and the schema is a superuser\'s');
+		'... and the schema belongs to a superuser');
 }
 
-### What belongs to others, in one database
+### Objects of other roles, in one database
 
 my $db = database('shards', 1);
 $node->safe_psql($db, q{
@@ -206,8 +208,8 @@ $node->safe_psql($db, q{
 	GRANT USAGE ON SCHEMA insta5 TO mallory;
 	GRANT REFERENCES ON insta5.users TO mallory;});
 
-# adopt_column(): mallory has a table that refers to another's, with a CHECK, an
-# index and a trigger that would run if the table were rewritten.
+# adopt_column(): mallory has a table that refers to a table of another role.  Its CHECK
+# and its index would run her code if the table were rewritten.
 for my $type ('integer', 'bigint')
 {
 	run_as('mallory', $db, qq{
@@ -218,7 +220,7 @@ for my $type ('integer', 'bigint')
 	{
 		like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id', $dry_run)"),
 			qr/ERROR:  0A000: .*cannot be widened\nDETAIL:  .*m\.t.*mallory/s, "adopt_column(): a referring table of another owner is in the way, $type, dry_run $dry_run");
-		gained_nothing('... and not touched');
+		gained_nothing('... and runs no code of hers');
 	}
 	run_as('mallory', $db, 'DROP TABLE m.t');
 }
@@ -234,23 +236,23 @@ is(run_as('mallory', $db, q{
 as_superuser($db, "SELECT * FROM instaid.adopt_column('m.users', 'id', true)");
 gained_nothing('adopt_column() of her own table, dry_run');
 like(as_superuser($db, "SELECT * FROM instaid.adopt_column('m.users', 'id')"), qr/SET DEFAULT m\.next_id\(\)/, 'adopt_column() of her own table');
-gained_nothing('... has her rights');
-is($node->safe_psql($db, q{SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'm.refers'::regclass AND attname = 'user_id'}), 'bigint', '... and does it');
-# an heir of another owner
+gained_nothing('... runs with her rights');
+is($node->safe_psql($db, q{SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'm.refers'::regclass AND attname = 'user_id'}), 'bigint', '... and changes the type');
+# a child table of another owner
 is(as_superuser($db, q{CREATE TABLE insta5.parent (id bigint); CREATE TABLE m.child () INHERITS (insta5.parent); ALTER TABLE m.child OWNER TO mallory}), '', 'a child table of mallory\'s');
 run_as('mallory', $db, 'ALTER TABLE m.child ADD CHECK (m.gain(id) = 1); CREATE INDEX ON m.child ((m.gain()))');
 like(as_superuser($db, q{SELECT * FROM instaid.adopt_column('insta5.parent', 'id', true)}), qr/ERROR:  0A000: .*\nDETAIL:  .*m\.child.*mallory/, '... is in the way');
-gained_nothing('... and not touched');
+gained_nothing('... and runs no code of hers');
 # It is refused before anything is locked.
 my $holder = Clients::session($node);
 $holder->('\c ' . $db);
 $holder->('BEGIN; LOCK TABLE insta5.users, m.users');
 like(run_as('mallory', $db, q{SET lock_timeout = '5s'; SELECT * FROM instaid.adopt_column('insta5.users', 'id')}), qr/ERROR:  42501: must be owner of table insta5\.users/,
-	'who does not own a table does not wait for its lock');
-like(run_as('alice', $db, q{SET lock_timeout = '5s'; SELECT * FROM instaid.adopt_column('m.users', 'id')}), qr/ERROR:  42501: /, '... by any of the functions');
+	'a role that does not own a table does not wait for its lock');
+like(run_as('alice', $db, q{SET lock_timeout = '5s'; SELECT * FROM instaid.adopt_column('m.users', 'id')}), qr/ERROR:  42501: /, '... and another role does not, either');
 $holder->('ROLLBACK');
 
-# adopt_shard(): the old function of mallory's
+# adopt_shard(): an old function of mallory
 my $old = q{CREATE SCHEMA %1$s; CREATE SEQUENCE %1$s.table_id_seq;
 	CREATE FUNCTION %1$s.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
 	BEGIN
@@ -261,16 +263,16 @@ is(run_as('mallory', $db, sprintf($old, 'm4', 4, 'PERFORM m.gain();') . q{
 		CREATE TABLE m4.t (id bigint DEFAULT m4.next_id());
 		CREATE INDEX ON m4.t ((m.gain()));
 		INSERT INTO m4.t DEFAULT VALUES;}), '', 'mallory has a copy of the published function');
-like(as_superuser($db, q{SELECT instaid.adopt_shard('m4', 4)}), qr/NOTICE:  .*IDs of schema m4 go on above/, 'adopt_shard() of it');
-gained_nothing('... has her rights');
+like(as_superuser($db, q{SELECT instaid.adopt_shard('m4', 4)}), qr/NOTICE:  .*IDs of schema m4 go on above/, 'adopt_shard() of its schema');
+gained_nothing('... runs with her rights');
 is($node->safe_psql($db, q{SELECT instaid.extract_shard_id(m4.next_id()), (SELECT string_agg(DISTINCT proowner::regrole::text, ' ') FROM pg_proc
 	WHERE pronamespace = 'm4'::regnamespace)}), '4|mallory', '... and the functions stay hers');
-# ... which names a sequence that is not hers
+# ... with a sequence that is not hers
 is(run_as('victim', $db, q{CREATE SCHEMA v; GRANT USAGE ON SCHEMA v TO PUBLIC; CREATE SEQUENCE v.invoices START 7; SELECT nextval('v.invoices')}), "7\n", 'victim has a sequence');
 run_as('mallory', $db, sprintf($old, 'm7', 7, ''));
 like(as_superuser($db, q{SELECT instaid.adopt_shard('m7', 7, sequence => 'v.invoices')}), qr/ERROR:  42501: .*v\.invoices/, 'adopt_shard() leaves a sequence of another owner alone');
-is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "8\n", '... which goes on');
-# ... and what mallory does with another's function does not stop it
+is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "8\n", '... and the sequence goes on');
+# ... if mallory's table uses the function of another role
 is(run_as('alice', $db, sprintf($old, 'a8', 8, '') . q{
 		GRANT USAGE ON SCHEMA a8 TO PUBLIC;
 		CREATE TABLE a8.t (id bigint DEFAULT a8.next_id()); INSERT INTO a8.t DEFAULT VALUES;}), '', 'alice has a copy of the published function');
@@ -280,10 +282,10 @@ for my $role ('alice', 'superuser')
 {
 	my $adopt = q{BEGIN; SET LOCAL lock_timeout = '5s'; SELECT instaid.adopt_shard('a8', 8); SELECT instaid.extract_shard_id(a8.next_id()); ROLLBACK;};
 	like($role eq 'alice' ? run_as('alice', $db, $adopt) : as_superuser($db, $adopt),
-		qr/^8$.*WARNING:  .*other owners.*m\.far/ms, "adopt_shard() by $role does not mind tables of others that default to the function");
+		qr/^8$.*WARNING:  .*other owners.*m\.far/ms, "adopt_shard() by $role leaves out tables of other roles that use the function");
 }
 $holder->('ROLLBACK; RESET ROLE');
-gained_nothing('... nor runs what is in them');
+gained_nothing('... and runs no code of theirs');
 
 # ... and a superuser's function in mallory's schema is not called by its name, which she can
 # give to another one while adopt_shard() waits for her table
@@ -321,7 +323,7 @@ run_as('mallory', $db, q{
 unlike(as_superuser($db, "SELECT * FROM instaid.adopt_column('$_', 'id', true)"), qr/GRANT/, "adopt_column() of $_ grants nothing to mallory, nor to everybody for her")
   for 'insta5.notes', 'm13.t';
 
-# create_partitions(): of a table of mallory's, with an index on her function
+# create_partitions(): a table of mallory, with an index on her function
 is(run_as('mallory', $db, q{
 		CREATE TABLE m.views (id bigint, CHECK (m.gain(id) = 1)) PARTITION BY RANGE (id);
 		CREATE TABLE m.views_default PARTITION OF m.views DEFAULT;
@@ -329,34 +331,34 @@ is(run_as('mallory', $db, q{
 		CREATE INDEX ON m.views (m.gain(id));
 		INSERT INTO m.views VALUES (5);}), '', 'mallory has a partitioned table');
 is(as_superuser($db, q{SELECT * FROM instaid.create_partitions('m.views', '2026-01-01 UTC', '2026-01-03 UTC', '1 day')}), "m.views_20260101\nm.views_20260102\n",
-	'create_partitions() of it');
-gained_nothing('... has her rights');
-is($node->safe_psql($db, q{SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname ~ '^views_2026' AND relkind = 'r'}), 'mallory', '... and gives them to her');
+	'create_partitions() of that table');
+gained_nothing('... runs with her rights');
+is($node->safe_psql($db, q{SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname ~ '^views_2026' AND relkind = 'r'}), 'mallory', '... and she owns the partitions');
 as_superuser($db, q{INSERT INTO m.views_20260101 SELECT instaid.make_id('2026-01-01 12:00 UTC', 1, 1) WHERE false; ANALYZE m.views_20260101});
-gained_nothing('... so that ANALYZE has them, too');
+gained_nothing('... and ANALYZE runs with her rights, too');
 
-# A superuser's table in a schema of mallory's, who can put another in its place
+# A superuser's table is in a schema of mallory, who can put another table in its place.
 $node->safe_psql($db, 'CREATE TABLE m.theirs (id bigint) PARTITION BY RANGE (id); CREATE TABLE m.ids (id bigint)');
 like(as_superuser($db, "SELECT instaid.$_"), qr/ERROR:  55000: table m\.\w+ belongs to a superuser, and its schema does not\n.*HINT:  .*OWNER TO mallory;/s, "$_ of a superuser's table in mallory's schema")
   for q{create_partitions('m.theirs', '2026-01-01 UTC', '2026-01-02 UTC', '1 day')}, q{adopt_column('m.ids', 'id')};
-# ... also while her own function is being called
+# ... even while her own function is being called
 is(run_as('mallory', $db, sprintf($old, 'm10', 10, q{
 		PERFORM nextval('m10.table_id_seq');
 		ALTER SCHEMA m10 RENAME TO m10_away; CREATE SCHEMA m10; CREATE SEQUENCE m10.table_id_seq;
 		CREATE VIEW m10.t AS SELECT m.gain()::bigint AS id; GRANT USAGE ON SCHEMA m10 TO PUBLIC; GRANT SELECT ON m10.t TO PUBLIC;})), '', 'mallory has a function that renames its schema');
 $node->safe_psql($db, 'CREATE TABLE m10.t (id bigint DEFAULT m10.next_id())');
 like(as_superuser($db, q{SELECT instaid.adopt_shard('m10', 10)}), qr/WARNING:  .*\n.*Their rows are not read: m10\.t\./, 'adopt_shard() leaves a superuser\'s table in it out');
-gained_nothing('... and what it reads is not mallory\'s in a superuser\'s place');
-# A default partition of mallory's
+gained_nothing('... and does not read mallory\'s view with a superuser\'s rights');
+# A default partition of mallory
 $node->safe_psql($db, q{
 	CREATE TABLE insta5.parts (id bigint) PARTITION BY RANGE (id);
 	CREATE TABLE insta5.parts_default PARTITION OF insta5.parts DEFAULT; ALTER TABLE insta5.parts_default OWNER TO mallory});
 run_as('mallory', $db, 'ALTER TABLE insta5.parts_default ADD CHECK (m.gain() = 1); CREATE INDEX ON insta5.parts_default ((m.gain()))');
 like(as_superuser($db, q{SELECT instaid.create_partitions('insta5.parts', '2026-01-01 UTC', '2026-01-02 UTC', '1 day')}),
-	qr/ERROR:  55000: default partition insta5\.parts_default does not belong to the owner of table/, 'create_partitions() does not look into a default partition of another owner');
-gained_nothing('... nor lets core do so');
+	qr/ERROR:  55000: default partition insta5\.parts_default does not belong to the owner of table/, 'create_partitions() does not read a default partition of another owner');
+gained_nothing('... and PostgreSQL does not, either');
 
-# freeze_shard(), thaw_shard(): a shard whose sequence is another's
+# freeze_shard(), thaw_shard(): a shard whose sequence belongs to another role
 is(run_as('mallory', $db, q{SELECT instaid.create_shard('m9', 9); CREATE TABLE m9.t (id bigint DEFAULT m9.next_id('m9.table_id_seq'))}), "\n", 'mallory has a shard');
 $node->safe_psql($db, 'GRANT USAGE, CREATE ON SCHEMA m9 TO victim; ALTER SEQUENCE m9.table_id_seq OWNER TO victim');
 my $state = 'SELECT seqmax, last_value FROM pg_sequence, m9.table_id_seq WHERE seqrelid = $$m9.table_id_seq$$::regclass';
@@ -366,13 +368,13 @@ for my $call ("freeze_shard('m9')", "thaw_shard('m9')")
 	my $was = $node->safe_psql($db, $state);
 	like(as_superuser($db, "SELECT instaid.$call"), qr/ERROR:  42501: sequence m9\.table_id_seq does not belong to the owner of shard m9\nDETAIL:  .*victim.*mallory/,
 		"$call is refused for a sequence of another owner");
-	is($node->safe_psql($db, $state), $was, '... which is left alone');
+	is($node->safe_psql($db, $state), $was, '... and the sequence does not change');
 }
 $node->safe_psql($db, 'ALTER SEQUENCE m9.table_id_seq OWNER TO mallory; ALTER SEQUENCE m9.table_id_seq NO MAXVALUE');
 is(as_superuser($db, q{SELECT instaid.freeze_shard('m9'); SELECT frozen FROM instaid.shards WHERE schema_name = 'm9'; SELECT instaid.thaw_shard('m9')}), "\nt\n\n",
-	'one that is the owner\'s is frozen and thawed');
+	'a shard whose owner owns the sequence is frozen and thawed');
 
-### What the functions use for it
+### _execute_as(), with which the functions use a role's rights
 
 for my $call (
 	[ 'mallory', q{SELECT instaid._execute_as('postgres', 'ALTER ROLE mallory SUPERUSER')} ],
@@ -397,12 +399,12 @@ is(run_as('victim', $db, q{
 		SELECT instaid._execute_as('alice', 'SET work_mem = ''77MB''');
 		DO $$ BEGIN PERFORM instaid._execute_as('alice', 'SELECT 1/0'); EXCEPTION WHEN division_by_zero THEN RAISE NOTICE '%', current_user; END $$;
 		SELECT current_user, current_setting('search_path'), current_setting('work_mem');}) =~ s/^LOCATION:.*\n//mr,
-	"pg_catalog, pg_temp|t\n\nvictim|v|4MB\nNOTICE:  00000: victim\n", 'nothing of it stays, after an error either');
+	"pg_catalog, pg_temp|t\n\nvictim|v|4MB\nNOTICE:  00000: victim\n", 'afterwards the role and the settings are as before, even after an error');
 
-# Whatever else a superuser runs: views, audit(), and what audit() says to run
+# Views and functions that read objects of all roles
 as_superuser($db, 'SELECT * FROM instaid.shards; SELECT * FROM instaid.tickets; SELECT * FROM instaid.segments; SELECT * FROM instaid.audit()');
 gained_nothing('views and audit() run no code of others');
-is(as_superuser($db, q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9.table_id_seq', 9) >= 0}), "t|t\n", 'settled_id() of a shard of mallory');
+is(as_superuser($db, q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9.table_id_seq', 9) >= 0}), "t|t\n", 'settled_id() of mallory\'s shard');
 gained_nothing('... runs no code of hers');
 
 ### Servers that a superuser asks
@@ -426,7 +428,7 @@ gained_nothing('... runs no code of hers');
 	run_as('mallory', $asked, 'ALTER SCHEMA m RENAME TO m2; ' . sprintf $plant, 'm');
 	as_superuser($asked, $hint);
 	run_as('mallory', $asked, sprintf($plant, 'dblink') . sprintf $plant, 'instaid');
-	unlike(as_superuser($asked, $audit), qr/ERROR/, '... and is after the hint');
+	unlike(as_superuser($asked, $audit), qr/ERROR/, '... and is called after the statement of the hint');
 	as_superuser($asked, "SET search_path = planted, m, pg_catalog; $audit");
 	gained_nothing('... and no code of hers runs');
 	# where her own server leads
@@ -440,8 +442,8 @@ gained_nothing('... runs no code of hers');
 		CREATE USER MAPPING FOR PUBLIC SERVER lure}, $node->host, $node->port);
 	like(as_superuser($asked, q{SELECT * FROM instaid.audit_servers('{s,lure}')}), qr/ERROR:  55000: server lure belongs to another role/, 'her server is not asked');
 	gained_nothing('... and no code of hers runs there');
-	like(run_as('mallory', $asked, $audit), qr/permission denied for (schema dblink|foreign server s)/, 'she cannot ask a server that she may not use');
-	like(run_as('mallory', $asked, $_), qr/ERROR:  42501/, "she cannot: $_")
+	like(run_as('mallory', $asked, $audit), qr/permission denied for (schema dblink|foreign server s)/, 'mallory cannot ask a server that she has no right to use');
+	like(run_as('mallory', $asked, $_), qr/ERROR:  42501/, "mallory cannot run: $_")
 	  for 'SELECT instaid.next_id()', q{SELECT instaid.next_ids(1)}, q{SELECT nextval('instaid.node_id_seq')}, q{SELECT setval('instaid.node_id_seq', 1)},
 		'ALTER SEQUENCE instaid.node_id_seq RESTART', q{SELECT instaid.freeze_shard('instaid')}, q{SELECT instaid.advance_past('instaid.node_id_seq', 1, instaid.default_epoch())},
 		q{CREATE OR REPLACE FUNCTION instaid.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'};
@@ -489,7 +491,8 @@ for my $settings ('', 'standard_conforming_strings=off', 'quote_all_identifiers=
 	is($said{$settings}, $said{''}, "$settings changes nothing") if $settings;
 }
 
-# Names that are too long are not cut, and no shard is made in the server's schemas.
+# Names that are too long are not truncated, and no shard is created in schemas of
+# PostgreSQL or instaid.
 my $long = 'x' x 64;
 for my $call ("create_shard('$long', 21)", "create_shard('q3', 21, sequence_name => '$long')", "freeze_shard('$long')", "thaw_shard('$long')", "adopt_shard('$long', 21)",
 	"adopt_column('m.users', '$long')")
@@ -502,5 +505,5 @@ for my $schema ('information_schema', 'pg_catalog', 'pg_toast', 'instaid', 'inst
 }
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of');
+unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own');
 done_testing();

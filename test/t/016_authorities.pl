@@ -1,7 +1,7 @@
-# What an authority may do wrong, and what others may do to it: it gives the
-# values of another one, says what cannot be shown, and is in the hands of roles
-# that have no right to its sequences.  pg_regress has one server, and cannot
-# set the clock.
+# Faults of an authority, a server that tickets take their values from: it issues
+# values of another authority, or sends errors that are not valid text.  Roles without
+# rights on its sequences try to stop it.  pg_regress has one server, and cannot set
+# the clock.
 #
 # packages: faketime
 
@@ -47,7 +47,7 @@ $clock->start($one);
 $one->safe_psql('postgres', 'CREATE EXTENSION instaid');
 my $two = Clients::server('two', q{shared_preload_libraries = 'instaid'});
 
-### Two authorities that give the same values
+### Two authorities that issue the same values
 
 my $overlap = qr/server "[^"]*" gives values that server "[^"]*" gives, too: START \d+ INCREMENT \d+, and START \d+ INCREMENT \d+/;
 sequence($_, 'same', 'INCREMENT 2 START 1') for $left, $right;
@@ -56,19 +56,19 @@ create($two, 'same', 10, [$right, $left]);
 for my $node ($one, $two)
 {
 	like(failure($node, 'same'), $overlap, 'two authorities that both have START 1: refused, by ' . $node->name);
-	is(segment($node, 'same', 'sources_overlap, refills'), 't|0', '... which the view shows');
-	like(slurp_file($node->logfile), qr/WARNING:  could not refill ticket "same"\n.*$overlap/, '... and the log');
-	is($node->safe_psql('postgres', q{SELECT severity, object, problem FROM instaid.audit() WHERE object ~ 'same'}), 'error|instaid_tickets.same|two servers of its source give the same values', '... and audit()');
+	is(segment($node, 'same', 'sources_overlap, refills'), 't|0', '... and the view shows the overlap');
+	like(slurp_file($node->logfile), qr/WARNING:  could not refill ticket "same"\n.*$overlap/, '... and the log shows it');
+	is($node->safe_psql('postgres', q{SELECT severity, object, problem FROM instaid.audit() WHERE object ~ 'same'}), 'error|instaid_tickets.same|two servers of its source give the same values', '... and audit() finds it');
 }
-is($left->safe_psql('postgres', 'SELECT is_called FROM instaid_tickets.same'), 'f', '... and nothing is drawn for it');
-# one of them is put right
+is($left->safe_psql('postgres', 'SELECT is_called FROM instaid_tickets.same'), 'f', '... and no value is taken');
+# one of them is corrected
 $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.same START 2 RESTART');
 my @mended = (retry($one, 'same'), retry($two, 'same'));
 is("@mended", '1 2', '... until one of them has another START');
-is(segment($one, 'same', 'sources_overlap'), 'f', '... which the view shows');
+is(segment($one, 'same', 'sources_overlap'), 'f', '... and the view shows no overlap');
 is($one->safe_psql('postgres', q{SELECT problem FROM instaid.audit() WHERE object ~ 'same'}), '', '... and audit() finds nothing any more');
 
-# it is also found when one of them is away at first, and when increments differ
+# an overlap is also found if one of them is away at first, and if increments differ
 for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 7' ], [ '', '' ], [ 'INCREMENT 2 START 1', 'INCREMENT 3 START 3' ], [ 'INCREMENT 4 START 2', 'INCREMENT 6 START 4' ])
 {
 	my ($first, $second) = @$case;
@@ -80,14 +80,14 @@ for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 7' ], [ '', '' ], [ 'I
 	my @taken = take($one, $name, 5);
 	$right->start;
 	$left->stop;
-	# what is left in the buffer, and then nothing
+	# the values that are left in the buffer, and then an error
 	my $error = '';
 	for (1 .. 100)
 	{
 		$error = failure($one, $name);
 		last if $error;
 	}
-	like($error, $overlap, "$name: the other one is not taken for it");
+	like($error, $overlap, "$name: the other one is refused");
 	$left->start;
 }
 # these have no value in common
@@ -104,7 +104,8 @@ for my $case ([ 'INCREMENT 2 START 1', 'INCREMENT 2 START 1000' ], [ 'INCREMENT 
 	is(scalar(@taken) . ' ' . duplicates(@taken), '60 0', "$name: no value in common, and both serve");
 }
 
-# From two to three, as docs/tickets.md has it: each is restriped while it is used.
+# From two servers to three, by the steps of docs/tickets.md.  Each is restriped while it
+# is used.
 sequence($left, 'restriped', 'INCREMENT 2 START 1');
 sequence($right, 'restriped', 'INCREMENT 2 START 2');
 create($one, 'restriped', 10, [$left, $right]);
@@ -116,10 +117,10 @@ $left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.restriped NO MAXVAL
 push @restriped, take($_, 'restriped', 60) for $one, $two;
 $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.restriped NO MAXVALUE INCREMENT 3 START 3002 RESTART');
 push @restriped, take($_, 'restriped', 100) for $one, $two;
-is(scalar(@restriped) . ' ' . duplicates(@restriped), '440 0', 'a change of the number of servers is no overlap');
-is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped), 0, '... and leaves the third one its values');
-is(join(' ', map { segment($_, 'restriped', 'failures') } $one, $two), '0 0', '... nor does a segment fail for it');
-# while one draws a segment, which waits for the lock that leases take
+is(scalar(@restriped) . ' ' . duplicates(@restriped), '440 0', 'a change of the number of servers is no overlap, and no value comes twice');
+is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped), 0, '... and the values of the third server are not used');
+is(join(' ', map { segment($_, 'restriped', 'failures') } $one, $two), '0 0', '... and no lease fails');
+# while a lease waits for the lock that leases take
 sequence($left, 'drawn', 'INCREMENT 2 START 1');
 create($one, 'drawn', 10, [$left]);
 my $drawn = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.drawn'::regclass::oid});
@@ -132,16 +133,16 @@ $left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.drawn INCREMENT 3 S
 $leaser->('SELECT pg_advisory_unlock_all()');
 $draws->finish;
 my $after = slurp_file("$dir/drawn");
-like($after, qr/\A\d+\n\z/, 'an authority is restriped while a segment is drawn: a value');
-is(join(' ', $after >= 3001, $after % 3, segment($one, 'drawn', 'failures')), '1 1 0', '... of its new residue, and the lease does not fail');
-# a single one
+like($after, qr/\A\d+\n\z/, 'an authority is restriped during a lease: the ticket has a value');
+is(join(' ', $after >= 3001, $after % 3, segment($one, 'drawn', 'failures')), '1 1 0', '... of the new residue, and the lease does not fail');
+# a single authority
 sequence($left, 'alone', '');
 create($one, 'alone', 10, [$left]);
 my @alone = take($one, 'alone', 5);
 $left->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.alone INCREMENT 5 START 1004 RESTART');
 push @alone, take($one, 'alone', 80);
 is(duplicates(@alone) . ' ' . $alone[-1] % 5, '0 4', 'a single server is restriped');
-# START is raised, and RESTART forgotten: it still gives values of the other one
+# START is raised without RESTART: the authority would still issue values of the other one
 sequence($left, 'below', 'INCREMENT 2 MAXVALUE 1001');
 sequence($right, 'below', 'INCREMENT 2');
 $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.below START 100001');
@@ -154,7 +155,7 @@ $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.below RESTART');
 $left->safe_psql('postgres', q{SELECT setval('instaid_tickets.below', 1001)});
 push @below, take($_, 'below', 200) for $one, $two;
 is(duplicates(@below) . ' ' . ($below[-1] > 100000), '0 1', '... until it is restarted');
-# MAXVALUE is raised while one draws: what was known when it was compared does not hold
+# MAXVALUE is raised during a lease, after it was compared
 sequence($left, 'raised', 'MAXVALUE 10');
 create($one, 'raised', 10, [$left]);
 my $raised = $left->safe_psql('postgres', q{SELECT 'instaid_tickets.raised'::regclass::oid});
@@ -165,9 +166,9 @@ $left->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity 
 $left->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.raised NO MAXVALUE; SELECT setval('instaid_tickets.raised', 100)});
 $leaser->('SELECT pg_advisory_unlock_all()');
 $draws->finish;
-is(slurp_file("$dir/raised"), "111\n", 'what was drawn above the MAXVALUE that was compared is left out');
+is(slurp_file("$dir/raised"), "111\n", 'values above the MAXVALUE that was compared are skipped');
 is(segment($one, 'raised', 'failures'), 0, '... and the lease does not fail');
-# one is away, and the other one gets its values: what is known of the one counts
+# one authority is away, and the other one is altered to issue its values
 sequence($left, 'away', 'INCREMENT 2 START 1');
 sequence($right, 'away', 'INCREMENT 2 START 2');
 create($one, 'away', 10, [$left, $right]);
@@ -177,23 +178,23 @@ push @away, take($one, 'away', 1) while @away < 200 && $away[-1] % 2;
 is($away[-1] % 2, 0, 'one authority is away');
 $right->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.away INCREMENT 1');
 my (undef, undef, $away) = $one->psql('postgres', q{SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('away') FROM generate_series(1, 3000)});
-like($away, $overlap, '... and the other one, which now gives its values, is refused');
-is(segment($one, 'away', 'sources_overlap'), 't', '... as the view shows');
+like($away, $overlap, '... and the other one, which now issues its values, is refused');
+is(segment($one, 'away', 'sources_overlap'), 't', '... and the view shows the overlap');
 $left->start;
-# a server with two names is one
+# one server with two names
 sequence($left, 'aliases', '');
 my ($alias) = source($one, [$left], connect_timeout => 57) =~ /'(.*)'/;
 $one->safe_psql('postgres', qq{SELECT instaid.create_ticket('aliases', step => 10, source => ARRAY['left', '$alias'])});
-is(join(' ', take($one, 'aliases', 3)), '1 2 3', 'a server with two names is one');
-# its databases are several
+is(join(' ', take($one, 'aliases', 3)), '1 2 3', 'a server with two names does not overlap with itself');
+# two databases of one server
 $left->safe_psql('postgres', 'CREATE DATABASE other');
 $left->safe_psql('other', 'CREATE SCHEMA instaid_tickets; CREATE SEQUENCE instaid_tickets.databases');
 sequence($left, 'databases', '');
 my ($other) = source($one, [$left], dbname => 'other') =~ /'(.*)'/;
 $one->safe_psql('postgres', qq{SELECT instaid.create_ticket('databases', step => 10, source => ARRAY['left', '$other'])});
-like(failure($one, 'databases'), $overlap, 'two databases of one server that give the same values: refused');
+like(failure($one, 'databases'), $overlap, 'two databases of one server that issue the same values: refused');
 
-### Those who have no right cannot stop others.
+### Roles without rights cannot stop others.
 
 $_->safe_psql('postgres', 'CREATE ROLE stranger LOGIN') for $left, $one;
 sequence($left, 'locked', '');
@@ -210,7 +211,7 @@ for my $node ($one, $two)
 }
 $_->[0]->finish for @runs;
 my @locked = map { split /\n/, slurp_file($_->[1]) } @runs;
-is(scalar(grep { /^\d+$/ } @locked) . ' ' . duplicates(@locked), '6000 0', '... two servers get their values, and none twice');
+is(scalar(grep { /^\d+$/ } @locked) . ' ' . duplicates(@locked), '6000 0', '... two servers take values, and none comes twice');
 is(join(' ', map { segment($_, 'locked', 'failures') } $one, $two), '0 0', '... and no lease fails');
 $stranger->('SELECT pg_advisory_unlock_all()');
 
@@ -218,13 +219,13 @@ my $schema = $one->safe_psql('postgres', q{SELECT 'instaid_tickets'::regnamespac
 $stranger = session_as('stranger', $one);
 $stranger->("SELECT pg_advisory_lock($schema, hashtext('wanted'))");
 my ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '10s'; SELECT instaid.create_ticket('wanted')});
-is($stderr, '', 'a role without rights does not keep a ticket from being created');
+is($stderr, '', 'a role without rights cannot prevent the creation of a ticket');
 $stranger->('SELECT pg_advisory_unlock_all()');
 $stranger->(q{BEGIN});
-like($stranger->(q{SELECT instaid._lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... nor by the lock that create_ticket() takes');
+like($stranger->(q{SELECT instaid._lock_ticket_name('wanted too')}), qr/permission denied for schema instaid_tickets/, '... and cannot take the lock that create_ticket() takes');
 $stranger->(q{ROLLBACK});
 
-# nor does a role that may not take values hold the lock of those who do
+# a call that is refused holds no lock on the sequence
 $stranger->('BEGIN; SAVEPOINT s');
 for my $call (q{next_ticket('locked')}, q{lease_ticket('locked', 1)})
 {
@@ -232,13 +233,13 @@ for my $call (q{next_ticket('locked')}, q{lease_ticket('locked', 1)})
 	$stranger->('ROLLBACK TO s');
 }
 ($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '2s'; ALTER SEQUENCE instaid_tickets.locked CACHE 200});
-is($stderr, '', '... holds no lock, though its transaction is open');
+is($stderr, '', '... holds no lock, even if its transaction is open');
 $stranger->('ROLLBACK');
 
-### What an authority says
+### Answers that are not valid
 
-# Servers that say the same, which is long and no UTF-8: one to whoever connects,
-# the other one to whoever asks.
+# Two servers send a long error that is not valid UTF-8, one of them after a connection,
+# the other one after a query.  A third server answers with COPY.
 my $nonsense = "broken \xff\xfe\xc3( bytes \e[31m\r\n\x01 and more ";
 
 sub message
@@ -278,21 +279,21 @@ for my $case ([ 'refuses', 20000 ], [ 'fails', 16777216 ], [ 'copies', 0 ])
 	my $said = failure($one, $name);
 	if ($name eq 'copies')
 	{
-		like($said, qr/server "copies": unexpected answer, PGRES_COPY_OUT/, 'a server that answers with COPY: the reason says it');
+		like($said, qr/server "copies": unexpected answer, PGRES_COPY_OUT/, 'a server that answers with COPY: the error says so');
 		kill 'TERM', $liar;
 		waitpid $liar, 0;
 		next;
 	}
-	like($said, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/, "a server that $name: what is not valid in its error is replaced");
-	cmp_ok(length($said), '<', 1500, '... and what is long is cut');
+	like($said, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/, "a server that $name: invalid bytes in its error are replaced");
+	cmp_ok(length($said), '<', 1500, '... and a long error is cut');
 	is(segment($one, $name, q{convert_from(convert_to(failure, 'UTF8'), 'UTF8') = failure AND length(failure) < 600}), 't', '... in the view, too');
 	kill 'TERM', $liar;
 	waitpid $liar, 0;
 	close $listening;
 }
-cmp_ok(-s $one->logfile, '<', 1000000, '... and in the log');
+cmp_ok(-s $one->logfile, '<', 1000000, '... in the log, too');
 
-### Who may see why
+### Rights to see the reason of a failure
 
 $left->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 $one->safe_psql('postgres', q{
@@ -312,8 +313,8 @@ for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ $superuser, 1 ])
 	like($stderr, qr/ERROR:  ticket "hidden" has no values left from its source/, "$role: the ticket fails");
 	my $shown = $stderr . $one->safe_psql('postgres', qq{SET ROLE "$role"; SELECT failure FROM instaid.segments WHERE name = 'hidden'});
 	my @paths = $shown =~ m{nowhere/at/all}g;
-	is(scalar(@paths), $sees ? 2 : 0, $sees ? '... and says why' : '... and does not tell of files');
-	like($shown, qr/<insufficient privilege>/, '... but who may see') unless $sees;
+	is(scalar(@paths), $sees ? 2 : 0, $sees ? '... and shows the reason' : '... and does not show file names');
+	like($shown, qr/<insufficient privilege>/, '... but says that a privilege is missing') unless $sees;
 }
 
 ### The last values before MAXVALUE
@@ -326,14 +327,14 @@ like(failure($one, 'last'), qr/reached maximum value/, '... are the last');
 sequence($left, 'huge', 'INCREMENT 4000000000000000000 START 1');
 create($one, 'huge', 10, [$left]);
 is(join(' ', take($one, 'huge', 3)), '1 4000000000000000001 8000000000000000001', 'a huge increment');
-# a role that may write, but does not by default
+# a role that can write, but does not by default
 $left->safe_psql('postgres', q{ALTER ROLE app SET default_transaction_read_only = on; GRANT USAGE ON SCHEMA instaid_tickets TO app});
 sequence($left, 'readonly', '');
 $left->safe_psql('postgres', 'GRANT USAGE ON SEQUENCE instaid_tickets.readonly TO app');
 create($one, 'readonly', 10, [$left], user => 'app');
 is(join(' ', take($one, 'readonly', 2)), '1 2', 'a role whose transactions are read-only by default');
 
-### A ticket with a source that was altered stays one when it is restored.
+### A ticket with a source, whose sequence was altered, is dumped and restored.
 
 sequence($left, 'altered', '');
 create($one, 'altered', 10, [$left]);
@@ -349,7 +350,7 @@ for my $format ('custom', 'plain')
 		: [ 'pg_restore', '--exit-on-error', '-t', 'altered', '-d', $one->connstr("restored_$format"), "$dir/$format" ], '... and restore');
 	push @altered, $one->safe_psql("restored_$format", q{SET instaid.segment_timeout = '60s'; SELECT instaid.next_ticket('altered')});
 }
-is(scalar(@altered) . ' ' . duplicates(@altered), '5 0', '... values of the source, none of them twice');
+is(scalar(@altered) . ' ' . duplicates(@altered), '5 0', '... restored tickets take new values from the source');
 
 ### First use with no worker free
 
@@ -363,7 +364,7 @@ for my $i (1 .. 6)
 	push @first, [ IPC::Run::start([ 'psql', '-XAtq', '-d', $one->connstr('postgres'), '-c', 'SET instaid.auto_create_tickets = on',
 		'-c', q{SELECT instaid.next_ticket('first')} ], '>', "$dir/first $i", '2>&1'), "$dir/first $i" ];
 }
-# an hour back: a wait is measured by another clock
+# the clock is set back by an hour; waits are measured with another clock
 sleep(1);
 $clock->set(-3600);
 $_->[0]->finish for @first;
@@ -372,7 +373,7 @@ my @errors = map { slurp_file($_->[1]) } @first;
 is(scalar(grep { /ERROR:  (no background worker is free to create|could not create) ticket "first"/ } @errors), 6, 'six sessions find no worker');
 cmp_ok($took, '<', 40, '... and do not wait one after the other');
 
-# a server that hangs has its time, and no more, when the clock is set back
+# the timeout of a server that hangs does not change when the clock is set back
 $one->stop;
 $one->append_conf('postgresql.conf', 'max_worker_processes = 8');
 $clock->set(0);
@@ -387,11 +388,11 @@ $one->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity W
 sleep(1);
 $clock->set(-3600);
 wait_segment($one, 'hung', 'refills > 0');
-like(segment($one, 'hung', 'failure'), qr/no answer within 5000 ms/, 'a server that hangs is given up in time though the clock is set back');
+like(segment($one, 'hung', 'failure'), qr/no answer within 5000 ms/, 'a server that hangs reaches its timeout, even if the clock is set back');
 kill 'CONT', $postmaster;
 $caller->finish;
 
 $_->stop for $one, $two, $left, $right;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $one, $two, $left, $right;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own') for $one, $two, $left, $right;
 
 done_testing();

@@ -1,8 +1,7 @@
-# Tickets where a synchronous standby takes over: no value comes again that the
-# standby did not have.  It needs servers that stream, are killed and promoted,
-# which pg_regress has not.
+# Failover to a synchronous standby: no value of a ticket is issued twice.  pg_regress
+# has no standby.
 #
-# INSTAID_TEST_ROUNDS sets how many failovers under load there are.
+# INSTAID_TEST_ROUNDS=5 shortens it.
 
 use strict;
 use warnings;
@@ -20,7 +19,7 @@ use Segments;
 my @settings = (q{shared_preload_libraries = 'instaid'}, 'wal_level = replica', 'max_wal_senders = 5', 'hot_standby = on', 'autovacuum = off', 'checkpoint_timeout = 1d');
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 3) / 4 : 5;
 
-### The standby is away: what a value costs, by synchronous_commit
+### The standby is away: which calls wait for it, by synchronous_commit
 
 my $node = Clients::server('alone', @settings);
 $node->safe_psql('postgres', q{SELECT instaid.create_ticket(name, step => step) FROM (VALUES ('plain', 1), ('leased', 1), ('stepped', 10)) AS t (name, step)});
@@ -35,8 +34,8 @@ sub set_standbys
 	return;
 }
 
-# A session that is not waited for.  It has used the ticket before, so that it
-# writes no record but those that are due.
+# Start a session, and do not wait for it.  It has used the ticket before, so that it
+# writes only the records that are due.
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
 sub begin
@@ -48,7 +47,8 @@ sub begin
 	return { name => $name, psql => $psql, file => "$dir/$name" };
 }
 
-# Wait until a session waits for the standby, or has printed a second line; 'waits', or what it has printed.
+# Wait until a session waits for the standby, or has printed a second line.  Return
+# 'waits', or its output.
 sub outcome
 {
 	my ($session) = @_;
@@ -62,7 +62,7 @@ sub outcome
 	die "$session->{name} does nothing";
 }
 
-# What a session prints after its first value
+# Wait for the end of a session, and return its output after the first value.
 sub end
 {
 	my ($session) = @_;
@@ -78,36 +78,37 @@ for my $case (
 {
 	my ($ticket, $take, $before) = @$case;
 	$before //= '';
-	# The record that covers what comes next is that of a session which is open ...
+	# A session with an open transaction has written the record that covers the next values.
 	my $local = Clients::session($node);
 	$local->("CHECKPOINT; SET synchronous_commit = local; $before BEGIN");
 	my $taken = $local->($ticket eq 'stepped' ? "$take FROM generate_series(1, 30)" : $take);
 	like($taken, qr/^\d+$/m, "$ticket: synchronous_commit = local does not wait for a standby");
-	# ... and others wait for the standby, all of them, before they return a value.
+	# All other sessions wait for the standby before they return a value.
 	my $open = begin("open_$ticket", "$before $take", "BEGIN; $take; ROLLBACK");
 	is(outcome($open), 'waits', "$ticket: a call in a transaction waits");
 	my @calls = map { begin("call_${ticket}_$_", "$before $take", "SET synchronous_commit = $_; $take") } 'on', 'remote_write', 'remote_apply';
-	is(outcome($_), 'waits', "$ticket: ... and one by itself that finds a record of another's: $_->{name}") for @calls;
+	is(outcome($_), 'waits', "$ticket: ... and so does a single call, although the record is another session's: $_->{name}") for @calls;
 	my $off = $local->("COMMIT; SET synchronous_commit = off; $take");
-	like($off, qr/^\d+$/m, "$ticket: ... but with synchronous_commit = off");
+	like($off, qr/^\d+$/m, "$ticket: ... but not with synchronous_commit = off");
 
-	# Cancelled, it has no value.
+	# A call that is cancelled returns no value.
 	$local->(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_on$'});
-	like(end(shift @calls), qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to user request\n\z/, "$ticket: one that is cancelled returns no value");
+	like(end(shift @calls), qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to user request\n\z/, "$ticket: a call that is cancelled returns no value");
 	$local->(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_remote_write$'});
-	unlike(end(shift @calls), qr/^\d+$/m, "$ticket: ... nor one that is ended");
+	unlike(end(shift @calls), qr/^\d+$/m, "$ticket: a call that is terminated returns no value");
 	my $slow = begin("slow_$ticket", "$before $take", "SET statement_timeout = '300ms'; $take");
-	like(end($slow), qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to statement timeout\n\z/, "$ticket: ... nor one that takes too long");
+	like(end($slow), qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to statement timeout\n\z/, "$ticket: a call that reaches statement_timeout returns no value");
 
-	# No standby is asked for any more: the others go on.
+	# The standby is no longer required, and the others go on.
 	set_standbys('');
 	my @values = map { end($_) } $open, @calls;
-	is(duplicates(split /\s+/, "$taken $off @values"), 0, "$ticket: without the standby they go on, with values of their own");
-	like("@values", qr/\A\d+\n \d+\n\z/, '... one each');
+	is(duplicates(split /\s+/, "$taken $off @values"), 0, "$ticket: without the standby the calls go on, and no value comes twice");
+	like("@values", qr/\A\d+\n \d+\n\z/, '... one value for each call');
 	set_standbys('nobody');
 }
 
-# A segment that the worker took is not given before the standby has it, whatever the worker was told.
+# A segment is not used before the standby has it, even if synchronous_commit of the worker
+# is local.
 set_standbys('');
 $node->safe_psql('postgres', q{ALTER DATABASE postgres SET synchronous_commit = local; SELECT instaid.create_ticket('local', step => 10)});
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'instaid segments'});
@@ -116,9 +117,9 @@ set_standbys('nobody');
 take($node, 'local', 1);
 wait_segment($node, 'local', 'spare_left > 0 OR values_left > 5');
 my $call = begin('call_local', q{SELECT instaid.next_ticket('local')}, q{SET synchronous_commit = on; SELECT instaid.next_ticket('local')});
-is(outcome($call), 'waits', 'a value of a segment: the session waits for what the worker did not');
+is(outcome($call), 'waits', 'a value of a segment: the session waits, although the worker did not');
 set_standbys('');
-like(end($call), qr/\A\d+\n\z/, '... and has it then');
+like(end($call), qr/\A\d+\n\z/, '... and then returns the value');
 $node->stop;
 
 ### The standby takes over, under load.
@@ -143,7 +144,7 @@ for my $case ([ 'plain', 1 ], [ 'with segments', 5 ])
 
 		my $clients = Clients->start($primary, ("$begin $take") x 5, "$begin BEGIN; $take ROLLBACK;");
 		sleep(0.3 + rand(0.3));
-		# what is written from now on does not get to the standby
+		# WAL that is written from now on does not reach the standby
 		my $sender = $primary->safe_psql('postgres', 'SELECT pid FROM pg_stat_replication');
 		kill 'STOP', $sender;
 		sleep(0.6);
@@ -159,10 +160,10 @@ for my $case ([ 'plain', 1 ], [ 'with segments', 5 ])
 		my $old = Clients::summary($clients->files);
 		my $new = Clients::summary($after->files);
 		my $all = Clients::summary($clients->files, $after->files);
-		is($all->{duplicates}, 0, "$name, failover $round: none of $old->{count} values and $new->{count} after them comes twice");
-		cmp_ok($new->{count}, '>', 0, '... of which there are some');
+		is($all->{duplicates}, 0, "$name, failover $round: none of $old->{count} values and $new->{count} later values comes twice");
+		cmp_ok($new->{count}, '>', 0, '... and there are later values');
 		$standby->stop;
-		unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server has nothing to complain of') for $primary, $standby;
+		unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own') for $primary, $standby;
 	}
 }
 

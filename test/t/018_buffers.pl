@@ -1,6 +1,6 @@
-# Buffers of tickets: whose they are when there are few, and what happens when
-# segments cannot be had for a while.  It needs servers that preload the library,
-# have databases and clocks of their own, and ask a server that goes away.
+# Buffers of tickets: which tickets get one when there are too few, and what happens
+# while a ticket gets no segment.  pg_regress cannot preload the library, set the clock,
+# or stop a server that is asked.
 #
 # packages: faketime
 
@@ -52,7 +52,7 @@ sub take_in
 	return $node->safe_psql($database, "SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
 }
 
-### A few buffers for several databases
+### Several databases share a few buffers.
 
 my $node = Clients::server('few', @preload, 'instaid.max_buffered_tickets = 5');
 $node->safe_psql('postgres', q{CREATE DATABASE other; SELECT instaid.create_ticket('mine', step => 10), instaid.create_ticket('late', step => 10)});
@@ -72,21 +72,21 @@ sub use_theirs
 }
 
 fill();
-is($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), 5, 'tickets of one database have all buffers');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('mine'); SELECT count(*) FROM instaid.segments}), "1\n0", '... and one of another is served without');
+is($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), 5, 'the tickets of one database have all buffers');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('mine'); SELECT count(*) FROM instaid.segments}), "1\n0", '... and a ticket of another database has values, but no buffer');
 $node->safe_psql('other', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets});
-is($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), 0, 'they are dropped');
+is($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), 0, 'dropped tickets have no buffers');
 take($node, 'mine', 1);
-is(segment($node, 'mine', 'refills > 0'), 't', '... and the other one has its segments at once');
+is(segment($node, 'mine', 'refills > 0'), 't', '... and the other ticket gets segments at once');
 $node->safe_psql('other', q{BEGIN; SELECT instaid.create_ticket('undone', step => 10); COMMIT; SELECT instaid.next_ticket('undone')});
-is($node->safe_psql('other', q{BEGIN; DROP SEQUENCE instaid_tickets.undone; ROLLBACK; SELECT instaid.next_ticket('undone') > 1 AND instaid.next_ticket('undone') > 2}), 't', 'a drop that is rolled back leaves values out, and repeats none');
+is($node->safe_psql('other', q{BEGIN; DROP SEQUENCE instaid_tickets.undone; ROLLBACK; SELECT instaid.next_ticket('undone') > 1 AND instaid.next_ticket('undone') > 2}), 't', 'a drop that is rolled back skips values, and repeats none');
 $node->safe_psql('other', q{SELECT instaid.drop_ticket('undone')});
 
-# not dropped, but not used any more
+# tickets that are not used any more
 $node->safe_psql('postgres', q{SELECT instaid.drop_ticket('mine')});
 fill();
 my @values = take($node, 'late', 1);
-is($node->safe_psql('postgres', 'SELECT count(*) FROM instaid.segments'), 0, 'all are taken again');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM instaid.segments'), 0, 'other tickets have all buffers again');
 for (1 .. 1800)
 {
 	push @values, take($node, 'late', 1);
@@ -94,12 +94,12 @@ for (1 .. 1800)
 	sleep(0.1);
 }
 push @values, take($node, 'late', 30);
-is(segment($node, 'late', 'name'), 'late', '... until some are idle: the ticket has a buffer');
+is(segment($node, 'late', 'name'), 'late', '... until some are idle: the ticket gets a buffer');
 is(duplicates(@values), 0, '... and no value comes twice');
-cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '==', 4, '... for which one of them has none');
-is(duplicates(map { split /\n/, take_in($node, 'other', 'theirs 1', 1) } 1 .. 30), 0, '... whose values do not come twice, either');
+cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '==', 4, '... and one of the idle tickets has none');
+is(duplicates(map { split /\n/, take_in($node, 'other', 'theirs 1', 1) } 1 .. 30), 0, '... and no value of an idle ticket comes twice');
 
-# one with a source is of no use without, but takes no buffer that is in use
+# a ticket with a source needs a buffer, but takes none that is in use
 my $use_buffered = q{SELECT count(instaid.next_ticket(name)) FROM instaid.segments};
 my $authority = authority('authority', map { $_ => $_ eq 'second' ? 'START 5000' : '' } 'first', 'second', 'wanted', 'patient', 'clock', 'gone');
 create_sourced($node, 'postgres', 'first', $authority);
@@ -113,11 +113,11 @@ for (1 .. 1800)
 	last unless $failed;
 	sleep(0.1);
 }
-is(join(' ', $first, take($node, 'first', 2)), '1 2 3', '... but one that is idle');
-is(segment($node, 'late', 'name'), '', '... which another ticket has lost');
+is(join(' ', $first, take($node, 'first', 2)), '1 2 3', '... but gets one that is idle');
+is(segment($node, 'late', 'name'), '', '... and another ticket has lost it');
 is(join(' ', map { use_theirs(); take($node, 'first', 1) } 1 .. 5), '4 5 6 7 8', '... and keeps it');
 
-# many whose source is away replace each other, and no ticket that has values
+# tickets whose source is away replace each other, but no ticket that has values
 $node->safe_psql('other', q{SELECT instaid.drop_ticket(min(name)) FROM instaid.segments});
 my $theirs = $node->safe_psql('other', q{SELECT name FROM instaid.segments ORDER BY name});
 $node->safe_psql('postgres', q{CREATE SERVER nowhere FOREIGN DATA WRAPPER instaid OPTIONS (host '/nowhere'); CREATE USER MAPPING FOR PUBLIC SERVER nowhere;
@@ -126,7 +126,7 @@ take($node, 'first', 1);
 my @dead = map { $node->safe_psql('other', $use_buffered); failure($node, 'postgres', "dead $_") } 1 .. 5;
 is(scalar(grep { /has no values left from its source/ } @dead), 5, 'five tickets whose source is away share a buffer');
 is($node->safe_psql('other', q{SELECT name FROM instaid.segments ORDER BY name}), $theirs, '... and the tickets in use keep theirs');
-is(segment($node, 'first', 'name'), 'first', '... with a source, too');
+is(segment($node, 'first', 'name'), 'first', '... also the one with a source');
 $node->safe_psql('postgres', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets WHERE name ~ 'dead'; DROP SERVER nowhere CASCADE});
 
 # a database that is dropped
@@ -137,34 +137,34 @@ fill();
 cmp_ok($node->safe_psql('other', 'SELECT count(*) FROM instaid.segments'), '>=', 3, 'the buffers of a database that was dropped are free');
 $node->safe_psql('other', q{SELECT instaid.drop_ticket(name) FROM instaid.tickets});
 
-### A full table costs those that have no buffer nothing.
+### If all buffers are in use, sessions do no more lookups than otherwise.
 
 my $full = Clients::server('full', @preload, 'instaid.max_buffered_tickets = 200');
 $full->safe_psql('postgres', q{SELECT count(instaid.create_ticket('t' || i, step => 10)) FROM generate_series(1, 201) AS i});
 $full->safe_psql('postgres', q{SELECT count(instaid.next_ticket('t' || i)) FROM generate_series(1, 200) AS i});
 my $lookups = q{SELECT idx_scan FROM pg_stat_sys_tables WHERE relname = 'pg_class'};
-# what sessions look up that find the table full, less what others do
+# lookups of sessions whose ticket has a buffer, and of sessions whose ticket has none
 my @cost = map {
 	my $name = $_;
 	my $before = $full->safe_psql('postgres', $lookups);
 	$full->safe_psql('postgres', "SELECT instaid.next_ticket('$name')") for 1 .. 10;
 	$full->safe_psql('postgres', $lookups) - $before;
 } 't1', 't201';
-is($full->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE name = 't201') FROM instaid.segments}), '200|0', 'all buffers are taken');
-cmp_ok(abs($cost[1] - $cost[0]), '<', 1000, "... new sessions that have none look up no more than those that have: @cost");
+is($full->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE name = 't201') FROM instaid.segments}), '200|0', 'all buffers are in use');
+cmp_ok(abs($cost[1] - $cost[0]), '<', 1000, "... new sessions look up no more without a buffer than with one: @cost");
 $full->stop;
 
-### What one may do to his ticket, and the view
+### The view shows a ticket with any CACHE.
 
 take($node, 'late', 1);
 $node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.late CACHE 9223372036854775807});
-is($node->safe_psql('postgres', q{SELECT name, segment_size FROM instaid.segments ORDER BY name}), "first|10\nlate|9223372036854775807", 'the view stands any CACHE');
+is($node->safe_psql('postgres', q{SELECT name, segment_size FROM instaid.segments ORDER BY name}), "first|10\nlate|9223372036854775807", 'the view shows a ticket with the largest CACHE');
 $node->safe_psql('postgres', q{ALTER SEQUENCE instaid_tickets.late CACHE 10});
 
 ### A ticket with a source is renamed.
 
 $node->safe_psql('postgres', 'ALTER SEQUENCE instaid_tickets.first RENAME TO second');
-is(join(' ', take($node, 'second', 3)), '5000 5001 5002', 'a ticket with a source is renamed: it has the values of its name');
+is(join(' ', take($node, 'second', 3)), '5000 5001 5002', 'a ticket with a source is renamed: it has the values of its new name');
 wait_segment($node, 'second', 'spare_left > 0');
 is(join(' ', take($node, 'second', 12)), join(' ', 5003 .. 5014), '... and goes on with them');
 
@@ -174,13 +174,13 @@ create_sourced($node, 'postgres', 'wanted', $authority);
 $authority->stop('immediate');
 like(failure($node, 'postgres', 'wanted'), qr/has no values left from its source\nDETAIL:  The last attempt/, 'the source is away');
 wait_segment($node, 'wanted', 'failures > 4');
-pass('... it is asked again, by nobody but the worker');
+pass('... and the worker asks it again, without a call');
 $authority->start;
 wait_segment($node, 'wanted', 'refills > 0');
-is(segment($node, 'wanted', 'values_left + coalesce(spare_left, 0) > 0 OR spare_left > 0'), 't', '... and when it is back, there is a segment before anybody wants a value');
-like($node->safe_psql('postgres', q{SELECT instaid.next_ticket('wanted')}), qr/\A\d+\z/, '... which there is, at once');
+is(segment($node, 'wanted', 'values_left + coalesce(spare_left, 0) > 0 OR spare_left > 0'), 't', '... and when it is back, the ticket gets a segment without a call');
+like($node->safe_psql('postgres', q{SELECT instaid.next_ticket('wanted')}), qr/\A\d+\z/, '... and then a call returns a value');
 
-# The worker that tries again is not in the way.
+# A worker that tries again does not prevent commands on its database.
 $authority->stop('immediate');
 create_sourced($node, 'other', 'gone', $authority);
 failure($node, 'other', 'gone');
@@ -212,12 +212,12 @@ for (1 .. 600)
 	last if $ret == 0;
 	sleep(0.1);
 }
-is($value, 1, 'the clock is set back by an hour: the source is asked again all the same');
-is(join(' ', map { $clock->set(-3600 * $_); take($set, 'own', 20) } 2 .. 4), join(' ', 1 .. 60), '... and other segments come');
-is(segment($set, 'own', 'bypasses, failures'), '0|0', '... as ever');
+is($value, 1, 'the clock is set back by an hour: the source is still asked again');
+is(join(' ', map { $clock->set(-3600 * $_); take($set, 'own', 20) } 2 .. 4), join(' ', 1 .. 60), '... and another ticket gets its segments');
+is(segment($set, 'own', 'bypasses, failures'), '0|0', '... without a failure');
 $set->stop;
 
-### No worker
+### No worker is free.
 
 $node = Clients::server('workers', @preload, 'max_worker_processes = 1', 'max_logical_replication_workers = 0', 'max_parallel_workers = 0');
 $node->safe_psql('postgres', q{CREATE DATABASE other; SELECT instaid.create_ticket('own', step => 10)});
@@ -229,29 +229,29 @@ until ($pid && kill 'STOP', $pid)
 	take_in($node, 'other', 'first', 10);
 	$pid = $node->safe_psql('postgres', $workers =~ s/count\(\*\)/pid/r);
 }
-is(join(' ', map { $node->safe_psql('postgres', q{SELECT instaid.next_ticket('own')}) } 1 .. 3), '1 2 3', 'no worker is free: values are the sequence\'s');
-like(failure($node, 'postgres', 'patient', q{SET instaid.segment_timeout = '1s'; }), qr/DETAIL:  No background worker was free within 1000 ms/, '... or there is none, if the ticket has a source');
-is(segment($node, 'patient', 'waits'), 1, '... but not without a wait');
+is(join(' ', map { $node->safe_psql('postgres', q{SELECT instaid.next_ticket('own')}) } 1 .. 3), '1 2 3', 'no worker is free: values come from the sequence');
+like(failure($node, 'postgres', 'patient', q{SET instaid.segment_timeout = '1s'; }), qr/DETAIL:  No background worker was free within 1000 ms/, '... and a ticket with a source has no values');
+is(segment($node, 'patient', 'waits'), 1, '... after a wait');
 $node->safe_psql('postgres', q{SELECT instaid.drop_ticket('patient')});
 create_sourced($node, 'postgres', 'patient', $authority);
 my $call = Clients->start($node, q{SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('patient');});
 wait_segment($node, 'patient', 'waits > 0');
 kill 'CONT', $pid;
 wait_segment($node, 'patient', 'refills > 2');
-is($call->stop =~ s/.*terminating connection.*\n//gr, '', '... which ends when a worker is free');
+is($call->stop =~ s/.*terminating connection.*\n//gr, '', '... and the wait ends when a worker is free');
 
-# A database that lets nobody in has sessions all the same.
+# A database that allows no connections can still have open sessions.
 $node->poll_query_until('postgres', $workers, '0') or die;
 my $inside = Clients::session($node, 'other');
 $inside->('SELECT 1');
 $node->safe_psql('postgres', 'ALTER DATABASE other ALLOW_CONNECTIONS false');
 my @inside = split /\n/, $inside->(q{SELECT instaid.next_ticket('first') FROM generate_series(1, 100)});
-is(scalar(@inside), 100, 'a database that allows no connections: an open session has its values');
-is($inside->(q{SELECT refills > 2, bypasses > 20 FROM instaid.segments WHERE name = 'first'}), 't|f', '... by segments');
+is(scalar(@inside), 100, 'a database that allows no connections: an open session gets values');
+is($inside->(q{SELECT refills > 2, bypasses > 20 FROM instaid.segments WHERE name = 'first'}), 't|f', '... from segments');
 $node->poll_query_until('postgres', $workers, '0') or die;
 is($inside->(q{SET instaid.auto_create_tickets = on; SELECT instaid.next_ticket('new')}), 1, '... and creates a ticket on first use');
 
 $_->stop for $node, $authority;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server has nothing to complain of') for $node, $set;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own') for $node, $set;
 
 done_testing();

@@ -63,8 +63,8 @@ sub fixed_part
 	return $piece =~ /^\d+$/ ? $piece & 0x7fffff : 'time';
 }
 
-# Are the last lines of what was printed the ones that the page shows?  Where a
-# recent ID or time was printed, the page shows one of another time.
+# Are the last lines of the output the ones that the page shows?  Where a recent ID or
+# time was printed, the page shows one of another time.
 sub same
 {
 	my ($shown, $printed) = @_;

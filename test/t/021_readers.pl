@@ -1,6 +1,7 @@
-# Readers that poll a table for new IDs, while eight writers take IDs, wait, and
-# commit or not: one up to settled_id(), and one that takes what it sees.  Prepared
-# transactions, which isolation tests cannot count on, a restart, and a standby.
+# Readers poll a table for new IDs, while eight writers take IDs, wait, and commit or
+# not.  One reader reads up to settled_id(), and one reads all rows that it sees.  Further
+# tests have prepared transactions, which isolation tests cannot count on, a restart, and
+# a standby.
 #
 # INSTAID_TEST_IDS shortens it; INSTAID_TEST_SEED repeats what the writers do.
 
@@ -129,7 +130,7 @@ for my $cache (1, 32)
 	$late->('COMMIT');
 	ok(all_succeed(@psql), "CACHE $cache: $writers writers, $transactions transactions each");
 	$node->safe_psql('postgres', 'INSERT INTO stop DEFAULT VALUES');
-	ok(all_succeed(@readers), '... and the readers come to an end');
+	ok(all_succeed(@readers), '... and the readers finish without an error');
 
 	my ($rows, $missed, $twice) = split / /, $node->safe_psql('postgres', q{SELECT concat_ws(' ', rows, missed, "read twice") FROM readers WHERE reader = 'settled'});
 	cmp_ok($rows, '>', $transactions * $writers, "... $rows rows");
@@ -267,7 +268,7 @@ for (1 .. 10)
 	$different++ if $standby->safe_psql('postgres', "$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
 }
 ok(all_succeed(@psql), 'writers, while a standby is read');
-is($different, 0, '... up to what is settled, it has the rows of the primary');
+is($different, 0, '... it has the rows of the primary, up to the settled ID');
 
 # The WAL writer sleeps for 10 s, and does not flush the WAL of an idle transaction.
 my $idle = Clients::session($node);

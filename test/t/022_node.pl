@@ -1,6 +1,6 @@
 # The shard of a node: one setting on each of two servers, the same DDL on both, and no ID
-# twice.  pg_regress has one server, and cannot set what is set in postgresql.conf, or what
-# a session sets before it loads the library.
+# twice.  pg_regress has one server.  It cannot change postgresql.conf, or the settings of
+# a session before it loads the library.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ sub set_node_shard
 	return;
 }
 
-# What a statement fails with
+# The error of a statement
 sub failure
 {
 	my ($node, $sql, %options) = @_;

@@ -1,5 +1,5 @@
 # An update from 1.0 to a made-up 1.1, whose script adds a function and changes one:
-# what clients of 1.0 made goes on, the catalog is the one of a fresh install, and the
+# objects of 1.0 still work, the catalog is the one of a fresh install, and the
 # regression tests pass on the updated database.  It needs a PostgreSQL of its own.
 
 use strict;
@@ -17,7 +17,7 @@ my $new = "$ENV{SCRATCH}/instaid-1.1";
 my $pg_config = `sh -c '. test/lib/private.sh; copy_postgresql "\$PG_CONFIG" "\$0"' $dir/pg`;
 chomp $pg_config;
 
-# what both scripts of 1.1 have
+# the part that both scripts of 1.1 have
 my $changes = q{
 CREATE FUNCTION instaid.new_in_1_1(id bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -54,7 +54,7 @@ $node->init;
 $node->append_conf('postgresql.conf', "lc_messages = 'C'\nshared_preload_libraries = 'instaid'\n");
 $node->start;
 
-### What 1.0 makes
+### Objects that 1.0 creates
 
 $node->safe_psql('postgres', "CREATE DATABASE $_") for 'app', 'contrib_regression', 'fresh';
 $node->safe_psql($_, 'CREATE EXTENSION instaid') for 'app', 'contrib_regression';
@@ -127,7 +127,7 @@ $node->safe_psql('fresh', 'CREATE EXTENSION instaid');
 goes_on('1.1');
 is("@ids", join(' ', sort { $a <=> $b } uniq(@ids)), 'the IDs increase, from the first to the last version');
 is("@invoices", '1 3 5 7', '... and the tickets go on');
-is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)), '... also those from another server');
+is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)), '... also the ticket with values from another server');
 is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), '1.1', 'the version is the new one');
 my $fresh = members($node, 'fresh');
 cmp_ok(scalar(grep { /^ALTER EXTENSION instaid ADD |^COMMENT ON FUNCTION instaid\.new_in_1_1/m } @$fresh), '>', 100, 'a fresh install has members');

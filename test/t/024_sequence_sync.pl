@@ -1,6 +1,7 @@
 # The commands of docs/moving-a-shard.md that move a whole database with the sequence
 # synchronization of PostgreSQL 19, run on two servers while clients insert: no row is
-# lost, and no ID and no ticket comes twice.  And why they are not for a single shard.
+# lost, and no ID and no ticket comes twice.  The last tests show why these commands are
+# not for a single shard.
 
 use strict;
 use warnings;
@@ -79,7 +80,7 @@ for my $case ([ 'insta5.photos', 0, 1, 2 ], [ 'invoices', 5 ])
 is(join(' ', map { $_->safe_psql('postgres', q{SELECT string_agg(shard_id || '|' || frozen, ' ' ORDER BY shard_id) FROM instaid.shards}) } $source, $target),
 	'5|true 6|true 9|true 5|false 6|false 9|false', 'the shards are frozen at the source, and not at the target');
 
-# Two reasons to move a single shard in the other way
+# Two reasons to move a single shard in another way
 my $live = Clients::server('live');
 $live->safe_psql('postgres', q{
 	SELECT instaid.create_shard('insta5', 5), instaid.freeze_shard('insta5'), instaid.create_shard('insta6', 7);

@@ -1,4 +1,4 @@
-# What audit_servers() finds between servers, and that it finds nothing in a healthy set: a
+# audit_servers() finds conflicts between servers, and finds nothing in a healthy set: a
 # router, two servers, a standby, and the source of a shard that was moved.
 
 use strict;
@@ -38,7 +38,7 @@ sub findings
 	my ($servers, $node) = @_;
 	my $found = ($node // $router)->safe_psql('postgres',
 		"SELECT severity || ' ' || object || ' ' || problem FROM instaid.audit_servers('{$servers}')");
-	unlike($found, qr/secret/, 'no password');
+	unlike($found, qr/secret/, 'findings have no password');
 	return $found;
 }
 
@@ -49,15 +49,15 @@ sub failure
 	return $status ? $stderr : 'no error';
 }
 
-### What it needs
+### audit_servers() needs dblink and servers.
 
 like(failure(q{SELECT instaid.audit_servers('{one}')}),
-	qr/ERROR:  extension "dblink" does not exist\n.*HINT:  As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;/s, 'without dblink');
+	qr/ERROR:  extension "dblink" does not exist\n.*HINT:  As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;/s, 'dblink is not installed');
 $router->safe_psql('postgres', 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink');
-like(failure(q{SELECT instaid.audit_servers('{one}')}), qr/ERROR:  server one does not exist/, 'without the server');
+like(failure(q{SELECT instaid.audit_servers('{one}')}), qr/ERROR:  server one does not exist/, 'the server does not exist');
 like(failure(q{SELECT instaid.audit_servers(ARRAY['host=/tmp'])}), qr/ERROR:  server "host=\/tmp" does not exist/, 'a connection string is no server');
-like(failure(q{SELECT instaid.audit_servers(ARRAY[NULL])}), qr/ERROR:  server null does not exist/, 'nor is a null');
-like(failure("SELECT instaid.audit_servers($_)"), qr/ERROR:  there is no server to ask/, "$_ is no good result") for 'NULL', "'{}'";
+like(failure(q{SELECT instaid.audit_servers(ARRAY[NULL])}), qr/ERROR:  server null does not exist/, 'a null is no server');
+like(failure("SELECT instaid.audit_servers($_)"), qr/ERROR:  there is no server to ask/, "$_ is an error, and not an empty result") for 'NULL', "'{}'";
 
 ### A healthy set
 
@@ -95,8 +95,8 @@ $router->wait_for_catchup($router_standby);
 
 my $all = 'one,two,self,again,standby';
 is(findings($all), '', 'nothing is found in a healthy set, with a standby and a frozen source');
-is(findings($all, $router_standby), '', '... nor by a standby');
-is(findings('standby,two'), '', '... nor if only the standby is asked');
+is(findings($all, $router_standby), '', '... and a call on a standby finds nothing');
+is(findings('standby,two'), '', '... and nothing is found if only the standby is asked');
 is($router->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0, 'the names can be of type name');
 $_->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query ~ '_server_state' AND pid <> pg_backend_pid()})
   or die for $one, $two;
@@ -113,7 +113,7 @@ sub recipe
 }
 is(recipe(), 'success: ', 'the recipe for cron is silent');
 
-### What it finds
+### Findings
 
 # a statement that does it, one that undoes it, and the findings
 for my $case (
@@ -177,7 +177,7 @@ like(findings('two,other'), qr/^error other does not answer: schema "instaid" do
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(findings('two,other'), '', 'a second database, which does not use the node shard');
 $two->safe_psql('other', 'SELECT instaid.next_id()');
-is(findings('two,other'), 'error two has the same instaid.node_shard_id as other: 1002', '... and which does');
+is(findings('two,other'), 'error two has the same instaid.node_shard_id as other: 1002', '... and then uses it');
 
 # answers of something else
 $two->safe_psql('postgres', q{CREATE DATABASE fake});
@@ -195,12 +195,12 @@ for my $answer ('no JSON', '5', '[]', '{"shards": 5}', '{"shards": [{"shard_id":
 
 # servers that do not answer
 $two->safe_psql('fake', q{CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text LANGUAGE sql AS 'SELECT pg_sleep(180)::text'});
-is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout', 'a statement that hangs');
+is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout', 'the query of a server hangs');
 $router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
-is(findings('again,two'), 'warning again has no connect_timeout: if it hangs, audit_servers() hangs', 'no connect_timeout');
+is(findings('again,two'), 'warning again has no connect_timeout: if it hangs, audit_servers() hangs', 'a server without connect_timeout');
 my ($cure) = $router->safe_psql('postgres', q{SELECT cure FROM instaid.audit_servers('{again}')});
 $router->safe_psql('postgres', $cure);
-is(findings('again,two'), '', '... and its cure');
+is(findings('again,two'), '', '... and with the cure');
 my $hole = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $!;
 $router->safe_psql('postgres', sprintf q{
 	CREATE SERVER hole FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '127.0.0.1', port '%s', connect_timeout '2');
@@ -223,7 +223,7 @@ $clock->set(0);
 
 # a role that is not a superuser
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
-like(failure(q{SELECT instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app'), qr/ERROR:  permission denied for schema dblink/, 'the schema of dblink');
+like(failure(q{SELECT instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app'), qr/ERROR:  permission denied for schema dblink/, 'a role without rights on the schema of dblink');
 $router->safe_psql('postgres', 'GRANT USAGE ON SCHEMA dblink TO app');
 my $found = $router->safe_psql('postgres', q{SELECT problem FROM instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app');
 like($found, qr/^does not answer: permission denied for foreign server one/, 'dblink decides who may ask a server');
