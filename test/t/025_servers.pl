@@ -107,8 +107,9 @@ my ($recipe) = map { $_->{text} } grep { $_->{language} eq 'sh' } section_blocks
 sub recipe
 {
 	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}) = ($router->host, $router->port, 'postgres');
+	my ($command) = @_;
 	my $output = '';
-	my $ok = IPC::Run::run([ 'sh', '-c', $recipe ], '<', \undef, '>&', \$output);
+	my $ok = IPC::Run::run([ 'sh', '-c', $command // $recipe ], '<', \undef, '>&', \$output);
 	return ($ok ? 'success' : 'failure') . ": $output";
 }
 is(recipe(), 'success: ', 'the recipe for cron is silent');
@@ -196,6 +197,7 @@ for my $answer ('no JSON', '5', '[]', '{"shards": 5}', '{"shards": [{"shard_id":
 # servers that do not answer
 $two->safe_psql('fake', q{CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text LANGUAGE sql AS 'SELECT pg_sleep(180)::text'});
 is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout', 'the query of a server hangs');
+is(recipe($recipe =~ s/\{one,two\}/{fake}/r =~ s/timeout 120/timeout 2/r), "failure: no answer within 120 s\n", '... does not stop the recipe for cron');
 $router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
 is(findings('again,two'), 'warning again has no connect_timeout: if it hangs, audit_servers() hangs', 'a server without connect_timeout');
 my ($cure) = $router->safe_psql('postgres', q{SELECT cure FROM instaid.audit_servers('{again}')});
