@@ -44,6 +44,7 @@ INCLUDED = \
 	src/ids/shards.h \
 	src/ids/text_forms.h \
 	src/tickets/autocreate.h \
+	src/tickets/block.h \
 	src/tickets/launch.h \
 	src/tickets/lease.h \
 	src/tickets/monotonic.h \

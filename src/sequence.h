@@ -20,20 +20,6 @@
 /* the rights that the view pg_sequences needs, any of them */
 #define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
-/* where tickets live, a sequence each */
-#define TICKET_SCHEMA	"instaid_tickets"
-
-/* Values that were taken together: first, first + increment, ... last. */
-typedef struct TicketBlock
-{
-	int64		first;
-	int64		last;
-	int64		increment;
-	XLogRecPtr	lsn;			/* of the WAL that takes the sequence past
-								 * them */
-	uint64		buffer_generation;	/* when they were taken: see segments.c */
-} TicketBlock;
-
 extern char *sequence_qualified_name(Relation rel);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);
 extern void sequence_lock(Oid sequence);

@@ -47,8 +47,8 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "sequence.h"
 #include "tickets/autocreate.h"
+#include "tickets/block.h"
 #include "tickets/monotonic.h"
 
 /* how long a call waits for a free worker, and a worker for a lock, in ms */

@@ -11,7 +11,7 @@
 #include "lib/stringinfo.h"
 #include "libpq-fe.h"
 
-#include "sequence.h"
+#include "tickets/block.h"
 #include "tickets/stripe.h"
 
 /* how much is shown of text that comes from elsewhere, in bytes */

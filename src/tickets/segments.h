@@ -11,6 +11,7 @@
 #include "nodes/pg_list.h"
 
 #include "sequence.h"
+#include "tickets/block.h"
 #include "tickets/stripe.h"
 
 /* A segment that the worker is to get */

@@ -53,6 +53,7 @@
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
+#include "tickets/block.h"
 #include "tickets/source.h"
 
 PG_FUNCTION_INFO_V1(instaid_source_failure);

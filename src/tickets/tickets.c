@@ -45,6 +45,7 @@
 #include "compat.h"
 #include "sequence.h"
 #include "tickets/autocreate.h"
+#include "tickets/block.h"
 #include "tickets/segments.h"
 #include "tickets/source.h"
 #include "tickets/tickets.h"

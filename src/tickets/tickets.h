@@ -8,7 +8,7 @@
 #ifndef INSTAID_TICKETS_H
 #define INSTAID_TICKETS_H
 
-#include "sequence.h"
+#include "tickets/block.h"
 
 extern int64 tickets_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block);
 extern int64 tickets_last_of_type(Oid type);
