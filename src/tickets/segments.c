@@ -380,18 +380,16 @@ drop_values(SegmentBuffer *buffer)
 
 /*
  * Drop what is buffered if the ticket, which has a source, was renamed: the values
- * belong to the sequence that has the old name at the source.
+ * belong to the sequence that has the old name at the source.  Also drop what the
+ * ticket's own sequence gave before it had a source.
  */
 static void
 follow_name(SegmentBuffer *buffer, const char *name)
 {
 	if (strcmp(buffer->name, name) == 0)
 		return;
-	if (buffer->name[0] != '\0')
-	{
-		drop_values(buffer);
-		buffer->retry_at = 0;
-	}
+	drop_values(buffer);
+	buffer->retry_at = 0;
 	strlcpy(buffer->name, name, NAMEDATALEN);
 }
 
@@ -412,6 +410,8 @@ follow_sequence(SegmentBuffer *buffer, Relation rel, Buffer page, Form_pg_sequen
 		buffer->lsn == lsn && buffer->last_value == data->last_value)
 		return;
 	drop_values(buffer);
+	/* what is buffered from now on comes from no source: see follow_name() */
+	buffer->name[0] = '\0';
 	buffer->file = rel->rd_locator;
 	buffer->lsn = lsn;
 	buffer->last_value = data->last_value;

@@ -235,6 +235,20 @@ cmp_ok($altered[0], '>', 5000, '... and the source goes on');
 $one->safe_psql('postgres', $one->safe_psql('postgres', q{SELECT cure FROM instaid.audit() WHERE object ~ 'secret' AND problem ~ 'altered'}));
 is($one->safe_psql('postgres', q{SELECT object FROM instaid.audit() WHERE object ~ 'secret'}), '', '... and the cure of audit() repairs it');
 
+# A ticket that has values of its own in its buffer is set back, and gets a source.
+sequence($odd, 'late', 'START 5000');
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('late', step => 1000)});
+for my $set_back ('ALTER SEQUENCE instaid_tickets.late RESTART', q{SELECT setval('instaid_tickets.late', 1, false)})
+{
+	is(join(' ', take($one, 'late', 3)), '1 2 3', 'a ticket without a source');
+	$one->safe_psql('postgres', "$set_back; SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.late IS 'odd'");
+	cmp_ok((take($one, 'late', 1))[0], '>=', 5000, "... gets one, after $set_back: the values that were buffered are left out");
+	$one->safe_psql('postgres', q{
+		ALTER SEQUENCE instaid_tickets.late MINVALUE -2 MAXVALUE -1 START -1 RESTART;
+		SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.late IS NULL;
+		ALTER SEQUENCE instaid_tickets.late MINVALUE 1 MAXVALUE 1000000 START 1 RESTART});
+}
+
 ### Sequences and servers that cannot be a source
 
 $odd->safe_psql('postgres', 'CREATE TABLE instaid_tickets."a table" ()');
