@@ -32,6 +32,14 @@ extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
 									Form_pg_sequence_data data, int64 last_value);
 extern void sequence_make_durable(XLogRecPtr lsn);
 
+/* Has the current transaction created the sequence, or given it a new file? */
+static inline bool
+sequence_is_uncommitted(Relation rel)
+{
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+}
+
 /* The one tuple of a sequence's page, which the caller has locked. */
 static inline ItemId
 sequence_item(Page page)

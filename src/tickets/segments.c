@@ -289,17 +289,6 @@ on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 }
 
 /*
- * Has the current transaction created the sequence, or given it a new file?  Such a
- * sequence has no buffer, as the transaction may be rolled back.
- */
-static bool
-is_uncommitted(Relation rel)
-{
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
-}
-
-/*
  * Remove a buffer that is of little use from the table that the caller has locked:
  * one that has no values because its last refill failed, or else one that has been
  * idle for MIN_IDLE; the one that was not used for longest.  No ticket can take the
@@ -417,11 +406,14 @@ follow_sequence(SegmentBuffer *buffer, Relation rel, Buffer page, Form_pg_sequen
 	buffer->last_value = data->last_value;
 }
 
-/* The buffer of a sequence from which values are taken directly, locked, or NULL */
+/*
+ * The buffer of a sequence from which values are taken directly, locked, or NULL.
+ * An uncommitted sequence has none, as its transaction may be rolled back.
+ */
 static SegmentBuffer *
 lock_buffer_if_any(Relation rel)
 {
-	return shared == NULL || is_uncommitted(rel) ? NULL : lock_buffer(RelationGetRelid(rel));
+	return shared == NULL || sequence_is_uncommitted(rel) ? NULL : lock_buffer(RelationGetRelid(rel));
 }
 
 /* To be called before values are taken from the sequence, whose page is locked */
@@ -554,13 +546,13 @@ no_buffer_error(Relation rel)
 			 errmsg("ticket \"%s\" has a source, but no buffer", RelationGetRelationName(rel)),
 			 shared == NULL ?
 			 errdetail("The server was started without instaid in shared_preload_libraries.") :
-			 is_uncommitted(rel) ?
+			 sequence_is_uncommitted(rel) ?
 			 errdetail("This transaction has created or altered it.") :
 			 errdetail("All buffers are in use: instaid.max_buffered_tickets is %d.",
 					   max_buffered_tickets),
 			 shared == NULL ?
 			 errhint("Add instaid to shared_preload_libraries, and restart the server.") :
-			 is_uncommitted(rel) ?
+			 sequence_is_uncommitted(rel) ?
 			 errhint("Commit first.") :
 			 errhint("Increase instaid.max_buffered_tickets, and restart the server.")));
 }
@@ -647,7 +639,7 @@ segments_take(Relation rel, int64 *value)
 	bool		waiting = false;
 	Attempt		attempt;
 
-	if (shared == NULL || is_uncommitted(rel))
+	if (shared == NULL || sequence_is_uncommitted(rel))
 		return false;
 
 	for (;;)
@@ -711,7 +703,7 @@ segments_take_leased(Relation rel)
 	bool		no_worker = false;
 	Attempt		attempt;
 
-	if (shared == NULL || is_uncommitted(rel))
+	if (shared == NULL || sequence_is_uncommitted(rel))
 		no_buffer_error(rel);
 
 	for (;;)

@@ -176,7 +176,8 @@ store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequen
 	 * ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE may have copied log_cnt
 	 * without the record that it counts from.  The commit of the transaction
 	 * that created the file may not be flushed yet; flushing a later record
-	 * flushes it, too.
+	 * flushes it, too.  For that reason, a use in that transaction itself
+	 * does not count as the first one.
 	 */
 	log_it = !data->is_called || data->log_cnt < count ||
 		(uint64) block->last - (uint64) data->last_value !=
@@ -200,7 +201,8 @@ store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequen
 
 	if (!needs_wal)
 		return InvalidXLogRecPtr;
-	entry->logged = rel->rd_locator;
+	if (!sequence_is_uncommitted(rel))
+		entry->logged = rel->rd_locator;
 	return PageGetLSN(page);
 }
 

@@ -24,7 +24,7 @@ my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9
 
 ### A crash.  No background process flushes WAL by chance.
 
-my $node = Clients::server('crash', 'max_wal_senders = 0', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d');
+my $node = Clients::server('crash', 'wal_level = replica', 'max_wal_senders = 0', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d');
 $node->safe_psql('postgres', q{CREATE SEQUENCE s; SELECT instaid.create_ticket('photos'), instaid.create_ticket('leased')});
 
 # One session writes the WAL record and does not commit.  The other takes values that this
@@ -54,11 +54,16 @@ $node->safe_psql('postgres', q{
 my $async = $node->safe_psql('postgres', q{SELECT instaid.next_ticket('async')});
 my $first = $node->safe_psql('postgres', q{
 	SET synchronous_commit = off; SET instaid.auto_create_tickets = on; BEGIN; SELECT instaid.next_ticket('first'); ROLLBACK});
+# The session that creates it and takes its first value in one transaction waits for that commit, too.
+my $taken = $node->safe_psql('postgres', q{
+	SET synchronous_commit = off;
+	BEGIN; SELECT instaid.create_ticket('taken') \g /dev/null
+	SELECT instaid.next_ticket('taken'); COMMIT; SELECT instaid.next_ticket('taken')});
 $node->stop('immediate');
 $node->start;
-is("$async $first", '2 1', 'tickets are created with synchronous_commit = off');
+is("$async $first $taken", "2 1 1\n2", 'tickets are created with synchronous_commit = off');
 cmp_ok($node->safe_psql('postgres', qq{SELECT instaid.next_ticket('$_->[0]')}), '>', $_->[1], "... after a crash, \"$_->[0]\" goes on above its last value")
-  for [ 'async', $async ], [ 'first', $first ];
+  for [ 'async', $async ], [ 'first', $first ], [ 'taken', 2 ];
 
 ### Crashes under load.  All values have 19 digits, so that text order will do.
 
