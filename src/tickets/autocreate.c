@@ -26,6 +26,7 @@
 #include "executor/spi.h"
 #include "libpq/pqformat.h"
 #include "libpq/pqmq.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -112,6 +113,8 @@ instaid_ticket_worker(Datum main_arg)
 	/* a database that refuses new connections may have old ones */
 	BackgroundWorkerInitializeConnectionByOid(request->database, request->authenticated_role,
 											  BGWORKER_BYPASS_ALLOWCONN);
+	/* the caller expects errors in the encoding of the database */
+	SetClientEncoding(GetDatabaseEncoding());
 	SetConfigOption("lock_timeout", psprintf("%d", request->lock_timeout),
 					PGC_USERSET, PGC_S_SESSION);
 	/* the caller's transaction may write */

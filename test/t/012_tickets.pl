@@ -165,6 +165,11 @@ is($app->(q{SELECT instaid.next_ticket('by app')}), 2, 'first use by a role with
 is($node->safe_psql('postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}), 'app', '... and the role owns the ticket');
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('not here')}, connstr => $node->connstr('postgres') . ' user=app');
 is($stderr, '', '... also if the role has logged in');
+# The worker speaks the encoding of the database, whatever the role's client_encoding is.
+$node->safe_psql('postgres', q{CREATE DATABASE encoded TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'; ALTER ROLE app IN DATABASE encoded SET client_encoding = 'latin1'});
+$node->safe_psql('encoded', q{CREATE EXTENSION instaid; GRANT CREATE ON SCHEMA instaid_tickets TO app; CREATE TYPE instaid_tickets.U&"Z\00e4hler" AS ENUM ()});
+($ret, $stdout, $stderr) = $node->psql('encoded', q{SELECT instaid.next_ticket(U&'Z\00e4hler')}, connstr => $node->connstr('encoded') . ' user=app client_encoding=UTF8');
+like($stderr, qr/ERROR:  type "Z\xc3\xa4hler" already exists/, '... letters that are not ASCII, too');
 # The extension is trusted.  The role that installs it can create tickets, and can grant
 # this right.
 $node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER app');
