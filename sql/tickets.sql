@@ -230,6 +230,17 @@ SET ROLE regress_ticket_app;
 SELECT try($$SELECT instaid.next_ticket('theirs')$$);
 SELECT try($$SELECT * FROM instaid.lease_ticket('theirs', 1)$$);
 SELECT name, server, last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'theirs';
+-- what takes no value asks for no right to take one
+SELECT instaid.ticket_sequence('theirs');
+SELECT try($$SELECT instaid.drop_ticket('theirs')$$);
+SELECT try($$SELECT instaid.guard_ticket('theirs', 100)$$);
+SELECT try($$SELECT instaid.restripe_ticket('theirs', 1, 2, 100)$$);
+RESET ROLE;
+GRANT CREATE ON SCHEMA instaid_tickets TO regress_ticket_app;
+SET ROLE regress_ticket_app;
+SELECT try($$SELECT instaid.create_ticket('theirs')$$);
+RESET ROLE;
+REVOKE CREATE ON SCHEMA instaid_tickets FROM regress_ticket_app;
 SET ROLE regress_ticket_owner;
 GRANT USAGE ON SEQUENCE instaid_tickets.theirs TO regress_ticket_app;
 SET ROLE regress_ticket_app;

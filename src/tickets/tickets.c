@@ -298,17 +298,19 @@ tickets_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
 }
 
 /*
- * Refuse a relation that is no sequence, and a role that may not take values of it,
- * before it is locked: the role would hold the lock until its transaction ends.
+ * Refuse a relation that is no sequence.  If it is to be locked, refuse a role that
+ * may not take values of it, too: the role would hold the lock until its transaction
+ * ends.  Without a lock, a role learns only that the ticket exists, as pg_class
+ * shows to all.
  */
 static void
 check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
 {
+	LOCKMODE	lockmode = *(LOCKMODE *) arg;
 	bool		missing = false;
 	char		relkind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
 
 	(void) old_relid;
-	(void) arg;
 	if (relkind == '\0')
 		return;
 	if (relkind != RELKIND_SEQUENCE)
@@ -318,7 +320,8 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
 				 errdetail("A ticket is a sequence; %s is another kind of relation.",
 						   quote_qualified_identifier(relation->schemaname, relation->relname)),
 				 errhint("Use another name, or rename that relation.")));
-	if (pg_class_aclcheck_ext(relid, GetUserId(), SEQUENCE_RIGHTS,
+	if (lockmode != NoLock &&
+		pg_class_aclcheck_ext(relid, GetUserId(), SEQUENCE_RIGHTS,
 							  &missing) != ACLCHECK_OK && !missing)
 		sequence_no_permission_error(relation->schemaname, relation->relname);
 }
@@ -344,7 +347,7 @@ find_ticket(const char *name, LOCKMODE lockmode)
 						   strlen(name), NAMEDATALEN - 1)));
 
 	return RangeVarGetRelidExtended(makeRangeVar(pstrdup(TICKET_SCHEMA), pstrdup(name), -1),
-									lockmode, RVR_MISSING_OK, check_before_lock, NULL);
+									lockmode, RVR_MISSING_OK, check_before_lock, &lockmode);
 }
 
 static void
