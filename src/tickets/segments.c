@@ -928,8 +928,10 @@ segments_fail_refill(const SegmentRequest *request, const char *failure, bool tr
 		ereport(WARNING,
 				(errmsg("could not refill ticket \"%s\"", request->name),
 				 errdetail_internal("%s", failure),
+				 try_again ?
 				 errhint("Attempts continue, after %d ms at first and %d ms at most; instaid.segments shows them.",
-						 FIRST_BACKOFF, LAST_BACKOFF)));
+						 FIRST_BACKOFF, LAST_BACKOFF) :
+				 errhint("The next attempt is made when a call needs a value; instaid.segments shows it.")));
 }
 
 /* Keep what was learnt about the servers of a source. */

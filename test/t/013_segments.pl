@@ -285,6 +285,7 @@ $node->restart;
 ($next) = take($node, 'ahead', 1);
 is(join(' ', take($node, 'ahead', 5)), series($next + 3, $next + 15, 3), 'without a free worker, values come from the sequence');
 is(segment($node, 'ahead', 'waits, bypasses, failure'), '0|6|no background worker is free; max_worker_processes can be increased', '... and no call waits');
+like(slurp_file($node->logfile), qr/could not refill ticket "ahead"\n.*no background worker is free.*\n.*HINT:  The next attempt is made when a call needs a value; instaid.segments shows it\./, '... and the log says when there is another attempt');
 
 # there is a buffer for one ticket only; the buffer of a dropped ticket is used again
 $node->append_conf('postgresql.conf', "max_worker_processes = 8\ninstaid.max_buffered_tickets = 1\n");
