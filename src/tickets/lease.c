@@ -185,7 +185,9 @@ give_up_connection(Lease *lease)
 	const char *refusal = lease->source.servers[lease->server].refusal;
 
 	return give_up_server(lease, psprintf("%s: %s", server_name(lease, lease->server),
-										  refusal ? refusal : PQerrorMessage(lease->conn)));
+										  refusal ? refusal :
+										  lease->conn ? PQerrorMessage(lease->conn) :
+										  "could not open a connection: the background worker has too many open files, or is out of memory"));
 }
 
 /* How long the server that is being asked may take, in ms */
