@@ -230,7 +230,12 @@ depend_on_server(const ObjectAddress *ticket, char *name)
 	wrapper = GetForeignDataWrapper(server->fdwid)->fdwname;
 	if (object_aclcheck(ForeignServerRelationId, object.objectId, GetUserId(),
 						ACL_USAGE) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_SERVER, name);
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for foreign server %s", name),
+				 errhint("Its owner can permit it: GRANT USAGE ON FOREIGN SERVER %s TO %s;",
+						 quote_identifier(name),
+						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 	if (strcmp(wrapper, WRAPPER) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

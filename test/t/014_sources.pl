@@ -309,7 +309,7 @@ $one->safe_psql('postgres', sprintf q{
 	CREATE SERVER guarded FOREIGN DATA WRAPPER instaid OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60')}, $odd->host, $odd->port);
 my $create = q{SET ROLE app; SELECT instaid.create_ticket('ours', step => 10, source => 'guarded')};
 ($ret, $stdout, $stderr) = $one->psql('postgres', $create);
-like($stderr, qr/ERROR:  permission denied for foreign server guarded/, 'a role without USAGE on the server');
+like($stderr, qr/ERROR:  permission denied for foreign server guarded\nHINT:  Its owner can permit it: GRANT USAGE ON FOREIGN SERVER guarded TO app;/, 'a role without USAGE on the server');
 $one->safe_psql('postgres', "GRANT USAGE ON FOREIGN SERVER guarded TO app; $create");
 like(source_failure($one, 'ours', 'server "guarded": there is no user mapping for role "app"', 'without a user mapping'),
 	qr/cannot ask server "guarded": there is no user mapping/, '... which audit() finds');
