@@ -324,8 +324,9 @@ evict_buffer(int64 now)
 }
 
 /*
- * Create a buffer for a ticket that has none.  If there are no more, it replaces
- * another one.  Returns false if all are in use.
+ * Create a buffer for a ticket that has none.  If all buffers are taken, it replaces
+ * another one.  Returns false if all are in use, or were a moment ago: a search of
+ * the whole table under its lock is too much for each call.
  */
 static bool
 create_buffer(Oid ticket)
@@ -334,6 +335,8 @@ create_buffer(Oid ticket)
 	int64		now = monotonic_time();
 	bool		found;
 
+	if (now < (int64) pg_atomic_read_u64(&shared->full_until))
+		return false;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	found = find_segment_buffer(ticket) != NULL;
 	if (!found &&
@@ -352,9 +355,10 @@ create_buffer(Oid ticket)
 			found = true;
 		}
 	}
-	LWLockRelease(shared->lock);
+	/* before the lock is released: the removal of a buffer resets it */
 	if (!found)
 		pg_atomic_write_u64(&shared->full_until, now + FULL_INTERVAL * 1000);
+	LWLockRelease(shared->lock);
 	return found;
 }
 
@@ -663,8 +667,7 @@ segments_take(Relation rel, int64 *value)
 		{
 			/* this is the ticket's first use, or its buffer was removed */
 			CHECK_FOR_INTERRUPTS();
-			if (monotonic_time() < (int64) pg_atomic_read_u64(&shared->full_until) ||
-				!create_buffer(ticket))
+			if (!create_buffer(ticket))
 				break;
 			continue;
 		}

@@ -152,6 +152,12 @@ my @cost = map {
 } 't1', 't201';
 is($full->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE name = 't201') FROM instaid.segments}), '200|0', 'all buffers are in use');
 cmp_ok(abs($cost[1] - $cost[0]), '<', 1000, "... new sessions look up no more without a buffer than with one: @cost");
+# a call that has found it full keeps none from a buffer that is freed after that
+create_sourced($full, 'postgres', 'wanted', $authority);
+$full->safe_psql('postgres', $use_buffered);
+like(failure($full, 'postgres', 'wanted'), qr/has a source, but no buffer/, '... a ticket with a source has none');
+$full->safe_psql('postgres', q{SELECT instaid.drop_ticket('t1')});
+is(join(' ', take($full, 'wanted', 1)), 1, '... until one is freed, and then at once');
 $full->stop;
 
 ### The view shows a ticket with any CACHE.
