@@ -411,7 +411,7 @@ read_drawn(Lease *lease, PGresult *result)
 	if (block->increment <= 0 || lease->count <= 0 || lease->count > 2 * MAX_LEASE ||
 		pg_mul_s64_overflow(lease->count - 1, block->increment, &span) ||
 		pg_add_s64_overflow(block->first, span, &last) || last != block->last)
-		return psprintf("%s.%s gave values that do not go together",
+		return psprintf("%s.%s returned values that are not one series",
 						TICKET_SCHEMA, lease->name);
 
 	/* other servers were compared only with values from START to MAXVALUE */
@@ -556,7 +556,7 @@ lease_advance(Lease *lease, uint32 events)
 			case PGRES_POLLING_OK:
 				if (lease->source.servers[lease->server].needs_password &&
 					!PQconnectionUsedPassword(lease->conn))
-					state = give_up_server(lease, psprintf("%s: it did not ask for the password, which it must if the ticket or the server is not a superuser's",
+					state = give_up_server(lease, psprintf("%s: it did not ask for a password; it must, unless superusers own both the ticket and the server",
 														   server_name(lease, lease->server)));
 				else if (PQsetnonblocking(lease->conn, 1) == 0)
 					state = ask_stripe(lease);

@@ -319,7 +319,7 @@ like(source_failure($one, 'ours', 'server "guarded": the user mapping for role "
 $one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (ADD password 'mistyped')});
 source_failure($one, 'ours', 'password authentication failed for user "leaser"', 'with a wrong password');
 $one->safe_psql('postgres', sprintf q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET password 'secret', SET user '%s')}, $odd->safe_psql('postgres', 'SELECT current_user'));
-source_failure($one, 'ours', 'server "guarded": it did not ask for the password', 'with a password that the server does not ask for');
+source_failure($one, 'ours', 'server "guarded": it did not ask for a password; it must, unless superusers own both', 'with a password that the server does not ask for');
 $one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET user 'leaser')});
 my @ours = (retry($one, 'ours'), take($one, 'ours', 5));
 is("@ours", '1 2 3 4 5 6', 'with the right password, the ticket has values');
