@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * launch.c
- *	  The background workers that refill tickets, one a database.
+ *	  The background workers that refill tickets, one for each database.
  *
  * A session that wants a segment wakes the worker of its database, or launches
  * one.  A slot in shared memory says which database has a worker.

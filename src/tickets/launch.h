@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * launch.h
- *	  The background workers that refill tickets, one a database: see launch.c.
+ *	  The background workers that refill tickets, one for each database: see
+ *	  launch.c.
  *
  *-------------------------------------------------------------------------
  */

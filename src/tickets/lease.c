@@ -7,9 +7,9 @@
  * need not have this extension.  A lease is a session of its own with the server,
  * which draws values with nextval().
  *
- * A lease never waits: lease_advance() does what can be done, and the caller waits
- * for the socket.  One worker can therefore have leases from many servers at once,
- * some of which do not answer.
+ * A lease does not wait, except for a name server: lease_advance() does what can be
+ * done, and the caller waits for the socket.  One worker can therefore have leases
+ * from many servers at once, some of which do not answer.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,10 +30,10 @@
 /* the most values that are asked for at once */
 #define MAX_LEASE		1000000
 
-/* how often others' lock is looked at, in ms */
+/* how often a lease tries to get the lock, in ms */
 #define LOCK_INTERVAL	10
 
-/* how soon it is looked again which values a server gives, in ms */
+/* how long what a server said of its values counts, in ms */
 #define LOOK_INTERVAL	60000
 
 /*
@@ -135,8 +135,9 @@ next_to_look_at(Lease *lease)
 }
 
 /*
- * Begin to ask the next server.  Two that give the same values are found before
- * one of them gives any, so those are first looked at that were not for a while.
+ * Begin to ask the next server.  Two servers that give the same values must be
+ * found before one of them gives any.  Therefore servers that were not asked for a
+ * while are asked first.
  */
 static void
 ask_next_server(Lease *lease)
@@ -266,7 +267,7 @@ ask_stripe(Lease *lease)
  *	 A role with USAGE can take no stronger lock on a sequence.  Any role that can
  *	 connect can hold an advisory lock.  Therefore there are many: the lease takes
  *	 the first one that no role without rights to the sequence holds.  It waits
- *	 half of the server's time for it, which is longer than another lease holds it.
+ *	 half of the server's time for it, and then draws without the lock.
  * - If others take values meanwhile, the longest part is used, and the rest is left
  *	 out.  They cannot split what one nextval() takes, which is the sequence's CACHE.
  *	 Therefore whole caches are asked for: the session ends then, and gives the rest
@@ -398,7 +399,10 @@ read_drawn(Lease *lease, PGresult *result)
 	int64		last;
 	const char *failure = NULL;
 
-	/* also if the first value is past the MAXVALUE that the query has seen */
+	/*
+	 * There is no row, either, if the first value is past the MAXVALUE that
+	 * the query has seen.
+	 */
 	if (PQntuples(result) == 0)
 		return leave_out_drawn(lease, unsuitable(lease));
 	block->first = read_number(result, 0);

@@ -68,7 +68,7 @@ typedef struct Lease
 	int			turn;			/* the one that is to give the values */
 	Stripes		stripes;		/* what is known of them */
 	int			given_up;		/* how many have been asked for values in vain */
-	bool		looked_at[MAX_SERVERS]; /* is its stripe of this lease? */
+	bool		looked_at[MAX_SERVERS]; /* was it asked during this lease? */
 	bool		failed[MAX_SERVERS];
 
 	/* the one that is being asked */
@@ -79,7 +79,7 @@ typedef struct Lease
 	int64		asked_at;		/* monotonic time */
 	bool		answered;		/* with the row that is wanted */
 	bool		committed;
-	bool		ask_again;		/* which values it gives: they were others */
+	bool		ask_again;		/* ask once more which values it gives */
 	bool		asked_again;
 	char		warning[MAX_FOREIGN_TEXT + 2];	/* of the commit, if any */
 

@@ -69,9 +69,12 @@
 /* how soon a waiting call looks again for a free background worker, in ms */
 #define WORKER_RETRY_INTERVAL	100
 
-/* how long a buffer with values must be unused, in ms, before another ticket may have it */
+/*
+ * how long a buffer must be unused, in ms, before another ticket may have it,
+ * unless it is empty and its last refill failed
+ */
 #define MIN_IDLE		10000
-/* how long no buffer is looked for after none was found, in ms */
+/* how long calls do not look for a buffer after all were in use, in ms */
 #define FULL_INTERVAL	1000
 
 /* how many condition variables the tickets share */
@@ -292,7 +295,7 @@ on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
  * Remove a buffer that is of little use from the table that the caller has locked:
  * one that has no values because its last refill failed, or else one that has been
  * idle for MIN_IDLE; the one that was not used for longest.  No ticket can take the
- * values, or the segment on its way, from a ticket that is in use.
+ * values of a ticket that is in use.
  */
 static bool
 evict_buffer(int64 now)

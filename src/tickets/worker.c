@@ -7,8 +7,9 @@
  * a while, to keep out of the way of DROP DATABASE.  While a request fails, the
  * worker stays and tries again, but still makes way for DROP DATABASE.
  *
- * No ticket delays another: a sequence that is locked is tried again later, and
- * several leases from other servers can be under way at once.
+ * A sequence that is locked is tried again later, and several leases from other
+ * servers can be under way at once.  Only a wait for a synchronous standby or for a
+ * name server delays other tickets.
  *
  *-------------------------------------------------------------------------
  */
