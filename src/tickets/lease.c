@@ -98,6 +98,21 @@ close_connection(Lease *lease)
 	ReleaseExternalFD();
 }
 
+/* Count a socket, and leave one file for the WaitEventSet of worker.c. */
+static bool
+acquire_socket(void)
+{
+	if (!AcquireExternalFD())
+		return false;
+	if (!AcquireExternalFD())
+	{
+		ReleaseExternalFD();
+		return false;
+	}
+	ReleaseExternalFD();
+	return true;
+}
+
 /* Begin to ask a server. */
 static void
 connect_to(Lease *lease, int server)
@@ -105,7 +120,7 @@ connect_to(Lease *lease, int server)
 	close_connection(lease);
 	lease->server = server;
 	/* without a connection, it counts as one that was refused */
-	if (lease->source.servers[server].refusal == NULL && AcquireExternalFD())
+	if (lease->source.servers[server].refusal == NULL && acquire_socket())
 	{
 		lease->conn = PQconnectStartParams(lease->source.servers[server].keywords,
 										   lease->source.servers[server].values, false);

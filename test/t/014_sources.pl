@@ -202,6 +202,16 @@ like(segment($one, 'hung', 'failure'), qr/: no answer within 4000 ms/, '... and 
 $one->psql('other', q{SET instaid.segment_timeout = '10ms'; SELECT instaid.next_ticket('hung')});
 ($ret, $stdout, $stderr) = $one->psql('postgres', 'DROP DATABASE other');
 is($stderr, '', '... and a database whose ticket waits can be dropped');
+# as many leases as the worker may have files
+my $few = Clients::server('few', @preload, 'max_files_per_process = 100');
+my $source = source($few, [$odd]);
+$few->safe_psql('postgres', qq{SELECT instaid.create_ticket('hung ' || i, source => $source) FROM generate_series(1, 40) AS i});
+$few->psql('postgres', join('; ', q{SET instaid.segment_timeout = '1ms'}, map { "SELECT instaid.next_ticket('hung $_')" } 1 .. 40), on_error_stop => 0);
+$few->poll_query_until('postgres', q{SELECT count(*) > 0 FROM instaid.segments WHERE failures > 0}) or die;
+is($few->safe_psql('postgres', q{SELECT DISTINCT failure FROM instaid.segments WHERE failures > 0}),
+	'server "odd": could not open a connection: the background worker has too many open files, or is out of memory', 'more tickets ask it than the worker can open files: the reason');
+unlike(slurp_file($few->logfile), qr/exited with exit code/, '... and the worker goes on');
+$few->stop;
 kill 'CONT', $postmaster;
 
 # a segment that takes the server too long ends after half of the timeout
