@@ -42,7 +42,10 @@ sequence_qualified_name(Relation rel)
 									  RelationGetRelationName(rel));
 }
 
-/* The error for a role that lacks the rights that nextval() needs */
+/*
+ * The error for a role that lacks the rights that nextval() needs.  The schema
+ * is NULL if it was dropped meanwhile.
+ */
 void
 sequence_no_permission_error(const char *schema, const char *sequence)
 {

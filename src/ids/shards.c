@@ -444,13 +444,18 @@ referenced_declaration(HeapTuple tuple)
 
 	if (!HeapTupleIsValid(declared) ||
 		((Form_pg_proc) GETSTRUCT(declared))->prolang != proc->prolang)
+	{
+		/* no lock keeps another session from dropping the schema */
+		char	   *schema = get_namespace_name(proc->pronamespace);
+
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
 				 errmsg("schema %s does not declare a shard",
-						quote_identifier(get_namespace_name(proc->pronamespace))),
+						schema ? quote_identifier(schema) : "?"),
 				 errdetail("Function %s refers to %s(integer, regclass) in its own schema, in language %s.",
 						   function_name(proc), DECLARATION, LANGUAGE),
 				 errhint(DECLARATION_HINT)));
+	}
 	return declared;
 }
 
