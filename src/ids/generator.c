@@ -481,10 +481,6 @@ open_clocked_sequence(Oid relid)
 static pg_noinline void
 pin_page(ClockedSequence *seq)
 {
-	ResourceOwner saved = CurrentResourceOwner;
-
-	if (seq->may_pin)
-		CurrentResourceOwner = TopTransactionResourceOwner;
 	if (!BufferIsValid(seq->buffer) ||
 		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))
 	{
@@ -493,9 +489,18 @@ pin_page(ClockedSequence *seq)
 		seq->buffer = ReadBuffer(rel, 0);
 		relation_close(rel, NoLock);
 	}
-	CurrentResourceOwner = saved;
+
+	/* After what can fail, give the pin to the top transaction. */
 	if (seq->may_pin)
+	{
+		ResourceOwner saved = CurrentResourceOwner;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		IncrBufferRefCount(seq->buffer);
+		CurrentResourceOwner = saved;
 		pinned = seq->buffer;
+		ReleaseBuffer(seq->buffer);
+	}
 }
 
 /* Lock the sequence's page, and find its state. */
@@ -591,8 +596,16 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 {
 	XLogRecPtr	lsn;
 
-	/* With an XID, the commit flushes the record and waits for standbys. */
+	/*
+	 * With an XID, the commit flushes the record and waits for standbys.
+	 *
+	 * Assigning an XID can fail.  Since PostgreSQL 19, the end of a
+	 * subtransaction then unlocks only pages that it has itself pinned.
+	 */
+	IncrBufferRefCount(seq->buffer);
 	GetTopTransactionId();
+	ReleaseBuffer(seq->buffer);
+
 	lsn = sequence_log_page(seq->buffer, seq->locator, data, logged);
 
 	/*

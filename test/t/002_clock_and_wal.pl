@@ -161,5 +161,21 @@ for my $case ([ 'setval', '' ], [ 'setval and nextval', q{nextval('insta5.table_
 		"OK\n200|0", "$name within a millisecond does not repeat an ID");
 }
 
+# No transaction ID can be assigned, since the lock table is full.  The error leaves the
+# sequence's page unlocked, also when only a subtransaction ends.
+my ($taker, $locker) = map { Clients::session($node) } 1 .. 2;
+$taker->('SELECT insta5.next_id()');
+$node->safe_psql('postgres', 'CHECKPOINT');
+$locker->(q{DO $$
+	BEGIN
+		FOR n IN 1 .. 1000000000 LOOP
+			PERFORM pg_advisory_lock(n);
+		END LOOP;
+	EXCEPTION WHEN out_of_memory THEN
+	END $$});
+like($taker->('BEGIN; SAVEPOINT s; SELECT insta5.next_id()'), qr/ERROR:  out of shared memory/, 'a record that cannot be written');
+$locker->('SELECT pg_advisory_unlock_all()');
+is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't', '... does not leave the page locked');
+
 $node->stop;
 done_testing();
