@@ -47,8 +47,22 @@ PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
 /* instaid.node_shard_id: see ids_init() */
 static int	node_shard_id;
 
-/* the value that the session had before it loaded the library, if it was refused */
+/*
+ * The value that the session had before it loaded the library, until one is
+ * accepted.  The sessions of a server that preloads the library inherit it.
+ */
 static char *refused_node_shard_id = NULL;
+
+/* Forget the value that was refused when PostgreSQL has accepted another. */
+static void
+assign_node_shard_id(int newval, void *extra pg_attribute_unused())
+{
+	if (newval != NODE_SHARD && refused_node_shard_id != NULL)
+	{
+		pfree(refused_node_shard_id);
+		refused_node_shard_id = NULL;
+	}
+}
 
 void
 ids_init(void)
@@ -68,7 +82,7 @@ ids_init(void)
 							&node_shard_id,
 							NODE_SHARD, NODE_SHARD, MAX_SHARD_ID,
 							PGC_SIGHUP, 0,
-							NULL, NULL, NULL);
+							NULL, assign_node_shard_id, NULL);
 }
 
 /*

@@ -15,10 +15,11 @@ use Clock;
 # Change the setting, and wait until new sessions see it.
 sub set_node_shard
 {
-	my ($node, $shard_id) = @_;
+	my ($node, $shard_id, $seen) = @_;
+	$seen //= $shard_id;
 	$node->safe_psql('postgres', $_)
 	  for "LOAD 'instaid'; ALTER SYSTEM SET instaid.node_shard_id = $shard_id", 'SELECT pg_reload_conf()';
-	$node->poll_query_until('postgres', "SELECT current_setting('instaid.node_shard_id', true) = '$shard_id'") or die;
+	$node->poll_query_until('postgres', "SELECT current_setting('instaid.node_shard_id', true) = '$seen'") or die;
 	return;
 }
 
@@ -198,5 +199,15 @@ $first->stop('immediate');
 $clock->start($first);
 cmp_ok($first->safe_psql('postgres', $issue, connstr => $alice->('hers')), '>', $last, 'IDs go on after a crash');
 $first->command_ok([ 'pg_dump', '-f', $dump, $first->connstr('preloaded') . ' user=alice' ], 'a role without rights on the sequence can dump a database');
+
+### A server that preloads the library
+
+# Each session inherits what the server has read at its start.
+$second->append_conf('postgresql.conf', "shared_preload_libraries = 'instaid'\n");
+$second->restart;
+is($second->safe_psql('postgres', $which), 2, 'the setting of a server that preloads the library');
+set_node_shard($second, 'DEFAULT', -1);
+like(failure($second, 'SELECT instaid.next_id()'), qr/ERROR:  instaid.node_shard_id is not set/, '... is reset');
+is(failure($second, q{SELECT instaid.create_shard('insta2', 2)}), 'no error', '... and another shard can have its ID');
 
 done_testing();
