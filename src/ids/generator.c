@@ -894,11 +894,18 @@ generator_skip_ticks(Oid sequence, int64 tick)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
 
 	data = lock_page(seq);
+	/* the session's reserved ticks can be below it */
+	seq->next = seq->end;
 	if (data->last_value < tick || (data->last_value == tick && !data->is_called))
 	{
+		bool		was_set = data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS;
+
 		store_tick(seq, data, tick);
-		/* the session's reserved ticks are below it */
-		seq->next = seq->end = tick + 1;
+		/* next_tick() must still see that setval() was called */
+		if (was_set)
+			data->log_cnt = 0;
+		/* setval() can have set it back, but the session must not go back */
+		seq->next = seq->end = Max(seq->end, tick + 1);
 	}
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
 	unlock_page(seq);

@@ -147,19 +147,47 @@ for my $case (
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION dblink;
 	SELECT setval('insta5.table_id_seq', 1);});
-for my $case ([ 'setval', '' ], [ 'setval and nextval', q{nextval('insta5.table_id_seq'),} ])
+for my $case ([ 'setval', '' ], [ 'setval and nextval', q{nextval('insta5.table_id_seq'),} ],
+	[ 'setval and advance_past', q{instaid.advance_past('insta5.table_id_seq', 0, instaid.default_epoch()),} ])
 {
-	my ($name, $nextval) = @$case;
+	my ($name, $then) = @$case;
 	is($node->safe_psql('postgres', qq{
 		SELECT dblink_connect('dbname=' || current_database() || ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1)
 			|| ' port=' || current_setting('port'));
-		SELECT count(*), count(*) FILTER (WHERE here = there) FROM (
-			SELECT setval('insta5.table_id_seq', 5000), $nextval insta5.next_id() AS here,
-				setval('insta5.table_id_seq', 5000), $nextval
-				(SELECT id + 0 * n FROM dblink('SELECT insta5.next_id()') AS d (id bigint)) AS there
-			FROM generate_series(1, 200) AS n OFFSET 0) AS v;}),
-		"OK\n200|0", "$name within a millisecond does not repeat an ID");
+		SELECT count(id), count(DISTINCT id) FROM (
+			SELECT setval('insta5.table_id_seq', 5000), $then insta5.next_id() AS here,
+				setval('insta5.table_id_seq', 5000), $then
+				(SELECT id FROM dblink('SELECT insta5.next_id() -- ' || n) AS d (id bigint)) AS there
+			FROM generate_series(1, 200) AS n OFFSET 0) AS v, unnest(ARRAY[here, there]) AS id;}),
+		"OK\n400|400", "$name within a millisecond does not repeat an ID");
 }
+
+# Nor does the session that calls advance_past() go back.
+is($node->safe_psql('postgres', q{
+	SELECT count(*) FROM (
+		SELECT id, lag(id) OVER (ORDER BY n) AS before FROM (
+			SELECT n, setval('insta5.table_id_seq', 5000),
+				instaid.advance_past('insta5.table_id_seq', 0, instaid.default_epoch()), insta5.next_id() AS id
+			FROM generate_series(1, 200) AS n OFFSET 0) AS v) AS w
+	WHERE id <= before}),
+	0, 'after setval and advance_past, a session\'s IDs increase');
+
+# advance_past() is for IDs that this session has reserved, too, even if another session
+# has taken the sequence past them already, as setval() does here.
+is($node->safe_psql('postgres', q{
+	ALTER SEQUENCE insta5.table_id_seq CACHE 100;
+	CREATE FUNCTION not_past(n integer) RETURNS boolean LANGUAGE plpgsql AS $$
+	DECLARE
+		id bigint := insta5.next_id();
+	BEGIN
+		PERFORM setval('insta5.table_id_seq', last_value + 20 * 1024) FROM insta5.table_id_seq;
+		PERFORM instaid.advance_past('insta5.table_id_seq', id, instaid.default_epoch());
+		RETURN insta5.next_id() <= instaid.max_id(instaid.extract_timestamp(id));
+	END $$;
+	-- meanwhile the clock catches up
+	SELECT count(*) FROM (SELECT not_past(n), pg_sleep(0.025) FROM generate_series(1, 20) AS n OFFSET 0) AS v WHERE not_past;
+	ALTER SEQUENCE insta5.table_id_seq CACHE 1}),
+	0, 'with CACHE, a session\'s IDs are above the one of advance_past');
 
 # No transaction ID can be assigned, since the lock table is full.  The error leaves the
 # sequence's page unlocked, also when only a subtransaction ends.
