@@ -97,7 +97,7 @@ typedef struct ClockedSequence
 	int64		cache;			/* CACHE n of the sequence */
 	bool		is_temp;
 	bool		needs_wal;
-	bool		must_log;		/* no tick was taken from this file yet */
+	bool		must_log;		/* the next tick needs a record */
 
 	Buffer		buffer;			/* buffer of its page, which is only a hint
 								 * unless it is pinned */
@@ -368,6 +368,14 @@ load_clocked_sequence(ClockedSequence *seq)
 		 * two transactions, no lock would show it: see settled.c.
 		 */
 		seq->next = seq->end;
+
+		/*
+		 * If our last transaction has created the file, a crash can still
+		 * undo that.  A tick ahead of the clock needs a record after the
+		 * commit.
+		 */
+		if (!seq->may_pin)
+			seq->must_log = true;
 
 		/*
 		 * Taking the lock has also processed invalidations.  If none of them

@@ -205,5 +205,24 @@ like($taker->('BEGIN; SAVEPOINT s; SELECT insta5.next_id()'), qr/ERROR:  out of 
 $locker->('SELECT pg_advisory_unlock_all()');
 is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't', '... does not leave the page locked');
 
+# A transaction creates a sequence, and its commit is not flushed.  IDs that the session
+# takes afterwards, ahead of the clock, do not come again after a crash.
+$node->append_conf('postgresql.conf', "wal_level = replica\n");
+$node->restart;
+my $last = (split /\n/, $node->safe_psql('postgres', q{
+	SET instaid.max_drift = '1h';
+	BEGIN;
+	CREATE SEQUENCE created;
+	SELECT count((SELECT max(id) FROM instaid.next_ids('created', 5, 1000000 + 0 * n) AS id)) FROM generate_series(1, 8) AS n;
+	COMMIT;
+	SELECT instaid.next_id('created', 5);}))[-1];
+$node->stop('immediate');
+$node->start;
+cmp_ok($node->safe_psql('postgres', q{
+	SET client_min_messages = error;
+	CREATE SEQUENCE IF NOT EXISTS created;
+	SELECT instaid.next_id('created', 5)}), '>', $last,
+	'crash after an asynchronous commit of CREATE SEQUENCE: new IDs are above the old ones');
+
 $node->stop;
 done_testing();
