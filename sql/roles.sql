@@ -117,6 +117,10 @@ SELECT regress_s.next_id();
 ROLLBACK TO s;
 SELECT * FROM regress_s.next_ids(2);
 ROLLBACK TO s;
+-- the error names the function
+SELECT try('SELECT regress_s.next_id()');
+SELECT try('SELECT regress_s.next_ids(2)');
+SELECT try($$SELECT instaid.advance_past('regress_s.table_id_seq', 0, instaid.default_epoch())$$);
 SELECT shard_id, sequence FROM instaid.decode(4001511883701836730);
 SELECT shard_id FROM instaid.shards WHERE schema_name = 'regress_s';
 COMMIT;

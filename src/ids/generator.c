@@ -447,10 +447,10 @@ find_clocked_sequence(Oid relid)
 
 /*
  * Find a sequence, after checking that this role may use it in this
- * transaction.
+ * transaction.  The name of the function that is called is for errors.
  */
 static inline ClockedSequence *
-open_clocked_sequence(Oid relid)
+open_clocked_sequence(Oid relid, const char *function)
 {
 	ClockedSequence *seq;
 
@@ -469,9 +469,9 @@ open_clocked_sequence(Oid relid)
 
 	/* nextval() has these rules, too */
 	if (unlikely(XactReadOnly) && !seq->is_temp)
-		PreventCommandIfReadOnly("instaid.next_id()");
+		PreventCommandIfReadOnly(function);
 	if (unlikely(IsInParallelMode()))
-		PreventCommandIfParallelMode("instaid.next_id()");
+		PreventCommandIfParallelMode(function);
 
 	return seq;
 }
@@ -834,7 +834,7 @@ ensure_ticks(ClockedSequence *seq, int wanted)
 int64
 generator_take_tick(Oid sequence)
 {
-	ClockedSequence *seq = open_clocked_sequence(sequence);
+	ClockedSequence *seq = open_clocked_sequence(sequence, "instaid.next_id()");
 
 	ensure_ticks(seq, 1);
 	return seq->next++;
@@ -848,7 +848,7 @@ generator_take_tick(Oid sequence)
 int
 generator_take_ticks(Oid sequence, int wanted, int64 *first)
 {
-	ClockedSequence *seq = open_clocked_sequence(sequence);
+	ClockedSequence *seq = open_clocked_sequence(sequence, "instaid.next_ids()");
 	int			count;
 
 	ensure_ticks(seq, wanted);
@@ -893,13 +893,16 @@ generator_last_tick(Oid sequence, SequenceState *state)
 void
 generator_skip_ticks(Oid sequence, int64 tick)
 {
-	ClockedSequence *seq = open_clocked_sequence(sequence);
+	ClockedSequence *seq = open_clocked_sequence(sequence, "instaid.advance_past()");
 	Form_pg_sequence_data data;
 	XLogRecPtr	lsn;
 
 	/* like setval(), this needs more rights than nextval() */
 	if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for sequence %s", get_rel_name(sequence)),
+				 errhint("advance_past() needs the privilege UPDATE on the sequence.")));
 
 	data = lock_page(seq);
 	/* the session's reserved ticks can be below it */

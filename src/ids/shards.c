@@ -750,7 +750,7 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 						   function_name((Form_pg_proc) GETSTRUCT(tuple))),
 				 errhint("Create a sequence with CREATE SEQUENCE, and use it as the default.")));
 	if (pg_class_aclcheck(declaration->sequence, GetUserId(), SEQUENCE_RIGHTS) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
+		sequence_no_permission_error(get_namespace_name(get_rel_namespace(declaration->sequence)), name);
 
 	depend = table_open(DependRelationId, AccessShareLock);
 	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
