@@ -44,7 +44,8 @@ _PG_init(void)
  * _check_library(version text) -> void
  *
  * The scripts of a version call this first.  The loaded library can be of
- * another version: a server that preloads it has the one of its start.
+ * another version: a server that preloads it keeps the version that it started
+ * with.
  */
 Datum
 instaid_check_library(PG_FUNCTION_ARGS)

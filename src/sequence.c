@@ -89,7 +89,7 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a sequence", RelationGetRelationName(rel)),
-				 errhint("Pass a sequence; CREATE SEQUENCE makes one that can serve.")));
+				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -73,7 +73,10 @@
 /* 2026-01-01: freeze_shard() did not exist before */
 #define FIRST_FREEZE_MS		INT64CONST(1767225600000)
 
-/* how many sequences a session remembers before it forgets all of them */
+/*
+ * How many sequences a session remembers before it forgets all of them.  A
+ * forgotten sequence costs a WAL record when it is used again.
+ */
 #define MAX_SEQUENCES		1024
 
 /* how often a session warns of drift, in microseconds */

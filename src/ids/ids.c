@@ -77,7 +77,7 @@ ids_init(void)
 	 * sequence, or one for two servers, repeat IDs.
 	 */
 	DefineCustomIntVariable("instaid.node_shard_id",
-							"Sets the shard ID in the IDs of instaid.next_id(), which no other server may have.",
+							"Sets the shard ID of this server, for the IDs of instaid.next_id(). No other server may have it.",
 							"-1 means that it is not set: instaid.next_id() fails.",
 							&node_shard_id,
 							NODE_SHARD, NODE_SHARD, MAX_SHARD_ID,

@@ -123,9 +123,9 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	relation_close(rel, AccessShareLock);
 
 	/*
-	 * The sequence must not stand lower after a crash.  reserve_ticks() relies
-	 * on the clock for ticks that are not ahead of it.  But the next call can
-	 * come before a tick is taken, and the clock can be set back.
+	 * The sequence must not stand lower after a crash.  reserve_ticks()
+	 * relies on the clock for ticks that are not ahead of it.  But the next
+	 * call can come before a tick is taken, and the clock can be set back.
 	 */
 	sequence_make_durable(lsn);
 	return true;
