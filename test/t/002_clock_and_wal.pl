@@ -136,10 +136,13 @@ for my $case (
 	$node->start;
 	my $next = $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT insta5.next_id()');
 	cmp_ok($next, '>', $last, "crash, $name: new IDs are above the old ones");
-	diag("$name: the restart took so long that the clock alone suffices")
-	  if $node->safe_psql('postgres', "SELECT instaid.extract_timestamp($last) < clock_timestamp()") eq 't';
-	my $skipped = ($next >> 23) - ($last >> 23);
-	cmp_ok($skipped, '<=', 2000, "... by $skipped ms");
+  SKIP:
+	{
+		skip "$name: the restart took so long that the clock alone suffices", 1
+		  if $node->safe_psql('postgres', "SELECT instaid.extract_timestamp($last) < clock_timestamp()") eq 't';
+		my $skipped = ($next >> 23) - ($last >> 23);
+		cmp_ok($skipped, '<=', 1001, "... by $skipped ms");
+	}
 }
 
 # A sequence that another session sets back in the millisecond of an ID does not
