@@ -42,5 +42,9 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	check 'released scripts are never edited' sha256sum --check --quiet test/released.sha256
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
+check 'only compat.h knows versions of PostgreSQL' \
+	sh -c '! grep -n PG_VERSION_NUM src/*.c src/sequence.h src/*/*.[ch]'
+check 'the two wings do not include each other' \
+	sh -c '! grep -n "include \"tickets/" src/ids/* src/sequence.* && ! grep -n "include \"ids/" src/tickets/* src/sequence.*'
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"
