@@ -419,8 +419,8 @@ ALTER TABLE regress_5.child OWNER TO regress_mallory;
 -- her shard, with a sequence of another role
 ALTER SEQUENCE regress_9.table_id_seq OWNER TO CURRENT_USER;
 ALTER SEQUENCE regress_9.table_id_seq CYCLE;
-SELECT object, problem, replace(cure, current_user, 'superuser') AS cure FROM
-    (SELECT object, replace(problem, current_user, 'superuser') AS problem, cure FROM instaid.audit()) AS a;
+SELECT object, problem, replace(cure, quote_ident(current_user), 'superuser') AS cure FROM
+    (SELECT object, replace(problem, quote_ident(current_user), 'superuser') AS problem, cure FROM instaid.audit()) AS a;
 DROP SCHEMA regress_12 CASCADE;
 DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.replies, regress_5.orders CASCADE;
 DROP FUNCTION regress_5.copy();
