@@ -72,12 +72,13 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
 
-# a server that was built in its own source tree does not look for ours
+# PGXS of a server that was built in its own source tree does not set VPATH for ours
 ifneq ($(srcdir_of_makefile),./)
 VPATH = $(srcdir_of_makefile)
 endif
 
-PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+# pg_config names PGXS even where it is not installed
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifneq ($(PGXS),)
 include $(PGXS)
 # PostgreSQL 15 lets libraries see each other's functions, and the first of a name
@@ -86,8 +87,8 @@ ifeq ($(PORTNAME), linux)
 override LDFLAGS_SL += -Wl,-Bsymbolic
 endif
 else
-all install installcheck:
-	@echo "$(PG_CONFIG) not found: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
+all install installcheck uninstall clean:
+	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
 # the headers are few enough to rebuild all for each of them

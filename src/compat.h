@@ -8,6 +8,10 @@
 #ifndef INSTAID_COMPAT_H
 #define INSTAID_COMPAT_H
 
+#if PG_VERSION_NUM < 150000
+#error "instaid needs PostgreSQL 15 or later"
+#endif
+
 #include "commands/sequence.h"
 #include "storage/proc.h"
 #include "utils/rel.h"

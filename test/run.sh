@@ -45,14 +45,35 @@ echo "[ \"\$1\" != --version ] && exec '$real' \"\$@\" || echo 'PostgreSQL 14.3'
 echo "[ \"\$1\" != --bindir ] && exec '$real' \"\$@\" || echo /nowhere/bin" | program pg_config-client
 echo "[ \"\$1\" != --includedir-server ] || { echo /nowhere/server; exit; }
 case \$1 in --bindir) cd '$work/bin'; pwd ;; *) exec '$real' \"\$@\" ;; esac" | program pg_config-server
+echo "case \$1 in --bindir) echo /nowhere/bin ;; --pgxs) echo /nowhere/pgxs.mk ;; *) exec '$real' \"\$@\" ;; esac" | program pg_config-pgxs
 ln -sf "$("$real" --bindir)/initdb" "$work/bin/initdb"
 echo 'exit 0' >"$work/script"
+
+relative()
+(
+	cd "$work" && refuses "$work/bin/pg_config-14 is of .*" PG_CONFIG=bin/pg_config-14
+)
+
+# PGXS can be absent where make does not need it
+no_pgxs()
+{
+	! make "$1" PG_CONFIG=pg_config-pgxs >"$work/said" 2>&1 || return
+	cat "$work/said"
+	grep -qx "$2" "$work/said"
+}
 
 check 'PG_CONFIG that does not exist' refuses 'There is no program /nowhere: set PG_CONFIG to a pg_config\.' PG_CONFIG=/nowhere
 check 'PG_CONFIG that is another program' refuses 'true is not a pg_config.*' PG_CONFIG=true
 check 'PG_CONFIG of an old version' refuses '.* is of PostgreSQL 14, and instaid needs 15 or later.*' PG_CONFIG=pg_config-14
+check 'PG_CONFIG of an old version, relative to this directory' relative
+check 'PG_MAJOR of an old version' refuses 'PostgreSQL 14 is too old: .*' PG_MAJOR=14
 check 'PG_CONFIG without a server' refuses '.* has no server: there is no /nowhere/bin/initdb\.' PG_CONFIG=pg_config-client
 check 'PG_CONFIG without headers' refuses '.* no development files: there is no /nowhere/server/postgres.h\.' PG_CONFIG=pg_config-server
+check 'make without PGXS' no_pgxs all 'pg_config-pgxs not found, or its PostgreSQL has no development files: .*'
+check 'make demo without PGXS' no_pgxs demo 'The PostgreSQL of pg_config-pgxs has no server: .*'
+echo 'case $1 in --default-signal*) exit 125 ;; esac; exec /usr/bin/env "$@"' | program env
+check 'an env without --default-signal' env PG_CONFIG="$real" "$run" "$work/script"
+cp -sf /usr/bin/env "$work/bin/"
 check 'no pg_config' refuses 'There is no pg_config in PATH: .*'
 echo '# packages: no-such-program libipc-no-such-perl?' >"$work/script"
 check 'no apt: programs are named' refuses 'Missing: no-such-program' PG_CONFIG="$real"
