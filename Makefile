@@ -115,8 +115,9 @@ test-packages:
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh $(VERSIONS)
 
-# the Debian package, and the zip for PGXN of what is committed
-DISTVERSION := $(EXTVERSION).0
+# The Debian package, and the zip for PGXN of what is committed.  A patch release keeps
+# the version of the control file.
+DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",/\1/p' $(srcdir_of_makefile)META.json)
 deb:
 	@RESULT=$(abspath $(srcdir_of_makefile)dist) $(srcdir_of_makefile)test/lib/run test/packages/deb.sh
 	@ls $(srcdir_of_makefile)dist/*.deb

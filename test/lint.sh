@@ -28,15 +28,18 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	my ($v) = text("instaid.control") =~ /^default_version = .([\d.]+)./m;
 	my $meta = decode_json(text("META.json"));
 	my %found = (
-		"META.json" => $meta->{version} =~ s/\.0$//r,
-		"META.json, provides" => $meta->{provides}{instaid}{version} =~ s/\.0$//r,
+		"META.json" => $meta->{version} =~ s/\.\d+$//r,
 		"META.json, file" => $meta->{provides}{instaid}{file} =~ /^instaid--(.*)\.sql$/,
 		"Makefile" => text("Makefile") =~ /^DATA = .*instaid--([\d.]+)\.sql/m,
-		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)\.0-/,
-		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)\.0$/m,
-		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\S+?),? /m);
+		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\d+\.\d+)/m);
 	my @others = grep { $found{$_} ne $v } sort keys %found;
 	die map { "$_ has the version $found{$_}, and instaid.control has $v\n" } @others if @others;
+	my %release = (
+		"META.json, provides" => $meta->{provides}{instaid}{version},
+		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)-/,
+		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m);
+	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
+	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others if @others;
 	-f "instaid--$v.sql" or die "there is no instaid--$v.sql\n"'
 [ ! -e test/released.sha256 ] ||
 	check 'released scripts are never edited' sha256sum --check --quiet test/released.sha256

@@ -33,9 +33,9 @@ run_autopkgtest()
 # to the same files in a package of the next version
 upgrade_deb()
 {
-	dpkg-deb -R "$deb" "$work/next" && sed -i 's/^Version: .*/Version: 1.0.1-1/' "$work/next/DEBIAN/control" &&
+	dpkg-deb -R "$deb" "$work/next" && sed -i 's/^Version: .*/&+next/' "$work/next/DEBIAN/control" &&
 		dpkg-deb -b "$work/next" "$work/next.deb" && chmod 755 "$work" &&
-		apt-get install -y -q "$work/next.deb" && dpkg-query -W "$package" | grep -F 1.0.1-1 &&
+		apt-get install -y -q "$work/next.deb" && dpkg-query -W "$package" | grep -F +next &&
 		query 'ALTER EXTENSION instaid UPDATE' &&
 		second=$(query 'SELECT insta5.next_id()') && [ "$second" -gt "$first" ]
 }
