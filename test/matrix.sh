@@ -67,7 +67,7 @@ for version in $versions; do
 		echo "$prepared, tested in $(seconds "$began") s"
 
 		sum=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$logs/output" | tail -n 1)
-		: "${sum:=0 1}"
+		[ "${sum:-0 0}" != '0 0' ] || sum='0 1'		# nothing was tested
 		passed=$((passed + ${sum% *}))
 		failed=$((failed + ${sum#* }))
 		[ "${sum#* }" -eq 0 ] ||

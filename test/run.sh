@@ -176,6 +176,8 @@ server_stops()
 		sleep 0.1
 	done
 	server=$(cat "$work"/tmp/*/data/postmaster.pid | head -n 1)
+	kill -0 "$server"
+	there=$?
 	kill -s INT $!
 	wait $!
 	status=$?
@@ -185,7 +187,7 @@ server_stops()
 		sleep 0.1
 	done
 	echo "status $status after $tenth tenths"
-	[ $status -eq 130 ] && [ "$tenth" -lt 100 ] && nothing_left && grep -q kept "$work/logs/some.log"
+	[ $there -eq 0 ] && [ $status -eq 130 ] && [ "$tenth" -lt 100 ] && nothing_left && grep -q kept "$work/logs/some.log"
 }
 check 'Ctrl-C while a server runs: it stops, and the logs are kept' server_stops
 echo "1..$n"

@@ -60,6 +60,7 @@ suites_of()
 		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
+		test/*.sh) basename "$1" .sh ;;
 		test/clients/*) echo "${1%/}" | sed 's,test/,,' ;;
 		*) echo "$1" ;;
 	esac
@@ -311,4 +312,5 @@ stop_once
 echo "All of it took $(($(date +%s) - began)) s"
 echo "$passed passed, $failed failed"
 [ -z "$failed_suites" ] || echo "failed:$failed_suites"
+[ $((passed + failed)) -gt 0 ] || { echo "Nothing was tested" >&2; exit 1; }
 [ $failed -eq 0 ]

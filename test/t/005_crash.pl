@@ -50,6 +50,12 @@ sub crash
 	my $aside   = Clients->start($node, @$beside);
 	my %clients = map { $_ => Clients->start($node, @{ $statements{$_} }) } keys %statements;
 	sleep(0.1 + rand(0.5));
+	# on a busy machine a client can have no ID yet
+	for (1 .. 1000)
+	{
+		last unless grep { !grep { -s } $_->files } values %clients;
+		sleep(0.1);
+	}
 	$node->stop('immediate');
 	my $problems = join '', map { $_->finish } $aside, values %clients;
 	$node->start;
@@ -62,6 +68,7 @@ sub crash
 		my ($clock, $next) = split /\n/,
 		  $node->safe_psql('postgres', "SELECT instaid.make_id(clock_timestamp(), 0, 0); $next_id{$sequence}");
 
+		$problems .= "$sequence: no ID\n" unless $sum->{count};
 		$problems .= "$sequence: a client's IDs are out of order\n" if grep { !Clients::in_order($_) } @files;
 		$problems .= "$sequence: $sum->{duplicates} IDs came twice\n" if $sum->{duplicates};
 		$problems .= "$sequence: $sum->{first} came after $last{$sequence}\n" if $sum->{count} && $sum->{first} <= $last{$sequence};

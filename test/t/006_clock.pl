@@ -74,6 +74,7 @@ for my $case (
 	my ($slowest, $usual) = (slowest($ours), slowest($cores));
 	my $sum = Clients::summary($ours, @rest);
 	is($errors, '', "$name: no errors");
+	cmp_ok($sum->{count}, '>', 0, "$name: there are IDs");
 	is($sum->{duplicates}, 0, "$name: none of $sum->{count} IDs came twice");
 	is(scalar(grep { !Clients::in_order($_) } $ours, @rest), 0, "$name: the IDs of each client increase");
 	# the time of nextval() shows how long this busy machine delays any statement
@@ -117,6 +118,7 @@ for my $offset (-0.005, -3, -3600)
 	$clock->start($node);
 	my $sum = Clients::summary(($clients->files)[ 0 .. 3 ]);
 	my $next = $node->safe_psql('postgres', "SET client_min_messages = error; $row");
+	cmp_ok($sum->{count}, '>', 0, "crash, and $offset s: there are committed rows");
 	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: new IDs are above those of $sum->{count} committed rows");
 }
 

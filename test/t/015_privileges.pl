@@ -76,6 +76,9 @@ sub database
 		END $$;
 		CREATE FUNCTION m.gain() RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN m.attempt(); END $$;
 		CREATE FUNCTION m.gain(bigint) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN m.gain(); END $$;});
+	as_superuser($name, 'SELECT m.gain()');
+	is($node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 't', "$name: the code gains if a superuser runs it");
+	$node->safe_psql('postgres', 'ALTER ROLE mallory NOSUPERUSER');
 	return $name;
 }
 
