@@ -50,8 +50,8 @@ title '16 clients insert 640,000 rows into each, 2,000 in a statement'
 for schema in insta5 insta6 published; do
 	echo "INSERT INTO $schema.our_table (user_id) SELECT generate_series(1, 2000);" >"$SCRATCH/load.sql"
 	printf '%-10s' "$schema"
-	pgbench -n -c 16 -j 2 -t 20 -f "$SCRATCH/load.sql" 2>"$SCRATCH/log/pgbench.log" |
-		sed -n 's/^tps = \([0-9]*\).*/\1 statements a second/p'
+	pgbench -n -c 16 -j 2 -t 20 -f "$SCRATCH/load.sql" >"$SCRATCH/log/pgbench.log" 2>&1
+	sed -n 's/^tps = \([0-9]*\).*/\1 statements a second/p' "$SCRATCH/log/pgbench.log"
 done
 
 title 'What they have made'
@@ -100,7 +100,7 @@ if [ -d /etc/postgresql-common ] && ! ls /etc/postgresql/$version/*/postgresql.c
 fi
 cat <<END
 make$option
-make$option install      # as the owner of these files
+make$option install      # as the owner of PostgreSQL's files, which is usually root
 psql -c 'CREATE EXTENSION instaid'      # in each database
 END
 

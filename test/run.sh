@@ -15,6 +15,7 @@ for dir in /usr/sbin /usr/bin /sbin /bin; do
 done
 rm -f "$work"/bin/apt* "$work"/bin/dpkg* "$work/bin/pg_config"
 unset PG_CONFIG PG_MAJOR PG_MAJOR_OLD SUITES
+path=$PATH
 export PATH="$work/bin" TMPDIR="$work/tmp" INSTAID_LOGS="$work/logs" INSTAID_ETC="$work/etc"
 
 # program NAME: make a program of standard input
@@ -190,4 +191,24 @@ server_stops()
 	[ $there -eq 0 ] && [ $status -eq 130 ] && [ "$tenth" -lt 100 ] && nothing_left && grep -q kept "$work/logs/some.log"
 }
 check 'Ctrl-C while a server runs: it stops, and the logs are kept' server_stops
+
+# make demo tells at once what it does, and is never silent for long
+demonstration()
+{
+	PATH=$path perl -MTime::HiRes=time -e '
+		my ($before, @silences) = time;
+		open my $demo, "-|", @ARGV or die $!;
+		while (sysread $demo, my $text, 4096)
+		{
+			print $text;
+			push @silences, time - $before;
+			$before = time;
+		}
+		close $demo or die "it fails\n";
+		my ($longest) = sort { $b <=> $a } @silences;
+		print "silent for $silences[0] s at first, and for $longest s at most\n";
+		exit($silences[0] > 2 || $longest > 10)' \
+		make demo PG_CONFIG="$real" && nothing_left
+}
+check 'the demonstration passes, and is not silent for long' demonstration
 echo "1..$n"
