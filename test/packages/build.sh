@@ -77,8 +77,6 @@ check '... if the tag names the version' tag_is_version
 check 'the PGXN client installs from the zip' install_from_zip
 check 'the RPM package is built' build_rpm
 check '... and clean by rpmlint' clean_by_rpmlint
-! command -v npx >/dev/null ||
-	check 'the Dockerfile is clean' npx --yes dockerfile-utils@0.16.3 lint Dockerfile
 check 'the workflow is clean by yamllint' yamllint -s \
 	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' .github
 echo "1..$n"
