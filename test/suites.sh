@@ -21,13 +21,13 @@ clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
 newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx clients/psqlodbc clients/pdo clients/pgbouncer'
 
 # Two sets of suites are written as what they leave out, so that a new suite is in
-# them.  "version" is for other versions of PostgreSQL.  It leaves out suites of
-# what our code does alike on each of them: arithmetic, clocks, load, rights,
-# procedures of the documentation.  It keeps what uses parts of the server that
-# change: the headers, SQL, WAL, recovery, dumps, shared memory, background
-# workers, libpq.  "assert" is for a build with assertions.  It leaves out every suite
-# without which the others still execute each line of C that any suite executes, and
-# 019_many_shards, which takes minutes there.
+# them.  "version" is for other versions of PostgreSQL.  It leaves out the suites of code
+# that does not depend on the version: arithmetic, clocks, load, rights, procedures of
+# the documentation.  It keeps what uses parts of the server that change: the headers,
+# SQL, WAL, recovery, dumps, shared memory, background workers, libpq.  "assert" is for
+# a build with assertions.  It leaves out every suite without which the others still
+# execute each line of C that any suite executes, and 019_many_shards, which takes
+# minutes there.
 not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
 	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards 020_docs'
 not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal 004_fields 005_crash 006_clock

@@ -23,7 +23,8 @@ check()
 }
 
 # check_fault NAME COMMAND...: like check, for a fault that a test must find.
-# INSTAID_TEST_ROUNDS sets how many are tried of a test, which sets "faults" to 0.
+# INSTAID_TEST_ROUNDS limits how many faults a test tries.  The test sets "faults" to 0
+# first.
 check_fault()
 {
 	faults=$((faults + 1))
