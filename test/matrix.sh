@@ -45,6 +45,9 @@ for version in $versions; do
 		in_background in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
 			{ tail -n 20 "$logs/build" >&2; fail "Could not build PostgreSQL $major with assertions in $folder"; }
 		set -- PG_CONFIG="/opt/postgresql-$version/bin/pg_config"
+	elif [ -n "$arch" ]; then
+		# there is no pg_config in PATH, and no apt
+		set -- PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
 	else
 		set -- PG_MAJOR="$major" PG_MAJOR_OLD="$old"
 	fi

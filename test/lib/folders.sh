@@ -1,17 +1,18 @@
 # Folders with a Debian each, to be sourced by scripts that root runs.
 #
-# Each Debian is a folder made with debootstrap.  It is kept in INSTAID_MATRIX (by
-# default /var/cache/instaid-matrix) for the next run.  The mounts and processes of a
-# run are gone when it ends, even by Ctrl-C.
+# Each Debian is a folder made with debootstrap or mmdebstrap.  It is kept in
+# INSTAID_MATRIX (by default /var/cache/instaid-matrix) for the next run.  The mounts
+# and processes of a run are gone when it ends, even by Ctrl-C.
 
 # The columns are: the version, the Debian, where else the packages are, the suites
 # (see test/suites.sh) by default and with FULL, separated by commas, and an old version for pg_upgrade.
 # A version with "-" for the suites runs if FULL is set or if it is named: "make
 # test" runs all tests on 15.  "18-assert" is built from Debian's source package with
-# assertions.  "15-s390x" has Debian's packages of that architecture, which is big
-# endian, and which qemu-user emulates.
+# assertions.  "15-arm64" and "15-s390x" have Debian's packages of that architecture,
+# which qemu-user emulates.  s390x is big endian.
 table='15        bookworm  -             -        full    -
-       15-s390x  bookworm  -             -        regress/fields,regress/text_forms,regress/id_type,regress/refuse -
+       15-arm64  bookworm  -             -        regress,pgtap -
+       15-s390x  bookworm  -             -        regress,pgtap -
        17        trixie    -             version  all,newer -
        18        forky     -             version  all,newer -
        18-assert forky     -             assert   assert  -
@@ -32,8 +33,10 @@ row()
 	set -- $(echo "$table" | awk -v v="$1" '$1 == v')
 	[ $# -eq 6 ] || fail "The versions are: $(echo "$table" | awk '{ printf "%s ", $1 }')"
 	version=$1 release=$2 also=${3#-} suites=${4#-} full=$(echo "$5" | tr , ' ') old=${6#-}
+	# Debian's name of the architecture that is emulated, and qemu's
 	case $version in
-		*-s390x) arch=s390x ;;
+		*-arm64) arch=arm64 machine=aarch64 ;;
+		*-s390x) arch=s390x machine=s390x ;;
 		*) arch= ;;
 	esac
 }
@@ -49,7 +52,7 @@ emulating()
 		[ -e $formats/qemu-$1 ] || cat /usr/lib/binfmt.d/qemu-$1.conf >$formats/register
 		shift
 		exec "$@"
-	' sh "$arch" "$@"
+	' sh "$machine" "$@"
 }
 
 # Make the folder of a Debian release, unless a complete one exists.
@@ -57,9 +60,36 @@ make_folder()
 {
 	[ ! -e "$folder/complete" ] || return 0
 	rm -rf "$folder"
+	if [ -n "$arch" ]; then
+		unpack_folder || return
+	else
+		bootstrap_folder || return
+	fi
+	mkdir "$folder/src" "$folder/logs"
+	touch "$folder/complete"
+}
+
+# Make the folder of an architecture that is emulated.  All packages are unpacked, and
+# none is configured, since that takes most of the time in the emulation.
+unpack_folder()
+{
+	mmdebstrap --variant=extract --architectures="$arch" --aptopt='Acquire::Check-Valid-Until "false"' \
+		--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include='?essential' \
+		--include="gcc libc6-dev make postgresql-${version%-*} postgresql-server-dev-${version%-*}" \
+		--include="postgresql-${version%-*}-pgtap libtap-parser-sourcehandler-pgtap-perl" \
+		"$release" "$folder" "$mirror" || return
+	# what configuring would have made
+	cp "$folder/usr/share/base-passwd/passwd.master" "$folder/etc/passwd"
+	cp "$folder/usr/share/base-passwd/group.master" "$folder/etc/group"
+	ln -s gcc "$folder/usr/bin/cc"
+	ln -s mawk "$folder/usr/bin/awk"
+}
+
+bootstrap_folder()
+{
 	# sid's script, since an older debootstrap has none for a newer Debian; the
 	# mounts end with the namespace
-	emulating unshare --mount debootstrap --variant=minbase ${arch:+--arch="$arch"} --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
+	unshare --mount debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
 	done >"$folder/etc/apt/sources.list"
@@ -68,8 +98,6 @@ make_folder()
 			"$version" "$also" >"$folder/etc/apt/preferences.d/instaid"
 	# a mirror that was not renewed lately is good enough
 	echo 'Acquire::Check-Valid-Until "false";' >"$folder/etc/apt/apt.conf.d/99instaid"
-	mkdir "$folder/src" "$folder/logs"
-	touch "$folder/complete"
 }
 
 # in_folder COMMAND...: run it there, with this source tree as /src, read-only, and the
@@ -166,7 +194,7 @@ in_background()
 take_folder()
 {
 	release=$1
-	[ -z "$arch" ] || have "qemu-$arch-static" qemu-user-static
+	[ -z "$arch" ] || { have "qemu-$machine-static" qemu-user-static && have mmdebstrap mmdebstrap; }
 	folder=$cache/${2:-$1}
 	exec 9>"$folder.lock"
 	flock 9
