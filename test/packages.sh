@@ -1,7 +1,7 @@
 #!/bin/sh
 #
 # test/packages.sh [VERSION...]: packages are built in a Debian of each version, and
-# installed, tested, upgraded and purged in an empty one.
+# installed, tested, upgraded and purged in an empty one.  The Dockerfile is checked.
 
 set -eu
 . "$(dirname "$0")/lib/folders.sh"
@@ -35,5 +35,14 @@ for version in ${*:-15 17}; do
 	count "$logs/install"
 	exec 9>&-
 done
+# The registry of npm is set for this machine, and not in the folders.
+have npx npm
+if npx --yes dockerfile-utils@0.16.3 lint "$top/Dockerfile"; then
+	echo 'ok - the Dockerfile is clean'
+	passed=$((passed + 1))
+else
+	echo 'not ok - the Dockerfile is clean'
+	failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

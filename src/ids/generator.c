@@ -412,9 +412,7 @@ load_clocked_sequence(ClockedSequence *seq)
 	}
 	seq->is_temp = rel->rd_islocaltemp;
 	seq->needs_wal = RelationNeedsWAL(rel);
-	seq->may_pin = !seq->is_temp &&
-		rel->rd_createSubid == InvalidSubTransactionId &&
-		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
+	seq->may_pin = !seq->is_temp && !sequence_is_uncommitted(rel);
 
 	relation_close(rel, NoLock);
 
