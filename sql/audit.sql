@@ -281,6 +281,9 @@ ALTER FUNCTION regress_9.next_ids(integer, regclass) VOLATILE CALLED ON NULL INP
 ALTER FUNCTION regress_9.next_id() VOLATILE;
 SELECT * FROM instaid.audit();
 ALTER FUNCTION regress_9.next_ids(integer, regclass) STRICT;
+ALTER FUNCTION regress_9.next_id() RENAME TO one;
+SELECT * FROM instaid.audit();
+ALTER FUNCTION regress_9.one() RENAME TO next_id;
 ALTER FUNCTION regress_9.next_ids(integer, regclass) RENAME TO many;
 SELECT * FROM instaid.audit();
 CREATE FUNCTION regress_9.next_ids(integer, regclass) RETURNS SETOF bigint LANGUAGE sql RETURN 1;

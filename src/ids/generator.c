@@ -715,8 +715,10 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 	seq->warned_at = now;
 
 	ereport(WARNING,
-			(errmsg("IDs of sequence \"%s\" are %lld ms ahead of the clock",
-					get_rel_name(seq->relid), (long long) drift),
+			(errmsg("IDs of sequence %s are %lld ms ahead of the clock",
+					quote_qualified_identifier(get_namespace_name(get_rel_namespace(seq->relid)),
+											   get_rel_name(seq->relid)),
+					(long long) drift),
 			 errdetail("instaid.max_drift is %d ms. Calls wait to reduce the drift to it.",
 					   max_drift),
 			 errhint("Either the server's clock was set back, or the sequence was set ahead, or the server has just restarted after a crash.")));

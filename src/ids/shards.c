@@ -1048,6 +1048,8 @@ find_fault(HeapTuple tuple)
 		return fault;
 	}
 
+	if (strcmp(NameStr(proc->proname), "next_id") != 0)
+		return "it is not named next_id, and a dump of it cannot be restored";
 	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
 		return "it refers to next_ids(integer, regclass), which does not exist";

@@ -76,7 +76,7 @@ $node->psql('postgres', q{
 	stdout => \$stdout, stderr => \$stderr);
 my @warnings = $stderr =~ /WARNING/g;
 is(scalar(@warnings), 1, 'one warning of a sequence that is too far ahead');
-like($stderr, qr/WARNING:  IDs of sequence "table_id_seq" are \d+ ms ahead of the clock\nDETAIL:.*max_drift.*\nHINT:.*clock/, '... which says how far it is ahead, and why');
+like($stderr, qr/WARNING:  IDs of sequence insta5\.table_id_seq are \d+ ms ahead of the clock\nDETAIL:.*max_drift.*\nHINT:.*clock/, '... which says how far it is ahead, and why');
 
 # There is no warning of what overload alone can cause, which is max_drift and the
 # longest wait.  The sequence is set further ahead than max_drift, by less than two
