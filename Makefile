@@ -106,7 +106,7 @@ demo:
 	@echo 'A demonstration on a private server.  It takes about a minute.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
-	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 20 to 25 minutes on two processors.)'
+	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 20 to 30 minutes on two processors.)'
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh

@@ -34,12 +34,12 @@
 
 #include "sequence.h"
 
-/* schema.sequence, quoted for use in a statement */
+/* schema.sequence of a sequence that is locked, quoted for use in a statement */
 char *
-sequence_qualified_name(Relation rel)
+sequence_qualified_name(Oid sequence)
 {
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-									  RelationGetRelationName(rel));
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
+									  get_rel_name(sequence));
 }
 
 /*

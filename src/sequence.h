@@ -20,7 +20,7 @@
 /* the rights that the view pg_sequences needs, any of them */
 #define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
-extern char *sequence_qualified_name(Relation rel);
+extern char *sequence_qualified_name(Oid sequence);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights,

@@ -347,7 +347,7 @@ generator_check_options(Relation rel, Form_pg_sequence options)
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", complaint),
 				 errhint("Use ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE.",
-						 sequence_qualified_name(rel))));
+						 sequence_qualified_name(RelationGetRelid(rel)))));
 }
 
 /*
@@ -716,9 +716,7 @@ warn_of_drift(ClockedSequence *seq, int64 drift)
 
 	ereport(WARNING,
 			(errmsg("IDs of sequence %s are %lld ms ahead of the clock",
-					quote_qualified_identifier(get_namespace_name(get_rel_namespace(seq->relid)),
-											   get_rel_name(seq->relid)),
-					(long long) drift),
+					sequence_qualified_name(seq->relid), (long long) drift),
 			 errdetail("instaid.max_drift is %d ms. Calls wait to reduce the drift to it.",
 					   max_drift),
 			 errhint("Either the server's clock was set back, or the sequence was set ahead, or the server has just restarted after a crash.")));

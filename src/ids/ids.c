@@ -69,7 +69,7 @@ ids_init(void)
 {
 	const char *placeholder = GetConfigOption("instaid.node_shard_id", true, false);
 
-	if (placeholder != NULL)
+	if (placeholder != NULL && strcmp(placeholder, "-1") != 0)
 		refused_node_shard_id = MemoryContextStrdup(TopMemoryContext, placeholder);
 
 	/*
@@ -77,8 +77,8 @@ ids_init(void)
 	 * sequence, or one for two servers, repeat IDs.
 	 */
 	DefineCustomIntVariable("instaid.node_shard_id",
-							"Sets the shard ID of this server, for the IDs of instaid.next_id(). No other server may have it.",
-							"-1 means that it is not set: instaid.next_id() fails.",
+							"Sets the shard ID of this server, for the IDs of instaid.next_id().",
+							"No other server may have it. -1 means that it is not set: instaid.next_id() fails.",
 							&node_shard_id,
 							NODE_SHARD, NODE_SHARD, MAX_SHARD_ID,
 							PGC_SIGHUP, 0,
@@ -95,9 +95,6 @@ ids_init(void)
 const char *
 ids_refused_node_shard(void)
 {
-	if (node_shard_id != NODE_SHARD || refused_node_shard_id == NULL ||
-		strcmp(refused_node_shard_id, "-1") == 0)
-		return NULL;
 	return refused_node_shard_id;
 }
 

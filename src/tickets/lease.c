@@ -33,7 +33,7 @@
 /* how often a lease tries to get the lock, in ms */
 #define LOCK_INTERVAL	10
 
-/* how long what a server said of its values counts, in ms */
+/* how long the answer of a server about its values is valid, in ms */
 #define LOOK_INTERVAL	60000
 
 /*

@@ -138,10 +138,10 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
 					   (long long) left),
 			 guarded ?
 			 errhint("If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;",
-					 sequence_qualified_name(rel)) :
+					 sequence_qualified_name(RelationGetRelid(rel))) :
 			 options->seqtypid != INT8OID ?
 			 errhint("If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
-					 sequence_qualified_name(rel)) :
+					 sequence_qualified_name(RelationGetRelid(rel))) :
 			 left > 0 ?
 			 errhint("Lease at most as many as are left.") :
 			 errhint("If it was set too far by mistake, set it back with setval().")));
@@ -229,7 +229,7 @@ open_ticket_sequence(Oid ticket, FormData_pg_sequence *options)
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", fault),
 				 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
-						 sequence_qualified_name(rel))));
+						 sequence_qualified_name(RelationGetRelid(rel)))));
 	return rel;
 }
 
