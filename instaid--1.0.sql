@@ -47,7 +47,8 @@ BEGIN
             MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %I. The extension creates a schema of its own.',
                             owner),
-            HINT = 'Run nothing in that schema. Rename or drop it, and create the extension again.';
+            HINT = 'Run nothing in that schema. Rename or drop it, and create the extension'
+                   ' again.';
     END IF;
     SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'pg_catalog';
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %I', owner);
@@ -232,7 +233,8 @@ BEGIN
     IF octet_length(name) > max_bytes THEN
         RAISE name_too_long USING
             MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
-            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name), max_bytes);
+            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name),
+                            max_bytes);
     END IF;
     IF name = '' THEN
         RAISE invalid_name USING
@@ -745,7 +747,8 @@ CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error for an ID above 2^31 - 1';
+COMMENT ON CAST (instaid.id AS integer) IS
+'for columns of integer; error for an ID above 2^31 - 1';
 
 --
 -- Making IDs
@@ -795,7 +798,8 @@ COMMENT ON FUNCTION instaid._last_tick(regclass) IS
 'freeze_shard() stopped it; waits for no lock: all are null without USAGE or SELECT on the '
 'sequence, and while it is being altered';
 
-CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz) RETURNS bigint
+CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz)
+    RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
 COMMENT ON FUNCTION instaid._tick_to_id(bigint, integer, timestamptz) IS
@@ -1012,7 +1016,8 @@ BEGIN
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes))
+                   AS routine
         INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
@@ -1307,7 +1312,8 @@ BEGIN
     IF left_out <> '{}' THEN
         RAISE WARNING USING
             MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
-            DETAIL = format('Their rows are not read: %s%s.', array_to_string(left_out[1:10], ', '),
+            DETAIL = format('Their rows are not read: %s%s.',
+                            array_to_string(left_out[1:10], ', '),
                             CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
             HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
                    ' instaid.advance_past().';
@@ -1462,8 +1468,8 @@ BEGIN
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
                             ' reads %s.', youngest, place, epoch,
                             instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass the'
-                   ' epoch that next_id() subtracts.';
+            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
+                   ' the epoch that next_id() subtracts.';
     END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
         clock_timestamp() + interval '1 s', epoch)), epoch);
@@ -1541,7 +1547,8 @@ BEGIN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s is inherited', name),
             HINT = format('Adopt the column of the parent:'
-                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent, column_name);
+                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
+                          column_name);
     END IF;
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
     INTO schema_name, shard_id, epoch, sequence
@@ -1641,14 +1648,16 @@ BEGIN
     altered AS (
         SELECT n.attrelid, n.table_name,
                format('ALTER TABLE %s %s', n.table_name,
-                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', ' ORDER BY n.attnum))
+                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                 ORDER BY n.attnum))
                    AS statement
         FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
     -- what ALTER COLUMN TYPE would fail at, perhaps after hours
     obstacle (name, description) AS (
         SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
         FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                            AND d.refobjid = n.attrelid AND d.refobjsubid = n.attnum
+                                            AND d.refobjid = n.attrelid
+                                            AND d.refobjsubid = n.attnum
              LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
         WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
                             'pg_policy'::regclass, 'pg_publication_rel'::regclass)
@@ -1726,7 +1735,8 @@ BEGIN
                  CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                                || a.attacl) AS x
             WHERE x.privilege_type = 'INSERT')
-        SELECT string_agg(format('GRANT %s TO %s;', g.what, i.grantee), ' ' ORDER BY i.name, g.what)
+        SELECT string_agg(format('GRANT %s TO %s;', g.what, i.grantee), ' '
+                          ORDER BY i.name, g.what)
         FROM inserter AS i
              JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
              CROSS JOIN LATERAL (VALUES
@@ -1801,8 +1811,8 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column %s has values above the next ID of shard %s',
                              main.name, main.shard_id),
-            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin above'
-                            ' %s.', highest, instaid.extract_timestamp(highest, main.epoch),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
+                            ' above %s.', highest, instaid.extract_timestamp(highest, main.epoch),
                             next_id),
             HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
                                                        main.epoch)
@@ -1839,7 +1849,8 @@ BEGIN
     END IF;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE USING
-            MESSAGE = format('column %s has the IDs of shard %s already', main.name, main.shard_id);
+            MESSAGE = format('column %s has the IDs of shard %s already', main.name,
+                             main.shard_id);
         RETURN;
     END IF;
 
@@ -1970,7 +1981,8 @@ BEGIN
           AND NOT (instaid._last_tick(sequence)).frozen THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', options.seqmin, options.seqmax),
+            DETAIL = format('It has a range of its own, %s to %s.', options.seqmin,
+                            options.seqmax),
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
 END
@@ -2072,7 +2084,8 @@ BEGIN
     ELSIF old.oid IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid_tickets" already exists',
-            DETAIL = CASE WHEN is_empty THEN format('It belongs to role %s.', old.nspowner::regrole)
+            DETAIL = CASE WHEN is_empty
+                          THEN format('It belongs to role %s.', old.nspowner::regrole)
                           ELSE 'It is not empty.' END,
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
@@ -2126,7 +2139,8 @@ CREATE VIEW instaid.tickets AS
                           q.seqincrement) + 1 END)::bigint AS server,
            CASE WHEN l.label IS NULL AND q.seqmax > 0 THEN q.seqincrement END AS servers,
            q.seqcache AS step,
-           s.last_value, s.values_left, s.off_stripe, l.label AS source, c.oid::regclass AS sequence
+           s.last_value, s.values_left, s.off_stripe, l.label AS source,
+           c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
@@ -2361,7 +2375,8 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype, text) IS
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
+                                          text) IS
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
@@ -2462,8 +2477,8 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
             DETAIL = 'A server that was restriped at that boundary issues values above it.',
-            HINT = format('If no server was, remove the guard on every server, and guard the ticket'
-                          ' again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
+            HINT = format('If no server was, remove the guard on every server, and guard the'
+                          ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
 END
@@ -2512,7 +2527,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Knowing before it breaks
 --
 
--- audit() unites six functions, one for each subject.  It is an error if IDs repeat, name
+-- audit() unites seven functions, one for each subject.  It is an error if IDs repeat, name
 -- a wrong shard, or are refused now.  It is a warning if that will happen, or if a
 -- guarantee is weaker.
 --
@@ -2563,6 +2578,31 @@ GRANT SELECT ON instaid._homes TO PUBLIC;
 COMMENT ON VIEW instaid._homes IS
 'the schemas with a next_id() of their owner or of a superuser; for audit()';
 
+-- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
+-- variable or a sum, or multiplies by such a power.  In a tree, any shift counts.
+CREATE VIEW instaid._tree_patterns AS
+    SELECT format(':funcid %s ', 'nextval(regclass)'::regprocedure::oid) AS nextval,
+           format(':funcid (?:%s|%s) ', 'clock_timestamp()'::regprocedure::oid,
+                  'timeofday()'::regprocedure::oid) AS clock,
+           format(':funcid (?:%s|%s|%s) |\{SQLVALUEFUNCTION :op \d+ :type (?:%s|%s) ',
+                  'now()'::regprocedure::oid, 'statement_timestamp()'::regprocedure::oid,
+                  'transaction_timestamp()'::regprocedure::oid, 'timestamptz'::regtype::oid,
+                  'timestamp'::regtype::oid) AS still_clock,
+           -- << and ^, power(), and the constants 2^23 and 2^22 of either endianness
+           format(':opno (?:%s) |:funcid (?:%s) '
+                  '|\[ (?:0 0 (?:-?128|64) 0 0 0 0 0|0 0 0 0 0 (?:-?128|64) 0 0) \]',
+                  (SELECT string_agg(oid::text, '|') FROM pg_operator
+                   WHERE oprname IN ('^', '<<') AND oprnamespace = 'pg_catalog'::regnamespace),
+                  (SELECT string_agg(oid::text, '|') FROM pg_proc
+                   WHERE proname IN ('pow', 'power')
+                     AND pronamespace = 'pg_catalog'::regnamespace)) AS shift,
+           (SELECT format(':funcid (?:%s) ', string_agg(oid::text, '|')) FROM pg_proc
+            WHERE proname = 'next_id' AND pronargs > 0
+              AND pronamespace = 'instaid'::regnamespace) AS next_id;
+GRANT SELECT ON instaid._tree_patterns TO PUBLIC;
+COMMENT ON VIEW instaid._tree_patterns IS
+'regular expressions for parsed code that makes IDs; for audit()';
+
 CREATE FUNCTION instaid._find_copies(OUT kind text, OUT routine oid, OUT column_default oid,
                                      OUT schema oid, OUT owner oid, OUT object text, OUT code text,
                                      OUT has_percents boolean, OUT clock_stands boolean,
@@ -2586,27 +2626,7 @@ BEGIN ATOMIC
         FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
         WHERE c.relpersistence <> 't' AND NOT c.relispartition),
 
-    -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits,
-    -- by a variable or a sum, or multiplies by such a power.  In a tree, any shift counts.
-    word AS MATERIALIZED (
-        SELECT format(':funcid %s ', 'nextval(regclass)'::regprocedure::oid) AS nextval,
-               format(':funcid (?:%s|%s) ', 'clock_timestamp()'::regprocedure::oid,
-                      'timeofday()'::regprocedure::oid) AS clock,
-               format(':funcid (?:%s|%s|%s) |\{SQLVALUEFUNCTION :op \d+ :type (?:%s|%s) ',
-                      'now()'::regprocedure::oid, 'statement_timestamp()'::regprocedure::oid,
-                      'transaction_timestamp()'::regprocedure::oid, 'timestamptz'::regtype::oid,
-                      'timestamp'::regtype::oid) AS still_clock,
-               -- << and ^, power(), and the constants 2^23 and 2^22 of either endianness
-               format(':opno (?:%s) |:funcid (?:%s) '
-                      '|\[ (?:0 0 (?:-?128|64) 0 0 0 0 0|0 0 0 0 0 (?:-?128|64) 0 0) \]',
-                      (SELECT string_agg(oid::text, '|') FROM pg_operator
-                       WHERE oprname IN ('^', '<<') AND oprnamespace = 'pg_catalog'::regnamespace),
-                      (SELECT string_agg(oid::text, '|') FROM pg_proc
-                       WHERE proname IN ('pow', 'power')
-                         AND pronamespace = 'pg_catalog'::regnamespace)) AS shift,
-               (SELECT format(':funcid (?:%s) ', string_agg(oid::text, '|')) FROM pg_proc
-                WHERE proname = 'next_id' AND pronamespace = 'instaid'::regnamespace
-                  AND pronargs > 0) AS next_id),
+    word AS MATERIALIZED (SELECT k.* FROM instaid._tree_patterns AS k),
     tree AS MATERIALIZED (
         SELECT w.*, position(k.nextval IN w.body) > 0 AND w.body ~ k.shift
                     AND w.body ~ (k.clock || '|' || k.still_clock) AS is_copy,
@@ -2833,6 +2853,32 @@ COMMENT ON FUNCTION instaid._id_columns() IS
 'columns whose default makes IDs; maker_schema is null if instaid.next_id() makes them; for '
 'audit()';
 
+-- To alter such a table reads, checks or alters tables of other roles, too.
+CREATE VIEW instaid._entangled_tables AS
+    WITH RECURSIVE heir (top, owner, relid) AS (
+        SELECT c.oid, c.relowner, i.inhrelid
+        FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.inhparent
+        UNION
+        SELECT h.top, h.owner, i.inhrelid
+        FROM heir AS h JOIN pg_catalog.pg_inherits AS i ON i.inhparent = h.relid),
+    reason (relid, cure) AS (
+        SELECT h.top, 'Separate it from the tables of other roles that inherit from it.'
+        FROM heir AS h JOIN pg_catalog.pg_class AS c ON c.oid = h.relid
+        WHERE c.relowner <> h.owner
+        UNION ALL
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT r.relid, 'Give the tables that foreign keys connect with it to its owner, or drop'
+                        ' these keys, and call audit() again.'
+        FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_class AS a ON a.oid = k.conrelid
+             JOIN pg_catalog.pg_class AS b ON b.oid = k.confrelid AND b.relowner <> a.relowner
+             CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
+        WHERE k.contype = 'f')
+    SELECT r.relid, pg_catalog.max(r.cure) AS cure FROM reason AS r GROUP BY r.relid;
+GRANT SELECT ON instaid._entangled_tables TO PUBLIC;
+COMMENT ON VIEW instaid._entangled_tables IS
+'tables with children of other owners, or foreign keys from or to tables of other owners, and '
+'what to do before one is altered; for audit()';
+
 CREATE FUNCTION instaid._audit_columns(OUT severity text, OUT object text, OUT problem text,
                                        OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
@@ -2896,17 +2942,6 @@ BEGIN ATOMIC
         WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
               IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
           AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
-    heir (relid, top, owner) AS (
-        SELECT n.relid, n.relid, n.relowner FROM narrow AS n
-        UNION
-        SELECT i.inhrelid, h.top, h.owner
-        FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid),
-    foreign_key (relid) AS (
-        SELECT r.relid
-        FROM pg_constraint AS k JOIN pg_class AS a ON a.oid = k.conrelid
-             JOIN pg_class AS b ON b.oid = k.confrelid AND b.relowner <> a.relowner
-             CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
-        WHERE k.contype = 'f'),
     widening AS (
         SELECT n.*, i.default_oid IS NOT NULL AS is_made,
                CASE WHEN i.maker_schema = n.relnamespace AND NOT i.is_copy AND n.relkind <> 'f'
@@ -2930,18 +2965,13 @@ BEGIN ATOMIC
     SELECT 'error', format('%s.%I', w.table_name, w.attname),
            format('type %s cannot hold %s', format_type(w.type, NULL),
                   CASE WHEN w.is_made THEN 'its IDs' ELSE 'the IDs that it refers to' END),
-           CASE WHEN w.relid IN (SELECT h.top FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid
-                                 WHERE c.relowner <> h.owner)
-                THEN 'Separate it from the tables of other roles that inherit from it.'
-                -- PostgreSQL checks a foreign key again, in both tables
-                WHEN w.relid IN (SELECT k.relid FROM foreign_key AS k)
-                THEN 'Give the tables that foreign keys connect with it to its owner, or drop these'
-                     ' keys, and call audit() again.'
+           CASE WHEN x.cure IS NOT NULL THEN x.cure
                 WHEN NOT instaid._is_in_safe_schema(w.relid)
                 THEN 'Give it to the owner of its schema, and call audit() again.'
                 WHEN o.rolsuper OR o.rolname = current_user THEN w.statement || ';'
                 ELSE format('Connect as its owner, %I, and run: %s', o.rolname, w.statement) END
     FROM widening AS w JOIN pg_roles AS o ON o.oid = w.relowner
+         LEFT JOIN instaid._entangled_tables AS x ON x.relid = w.relid
     UNION ALL
     -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
     SELECT 'warning', i.name, 'no unique index on the ID alone',
@@ -3040,39 +3070,7 @@ CREATE FUNCTION instaid._audit_shards(OUT severity text, OUT object text, OUT pr
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
-    used (sequence, epoch, owner) AS (
-        SELECT s.sequence, s.epoch, s.owner FROM shard AS s
-        UNION
-        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), c.relowner
-        FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
-             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-                                AND d.classid = 'pg_attrdef'::regclass
-             JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid
-             JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
-                                AND q.refclassid = 'pg_class'::regclass
-        WHERE p.proname = 'next_id' AND c.relpersistence <> 't'
-          AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
-
-    -- ... if that role owns it; and where they stand, null if it cannot be told
-    clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.*, t.tick,
-               t.frozen, t.issued_at - clock_timestamp() AS drift,
-               -- in the last millisecond of positive IDs, or past it
-               t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
-                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
-               -- CREATE SEQUENCE by itself gives the last value of the type, or -1.
-               q.seqmin > 1 OR q.seqmax < instaid._max_tick() AND q.seqmax <> CASE
-                   WHEN q.seqincrement < 0 THEN -1 WHEN q.seqtypid = 'smallint'::regtype THEN 32767
-                   WHEN q.seqtypid = 'integer'::regtype THEN 2147483647
-                   ELSE 9223372036854775807 END AS has_own_range
-        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence AND c.relowner = u.owner
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
-        WHERE c.relpersistence <> 't')
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN s.has_two_epochs AND s.live = 1
@@ -3111,6 +3109,55 @@ BEGIN ATOMIC
          JOIN pg_roles AS o ON o.oid = c.relowner JOIN pg_roles AS f ON f.oid = s.owner
     WHERE c.relnamespace <> s.schema OR c.relowner <> s.owner
     UNION ALL
+    -- next_id() fails then; tables need years to move
+    SELECT CASE WHEN s.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN s.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, s.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s WHERE s.expires_at < now() + interval '5 years';
+END;
+COMMENT ON FUNCTION instaid._audit_shards() IS
+'shards; a part of audit()';
+
+CREATE FUNCTION instaid._audit_sequences(OUT severity text, OUT object text, OUT problem text,
+                                         OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+
+    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    used (sequence, epoch, owner) AS (
+        SELECT s.sequence, s.epoch, s.owner FROM shard AS s
+        UNION
+        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), c.relowner
+        FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
+             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+                                AND d.classid = 'pg_attrdef'::regclass
+             JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
+                                AND q.refclassid = 'pg_class'::regclass
+        WHERE p.proname = 'next_id' AND c.relpersistence <> 't'
+          AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
+
+    -- Those that this role owns, and their positions; a position is null if it cannot be read
+    clocked AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.*, t.tick,
+               t.frozen, t.issued_at - clock_timestamp() AS drift,
+               -- in the last millisecond of positive IDs, or past it
+               t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
+                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               -- CREATE SEQUENCE by itself gives the last value of the type, or -1.
+               q.seqmin > 1 OR q.seqmax < instaid._max_tick() AND q.seqmax <> CASE
+                   WHEN q.seqincrement < 0 THEN -1 WHEN q.seqtypid = 'smallint'::regtype THEN 32767
+                   WHEN q.seqtypid = 'integer'::regtype THEN 2147483647
+                   ELSE 9223372036854775807 END AS has_own_range
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence AND c.relowner = u.owner
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
+        WHERE c.relpersistence <> 't')
     -- as next_id() itself checks
     SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
            format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;', q.name,
@@ -3139,14 +3186,6 @@ BEGIN ATOMIC
            format('ALTER SEQUENCE %s SET LOGGED;', q.name)
     FROM clocked AS q WHERE q.relpersistence = 'u'
     UNION ALL
-    -- next_id() fails then; tables need years to move
-    SELECT CASE WHEN s.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
-           format(CASE WHEN s.expires_at <= now() THEN 'its IDs ended at %s'
-                       ELSE 'its IDs end at %s, in under five years' END, s.expires_at),
-           'Let its tables use another shard, with a later epoch:'
-           ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s WHERE s.expires_at < now() + interval '5 years'
-    UNION ALL
     -- The clock was set back: the time in IDs is wrong, and they come slowly.
     SELECT 'warning', q.name,
            format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.drift),
@@ -3158,8 +3197,8 @@ BEGIN ATOMIC
          ON q.drift > d.drift + interval '64 ms'
     WHERE NOT q.is_at_end;
 END;
-COMMENT ON FUNCTION instaid._audit_shards() IS
-'shards and the sequences that make IDs; a part of audit()';
+COMMENT ON FUNCTION instaid._audit_sequences() IS
+'sequences that make IDs; a part of audit()';
 
 CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT problem text,
                                        OUT cure text) RETURNS SETOF record
@@ -3203,8 +3242,8 @@ BEGIN ATOMIC
     WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL
     UNION ALL
     SELECT 'error', t.name, 'two servers of its source give the same values',
-           'Give their sequences the same INCREMENT and different residues, for example START 1 and'
-           ' START 2 with INCREMENT 2.'
+           'Give their sequences the same INCREMENT and different residues, for example START 1'
+           ' and START 2 with INCREMENT 2.'
     FROM ticket AS t JOIN instaid._segment_state() AS s ON s.sequence = t.oid
     WHERE s.sources_overlap;
 END;
@@ -3221,7 +3260,8 @@ BEGIN ATOMIC
                             FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))),
            'does not work: ' || o.problem,
            CASE WHEN n.nspname = 'instaid'
-                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or database.'
+                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'
+                     ' database.'
                 ELSE 'Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
@@ -3243,13 +3283,15 @@ BEGIN ATOMIC
                 THEN 'SET citus.enable_ddl_propagation = off; ' || f.cure
                      || ' RESET citus.enable_ddl_propagation;'
                 WHEN starts_with(f.cure, 'CREATE UNIQUE INDEX ')
-                THEN 'Create a unique index on it. If the table is distributed, distribute it by this'
-                     ' column first: Citus refuses a unique index without the distribution column.'
+                THEN 'Create a unique index on it. If the table is distributed, distribute it by'
+                     ' this column first: Citus refuses a unique index without the distribution'
+                     ' column.'
                 ELSE f.cure END
     FROM (SELECT * FROM instaid._audit_copies()
           UNION SELECT * FROM instaid._audit_columns()
           UNION SELECT * FROM instaid._audit_values()
           UNION SELECT * FROM instaid._audit_shards()
+          UNION SELECT * FROM instaid._audit_sequences()
           UNION SELECT * FROM instaid._audit_declarations()
           UNION SELECT * FROM instaid._audit_tickets()) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
@@ -3299,13 +3341,14 @@ BEGIN ATOMIC
     -- primary is not there.  A copy has the identifier of the original; it has started at
     -- another time, and is not in recovery.
     server AS MATERIALIZED (
-        SELECT DISTINCT ON (a.system, a.database, CASE WHEN NOT a.in_recovery THEN a.started_at END)
-               a.*
+        SELECT DISTINCT ON (a.system, a.database,
+                            CASE WHEN NOT a.in_recovery THEN a.started_at END) a.*
         FROM answer AS a
         WHERE NOT a.in_recovery OR NOT EXISTS (
             SELECT FROM answer AS p
             WHERE p.system = a.system AND p.database = a.database AND NOT p.in_recovery)
-        ORDER BY a.system, a.database, CASE WHEN NOT a.in_recovery THEN a.started_at END, a.number),
+        ORDER BY a.system, a.database, CASE WHEN NOT a.in_recovery THEN a.started_at END,
+                 a.number),
     shard AS MATERIALIZED (
         SELECT v.number, v.name, v.system, v.started_at, h.*,
                h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
@@ -3321,8 +3364,8 @@ BEGIN ATOMIC
         FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number),
     kind (kind, problem, cure) AS (VALUES
         ('twice', 'issues IDs of the same shards as %s: %s',
-         'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy of'
-         ' the other, stop it.'),
+         'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy'
+         ' of the other, stop it.'),
         ('node', 'has the same instaid.node_shard_id as %s: %s',
          'Set instaid.node_shard_id to another number. If one is a copy of the other, stop it.'),
         ('epochs', 'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
@@ -3340,7 +3383,8 @@ BEGIN ATOMIC
     SELECT 'error', f.name,
            format(f.problem, f.other, array_to_string(f.shard_ids[1:10], ', ')
                   || CASE WHEN cardinality(f.shard_ids) > 10
-                          THEN format(' and %s others', cardinality(f.shard_ids) - 10) ELSE '' END),
+                          THEN format(' and %s others', cardinality(f.shard_ids) - 10)
+                          ELSE '' END),
            f.cure
     FROM finding AS f
     UNION ALL
@@ -3352,7 +3396,8 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'warning', a.name, format('its extension has version %s, and this one %s',
                                      a.version, o.version),
-           'Install the newer one on both, and run ALTER EXTENSION instaid UPDATE where it is older.'
+           'Install the newer one on both, and run ALTER EXTENSION instaid UPDATE where it is'
+           ' older.'
     FROM answer AS a JOIN answer AS o ON o.number = 0 WHERE a.version <> o.version
     UNION ALL
     -- It read its clock between the question and the answer.
@@ -3389,7 +3434,8 @@ BEGIN
     IF COALESCE(cardinality(servers), 0) = 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'there is no server to ask',
-            DETAIL = 'The argument servers is null or empty; it must name one or more foreign servers.',
+            DETAIL = 'The argument servers is null or empty; it must name one or more foreign'
+                     ' servers.',
             HINT = 'audit() looks at this server alone.';
     END IF;
     SELECT n.nspname, n.oid INTO dblink
@@ -3405,7 +3451,8 @@ BEGIN
     IF NOT instaid._is_superusers_schema(dblink.oid)
        AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I of extension dblink belongs to another role', dblink.nspname),
+            MESSAGE = format('schema %I of extension dblink belongs to another role',
+                             dblink.nspname),
             DETAIL = 'That role could put other functions in place of the functions of dblink.',
             HINT = 'CREATE SCHEMA dblink; ALTER EXTENSION dblink SET SCHEMA dblink;';
     END IF;
@@ -3456,7 +3503,8 @@ BEGIN
             EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
                            dblink.nspname)
             INTO STRICT state
-            USING part.name, 'SET LOCAL statement_timeout = 10000; SELECT instaid._server_state()'::text;
+            USING part.name, text 'SET LOCAL statement_timeout = 10000;'
+                                  ' SELECT instaid._server_state()';
             state := state || jsonb_build_object(
                 'number', part.number, 'name', object,
                 'asked_at', extract(epoch FROM asked_at),
@@ -3478,7 +3526,8 @@ BEGIN
                 concat_ws(': ', message, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g');
             cure := CASE WHEN SQLSTATE IN ('3F000', '42883')
                          THEN 'Create the extension instaid, of the same version, in its database.'
-                         ELSE 'Start it, or correct the options of the server and the user mapping.'
+                         ELSE 'Start it, or correct the options of the server and the user'
+                              ' mapping.'
                     END;
             RETURN NEXT;
         END;
