@@ -28,6 +28,8 @@
 #define rd_locator rd_node
 #define rd_firstRelfilelocatorSubid rd_firstRelfilenodeSubid
 #define XLogSequenceLocator(xlrec) ((xlrec).node)
+#define RelFileLocatorDatabase(locator) ((locator).dbNode)
+#define RelFileLocatorNumber(locator) ((locator).relNode)
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_namespace.h"
 /* It also has one function for the privileges on most kinds of objects. */
@@ -37,6 +39,8 @@
 	 pg_database_aclcheck(object_id, role, mode))
 #else
 #define XLogSequenceLocator(xlrec) ((xlrec).locator)
+#define RelFileLocatorDatabase(locator) ((locator).dbOid)
+#define RelFileLocatorNumber(locator) ((locator).relNumber)
 #endif
 
 /* Since PostgreSQL 16 a member of a role may lack the right to SET ROLE to it. */

@@ -66,6 +66,42 @@ sequence_read_page(Buffer buffer, Oid relid)
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
 }
 
+/*
+ * log_cnt is how many values the sequence's last WAL record still covers.  CREATE
+ * DATABASE ... TEMPLATE and ALTER SEQUENCE copy the page without that record, and a
+ * crash then repeats what the copy believes to be covered.  Therefore our log_cnt
+ * also names the file in which it is true:
+ *
+ *		-1 - (file << 32 | values left)
+ *
+ * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval()
+ * writes a record whenever log_cnt is below 1, so a negative one is right for it in
+ * every copy.  A log_cnt of 0 or more was written by core, or by replay.
+ */
+static inline int64
+sequence_log_cnt(RelFileLocator file, int64 left)
+{
+	uint64		name = (RelFileLocatorDatabase(file) + RelFileLocatorNumber(file)) & PG_INT32_MAX;
+
+	return -1 - (int64) (name << 32 | (uint64) Min(left, (int64) PG_UINT32_MAX));
+}
+
+/* Has core or replay written this log_cnt? */
+static inline bool
+sequence_is_cores(Form_pg_sequence_data data)
+{
+	return data->log_cnt >= 0;
+}
+
+/* How many values the last record covers: none, if core or another file has it. */
+static inline int64
+sequence_values_covered(RelFileLocator file, Form_pg_sequence_data data)
+{
+	int64		left = sequence_log_cnt(file, 0) - data->log_cnt;
+
+	return left >= 0 && left <= (int64) PG_UINT32_MAX ? left : 0;
+}
+
 /* Pin and lock the page of a sequence, and find its state. */
 static inline Form_pg_sequence_data
 sequence_lock_page(Relation rel, Buffer *buffer, int mode)
