@@ -285,6 +285,15 @@ COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) I
 'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
 'time is before the epoch or 2^41 ms or more after it';
 
+CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_make_ids';
+COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
+'an ID for each of these times, which must be in order; the IDs are different and in order; '
+'above 1,024 in a millisecond they are of the next one';
+
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz

@@ -72,3 +72,30 @@ SELECT try($$SELECT instaid.make_id(now(), 1, 1, '1969-12-31 23:59:59.999999 UTC
 SELECT try($$SELECT instaid.min_id(now(), '4714-11-24 00:00:00.000001 BC UTC')$$);
 SELECT try($$SELECT instaid.created_between(1, now(), now(), '2020-01-01 00:00:00.0001 UTC')$$);
 SELECT try($$SELECT instaid.decode(1, '-infinity')$$);
+
+-- IDs for rows of the past: the low bits run on where the rows of a millisecond fit
+SELECT t, d.* FROM unnest(ARRAY['2020-01-01 10:00:00.0004', '2020-01-01 10:00:00.0009', '2020-01-01 10:00:00.001', '2020-01-02']::timestamptz[]) WITH ORDINALITY AS t (t, n)
+JOIN instaid.make_ids(ARRAY['2020-01-01 10:00:00.0004', '2020-01-01 10:00:00.0009', '2020-01-01 10:00:00.001', '2020-01-02']::timestamptz[], 5) WITH ORDINALITY AS i (id, n) USING (n),
+    instaid.decode(id) AS d ORDER BY n;
+SELECT min(n) AS first, max(n) AS last, d.created_at, min(d.sequence), max(d.sequence)
+FROM instaid.make_ids(array_fill('2020-01-01 10:00'::timestamptz, ARRAY[3]) || array_fill('2020-01-01 10:00:01'::timestamptz, ARRAY[1022])
+        || array_fill('2020-01-01 10:00:02'::timestamptz, ARRAY[2500]) || '2020-01-01 10:00:02.001'::timestamptz, 5) WITH ORDINALITY AS i (id, n),
+    instaid.decode(id) AS d
+GROUP BY d.created_at ORDER BY d.created_at;
+-- none, and nulls
+SELECT count(*) FROM instaid.make_ids('{}', 5);
+SELECT (SELECT count(*) FROM instaid.make_ids(NULL, 5)) + (SELECT count(*) FROM instaid.make_ids('{2020-01-01}', NULL))
+    + (SELECT count(*) FROM instaid.make_ids('{2020-01-01}', 5, NULL)) AS count;
+-- both ends
+SELECT instaid.make_ids(ARRAY[instaid.default_epoch(), '2046-06-27 17:00:49.496999 UTC'], 0);
+SELECT instaid.make_ids('{1900-01-01 00:00:00.001 UTC}', 5, '1900-01-01 UTC') = (1 << 23) + 5 * 1024 AS before_1970;
+SELECT max(id) FROM instaid.make_ids(array_fill('2046-06-27 17:00:49.496 UTC'::timestamptz, ARRAY[1024]), 8191) AS id;
+SELECT try($$SELECT instaid.make_ids(array_fill('2046-06-27 17:00:49.496 UTC'::timestamptz, ARRAY[1025]), 8191)$$);
+SELECT try($$SELECT instaid.make_ids('{2046-06-27 17:00:49.497 UTC}', 1)$$);
+SELECT try($$SELECT instaid.make_ids('{2011-08-24 21:07:01.720999 UTC}', 1)$$);
+SELECT try($$SELECT instaid.make_ids('{2020-01-01 UTC, infinity}', 1)$$);
+SELECT try($$SELECT instaid.make_ids('{-infinity}', 1)$$);
+SELECT try($$SELECT instaid.make_ids('{2020-01-01 UTC, NULL, 2020-01-01 UTC}', 1)$$);
+SELECT try($$SELECT instaid.make_ids('{2020-01-02 UTC, 2020-01-03 UTC, 2020-01-02 23:59:59.999999 UTC}', 1)$$);
+SELECT try($$SELECT instaid.make_ids('{2020-01-01}', 8192)$$);
+SELECT try($$SELECT instaid.make_ids('{2020-01-01}', 1, '2020-01-01 00:00:00.0001 UTC')$$);

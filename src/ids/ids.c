@@ -8,9 +8,11 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "common/int.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "utils/array.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
@@ -34,6 +36,7 @@ PG_FUNCTION_INFO_V1(instaid_max_tick);
 PG_FUNCTION_INFO_V1(instaid_check_shard_id);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
+PG_FUNCTION_INFO_V1(instaid_make_ids);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
 PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
 PG_FUNCTION_INFO_V1(instaid_extract_sequence);
@@ -564,6 +567,26 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 }
 
 /*
+ * The milliseconds from the epoch to a time, which must be from 0 to last_ms
+ */
+static int64
+ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 last_ms)
+{
+	int64		ms = 0;
+	int64		epoch_ms = epoch_to_ms(epoch);
+
+	if (!TIMESTAMP_NOT_FINITE(time))
+		ms = time_ms(time) - epoch_ms;
+	if (TIMESTAMP_NOT_FINITE(time) || ms < 0 || ms > last_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("time %s is out of range for an ID", time_str(time)),
+				 errdetail("The time must be between the epoch, %s, and %lld ms after it.",
+						   time_str(epoch), (long long) last_ms)));
+	return ms;
+}
+
+/*
  * make_id(created_at timestamptz, shard_id integer, sequence bigint,
  *		   epoch timestamptz) -> bigint
  *
@@ -573,25 +596,126 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 Datum
 instaid_make_id(PG_FUNCTION_ARGS)
 {
-	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(0);
 	int32		shard_id = PG_GETARG_INT32(1);
-	int64		sequence = PG_GETARG_INT64(2);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(3);
-	int64		epoch_ms = epoch_to_ms(epoch);
-	int64		ms = 0;
 
 	check_shard_id(shard_id);
+	PG_RETURN_INT64(pack_id(ms_since_epoch(PG_GETARG_TIMESTAMPTZ(0),
+										   PG_GETARG_TIMESTAMPTZ(3), MAX_MS),
+							shard_id, tick_sequence(PG_GETARG_INT64(2))));
+}
 
-	if (!TIMESTAMP_NOT_FINITE(created_at))
-		ms = time_ms(created_at) - epoch_ms;
-	if (TIMESTAMP_NOT_FINITE(created_at) || ms < 0 || ms > MAX_MS)
+/* IDs of given times, which are being returned */
+typedef struct PastIds
+{
+	Datum	   *times;
+	bool	   *nulls;
+	int			count;
+	int32		shard_id;
+	TimestampTz epoch;
+	int64		epoch_ms;
+	int64		last;			/* tick of the last ID */
+} PastIds;
+
+static void
+begin_past_ids(FunctionCallInfo fcinfo)
+{
+	FuncCallContext *funcctx = SRF_FIRSTCALL_INIT();
+	MemoryContext saved = MemoryContextSwitchTo(funcctx->multi_call_memory_ctx);
+	PastIds    *ids = palloc(sizeof(PastIds));
+
+	ids->shard_id = PG_GETARG_INT32(1);
+	check_shard_id(ids->shard_id);
+	ids->epoch = PG_GETARG_TIMESTAMPTZ(2);
+	ids->epoch_ms = epoch_to_ms(ids->epoch);
+	ids->last = pack_tick(ids->epoch_ms, 0) - 1;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TIMESTAMPTZOID, sizeof(TimestampTz),
+					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
+					  &ids->times, &ids->nulls, &ids->count);
+	funcctx->user_fctx = ids;
+	MemoryContextSwitchTo(saved);
+}
+
+/*
+ * Check the i-th time, of which those before it are legal, and return its
+ * milliseconds since 1970.
+ */
+static int64
+past_ms(const PastIds *ids, int i)
+{
+	TimestampTz time,
+				before;
+
+	if (ids->nulls[i])
 		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("time %s is out of range for an ID", time_str(created_at)),
-				 errdetail("An ID can hold a time from its epoch, %s, to %lld ms after it.",
-						   time_str(epoch), (long long) MAX_MS)));
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("times must not contain a null"),
+				 errdetail("Time %d of %d is null.", i + 1, ids->count),
+				 errhint("Leave such rows out, or pass another time for them.")));
+	time = DatumGetTimestampTz(ids->times[i]);
+	before = i == 0 ? time : DatumGetTimestampTz(ids->times[i - 1]);
+	if (time < before)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("time %s is earlier than the time before it, %s",
+						time_str(time), time_str(before)),
+				 errdetail("It is time %d of %d. IDs increase, and so must their times.",
+						   i + 1, ids->count),
+				 errhint("Sort the times, as in array_agg(created_at ORDER BY created_at).")));
+	return ids->epoch_ms + ms_since_epoch(time, ids->epoch, LAST_MS);
+}
 
-	PG_RETURN_INT64(pack_id(ms, shard_id, tick_sequence(sequence)));
+/*
+ * How many times from the i-th on are of its millisecond?  1,024 stands for
+ * any number above, too.
+ */
+static int
+count_in_ms(const PastIds *ids, int i, int64 ms)
+{
+	int			n = 1;
+
+	while (n < TICKS_PER_MS && i + n < ids->count && !ids->nulls[i + n] &&
+		   time_ms(DatumGetTimestampTz(ids->times[i + n])) == ms)
+		n++;
+	return n;
+}
+
+/*
+ * make_ids(times timestamptz[], shard_id integer, epoch timestamptz)
+ *	-> setof bigint
+ *
+ * IDs of rows that were created at these times, in increasing order.  Above
+ * 1,024 in a millisecond, they are of the next one, as those of a sequence.
+ */
+Datum
+instaid_make_ids(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *funcctx;
+	PastIds    *ids;
+	int			i;
+	int64		ms;
+
+	if (SRF_IS_FIRSTCALL())
+		begin_past_ids(fcinfo);
+	funcctx = SRF_PERCALL_SETUP();
+	ids = funcctx->user_fctx;
+	i = (int) funcctx->call_cntr;
+	if (i >= ids->count)
+		SRF_RETURN_DONE(funcctx);
+
+	ms = past_ms(ids, i);
+	if (tick_ms(ids->last + 1) < ms)
+		ids->last = first_tick_of_rows(ids->last, ms, count_in_ms(ids, i, ms));
+	else
+		ids->last++;
+	if (!tick_has_id(ids->last, ids->epoch_ms))
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("the IDs of epoch %s are used up", time_str(ids->epoch)),
+				 errdetail("Time %d of %d, %s, is one of more than %d in the last milliseconds.",
+						   i + 1, ids->count,
+						   time_str(DatumGetTimestampTz(ids->times[i])), TICKS_PER_MS),
+				 errhint("Pass a later epoch.")));
+	SRF_RETURN_NEXT(funcctx, Int64GetDatum(tick_to_id(ids->last, ids->shard_id, ids->epoch_ms)));
 }
 
 Datum

@@ -116,6 +116,19 @@ tick_sequence(int64 tick)
 	return (int32) tick & MAX_SEQUENCE;
 }
 
+/*
+ * The tick of the first of some rows of a millisecond that is after the last
+ * tick's.  The low bits run on, as long as all of these rows then fit into the
+ * millisecond.
+ */
+static inline int64
+first_tick_of_rows(int64 last, int64 ms, int32 rows)
+{
+	int32		sequence = tick_sequence(last + 1);
+
+	return pack_tick(ms, sequence + rows <= TICKS_PER_MS ? sequence : 0);
+}
+
 /* Milliseconds since 1970, rounded down.  The time must be finite. */
 static inline int64
 time_ms(TimestampTz time)
