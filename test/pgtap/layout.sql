@@ -77,9 +77,12 @@ FROM unnest(ARRAY['default_epoch', 'make_id', 'make_ids', 'extract_timestamp', '
 SELECT is(instaid.default_epoch(), '2011-08-24 21:07:01.721+00'::timestamptz, 'the default epoch');
 SELECT is(extract(epoch FROM instaid.default_epoch()) * 1000, 1314220021721::numeric, '... in Unix milliseconds');
 
--- real IDs of Instagram
-SELECT is(instaid.decode(908540701891980503)::text, '("2015-01-29 10:15:13.321+00",4187,215)', 'a photo of 2015');
-SELECT is(instaid.decode(4001511883701836730)::text, '("2026-10-05 21:56:50.506+00",854,954)', 'a photo of 2026');
+-- real IDs of Instagram, which other projects decode in their tests
+CREATE TEMP TABLE vectors (id bigint, shortcode text, created_at timestamp, shard_id integer, sequence integer);
+\copy vectors FROM 'test/vectors.tsv' (FORMAT csv, DELIMITER E'\t', HEADER)
+SELECT is((SELECT count(*) FROM vectors AS v, instaid.decode(v.id) AS d
+    WHERE (d.created_at AT TIME ZONE 'UTC', d.shard_id, d.sequence) = (v.created_at, v.shard_id, v.sequence)), 7::bigint, 'the fields of seven photos');
+SELECT is((SELECT count(*) FROM vectors WHERE instaid.to_shortcode(id) = shortcode AND instaid.from_shortcode(shortcode) = id), 7::bigint, '... and their shortcodes');
 
 -- the published example: user 31341 of 2000 shards, sequence 5001, 1387263000 ms after the epoch
 SELECT is(instaid.make_id(instaid.default_epoch() + interval '1387263000 ms', 31341 % 2000, 5001),
