@@ -1,4 +1,5 @@
-# The tests of the project.  Prints a line for each suite, and the sums at the end.
+# The tests of the project.  Two suites run at a time.  Prints a line for each one when it
+# has ended, and the sums at the end.
 # Started by test/lib/run.  With the argument "packages" it prints the packages that
 # the chosen suites need, and does nothing else.
 #
@@ -9,16 +10,19 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="run build lint model fuzz regress isolation pgtap bench memcheck $(cd test/t && ls *.pl | sed 's/\.pl$//')"
+all="run build lint model fuzz regress isolation pgtap bench memcheck
+	$(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # "full" is what "make test-matrix FULL=1" runs on one version.
 full="$all elsewhere"
-# These sets are not in "all", either.  They need programs of others: each file test/cluster/*.pl
-# and each folder of test/clients with a file "trial" is a suite.
+# These sets are not in "all", either.  They need programs of others: each file
+# test/cluster/*.pl and each folder of test/clients with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
 clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
-# These clients are newer in Debian 13 and 14 than in 12, or only there.  Their trials know each version.
-newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx clients/psqlodbc clients/pdo clients/pgbouncer'
+# These clients are newer in Debian 13 and 14 than in 12, or only there.  Their trials know
+# each version.
+newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx
+	clients/psqlodbc clients/pdo clients/pgbouncer'
 
 # Two sets of suites are written as what they leave out, so that a new suite is in
 # them.  "version" is for other versions of PostgreSQL.  It leaves out the suites of code
@@ -28,10 +32,12 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 # a build with assertions.  It leaves out every suite without which the others still
 # execute each line of C that any suite executes, and 019_many_shards, which takes
 # minutes there.
-not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields 006_clock 009_partman 010_move
-	011_adopt 015_privileges 016_authorities 018_buffers 019_many_shards 020_docs'
-not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal 004_fields 005_crash 006_clock
-	007_failover 008_restore 009_partman 010_move 011_adopt 019_many_shards 020_docs'
+not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields
+	006_clock 009_partman 010_move 011_adopt 015_privileges 016_authorities 018_buffers
+	019_many_shards 020_docs'
+not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
+	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
+	019_many_shards 020_docs'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -82,35 +88,50 @@ packages_in()
 	sed -En 's,^(#|--|//) packages: ,,p' "$@"
 }
 
-# needs_full SUITE: is it a client that is left out, since FULL is not set?
+# file_of SUITE: print the file whose first comment describes the suite
+file_of()
+{
+	case $1 in
+		regress* | isolation* | pgtap*) echo /dev/null ;;
+		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
+		cluster/*) echo "test/$1.pl" ;;
+		clients/*) echo "test/$1/trial" ;;
+		*) echo "test/t/$1.pl" ;;
+	esac
+}
+
+# needs_full SUITE: is it left out, since FULL is not set?
 needs_full()
 {
-	[ -z "${FULL:-}" ] && grep -q '^# only with FULL=1' "test/$1/trial"
+	[ -z "${FULL:-}" ] && grep -q '^# only with FULL=1' "$(file_of "$1")"
+}
+
+# full_adds SUITE: print what it tests only with FULL set, if that is not set
+full_adds()
+{
+	[ -n "${FULL:-}" ] || sed -n 's/^# FULL=1 adds/; FULL=1 adds/p' "$(file_of "$1")"
 }
 
 # packages_of SUITE: print the packages that the suite needs besides those of
 # PostgreSQL, as comments of its files declare them
 packages_of()
 {
+	! needs_full "$1" || return 0
 	case $1 in
-		regress* | isolation*) return ;;
-		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?'; return ;;
-		run | build | elsewhere | lint | model | fuzz | bench | memcheck) set -- "test/$1.sh" ;;
-		cluster/*) set -- test/lib/Clients.pm "test/$1.pl" ;;
+		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?' ;;
 		clients/*)
-			! needs_full "$1" || return 0
 			# a client that cannot be had is left out
 			packages_in test/clients/run $(find "test/$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
-			return
 			;;
-		*) set -- test/lib/Clients.pm "test/t/$1.pl" ;;
+		cluster/* | [0-9]*) packages_in test/lib/Clients.pm "$(file_of "$1")" ;;
+		*) packages_in "$(file_of "$1")" ;;
 	esac
-	packages_in "$@"
 }
 
-# left_out SUITE: print why this PostgreSQL cannot run it, or print nothing
+# left_out SUITE: print why it is not run, or print nothing
 left_out()
 {
+	! needs_full "$1" || { echo 'it takes minutes; set FULL=1'; return; }
 	case $1 in
 		fuzz)
 			grep -q '^CLANG *= *[^ ]' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global" ||
@@ -122,61 +143,20 @@ left_out()
 			[ -f "$("$PG_CONFIG" --sharedir)/valgrind.supp" ] ||
 				echo 'this PostgreSQL is not built for valgrind' ;;
 		clients/*)
-			! needs_full "$1" || { echo 'it takes minutes; set FULL=1'; return; }
 			command -v dpkg-query >/dev/null || return 0
 			major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 			for package in $(packages_of "$1" | sed "s/@PG@/$major/g; s/?//g"); do
-				command -v "$package" >/dev/null || [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+				status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
+				command -v "$package" >/dev/null || [ "$status" = installed ] ||
 					{ echo "the package $package is missing"; break; }
 			done
 			;;
 	esac
 }
 
-passed=0
-failed=0
-failed_suites=
-left_out_suites=
-number=0
-
-# suite NAME COMMAND: run it, and count the tests that passed and failed by its
-# output, which is TAP or the format of pg_regress before PostgreSQL 16.  A command
-# that fails without naming a failed test, or that runs no test, counts as one failure.
-# A command that prints "1..0 # skip REASON" in TAP, and no test, is left out.
-suite()
-{
-	name=$1
-	shift
-	log=$SCRATCH/log/$(echo "$name" | tr / -).log
-	started=$(date +%s)
-	status=0
-	"$@" >"$log" 2>&1 </dev/null || status=$?
-	ok=$(grep -E '^(ok [0-9]|test .* \.\.\. ok)' "$log" | grep -vc '# skip' || :)
-	bad=$(grep -cE '^(not ok [0-9]|test .* \.\.\. FAILED)' "$log" || :)
-	why=$(sed -En 's/^(1\.\.0 # skip|.* \.\. skipped:) //Ip' "$log" | head -n 1)
-	if [ $((status + ok + bad)) -eq 0 ] && [ -n "$why" ]; then
-		echo "left out, $why"
-		left_out_suites="$left_out_suites $name"
-		return
-	fi
-	if [ "$bad" -eq 0 ] && { [ $status -ne 0 ] || [ "$ok" -eq 0 ]; }; then
-		bad=1
-	fi
-	passed=$((passed + ok))
-	failed=$((failed + bad))
-	echo "$ok passed, $bad failed ($(($(date +%s) - started)) s)"
-	if [ "$bad" -ne 0 ]; then
-		failed_suites="$failed_suites $name"
-		tail -n 60 "$log"
-	fi
-}
-
 # Install the extension in a PostgreSQL of our own, and set what TAP tests need.
-installed=
-install_once()
+install()
 {
-	[ -z "$installed" ] || return 0
-	installed=$PG_CONFIG
 	# for a standby that has no instaid
 	INSTAID_PLAIN=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/plain")
 	INSTAID_PLAIN=${INSTAID_PLAIN%/bin/pg_config}
@@ -202,20 +182,21 @@ install_once()
 	ln -s "$TESTLOGDIR" tmp_check/log
 }
 
-# Start the server that regress, isolation and pgtap share
-serving=
-start_once()
+# log_of SUITE: print the name of the file with its output
+log_of()
 {
-	[ -z "$serving" ] || return 0
-	rm -rf "$SCRATCH/data"
-	start_server
-	serving=yes
+	echo "$SCRATCH/log/$(echo "$1" | tr / -).log"
 }
 
-stop_once()
+# keep SUITE COMMAND...: run it, and keep its output, its exit status and its seconds
+keep()
 {
-	[ -z "$serving" ] || stop_server
-	serving=
+	log=$(log_of "$1")
+	shift
+	started=$(date +%s)
+	status=0
+	"$@" >"$log" 2>&1 </dev/null 3>&- || status=$?
+	echo "$status $(($(date +%s) - started))" >"$log.end"
 }
 
 # run_suite NAME: run the suite or the file of that name
@@ -226,55 +207,92 @@ run_suite()
 		*/*) file=${1#*/} ;;
 	esac
 	case ${1%/*} in
-		run | build | elsewhere | lint | model | fuzz) ;;
-		regress | isolation | pgtap) install_once && start_once ;;
-		*) install_once && stop_once ;;
-	esac
-	case ${1%/*} in
-		run | build | elsewhere | lint | model | fuzz)
-			suite "$1" sh "test/$1.sh"
-			;;
 		regress)
 			rm -f regression.diffs
 			# "setup" makes what the other files use
 			[ "$file" = setup ] || file=${file:+setup $file}
-			suite "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= ${file:+REGRESS="$file"}
-			cp regression.diffs "$SCRATCH/log/" 2>/dev/null && cat regression.diffs
+			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= ${file:+REGRESS="$file"}
+			mv regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :
 			;;
 		isolation)
 			rm -f test/regression.diffs
-			suite "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS= ${file:+ISOLATION="$file"}
-			cp test/regression.diffs "$SCRATCH/log/isolation.diffs" 2>/dev/null && cat test/regression.diffs
+			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS= ${file:+ISOLATION="$file"}
+			mv test/regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :
 			;;
 		pgtap)
-			[ -n "$(psql -XAtc "SELECT 1 FROM pg_database WHERE datname = 'pgtap'")" ] || createdb pgtap
-			suite "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
+			psql -Xq -c 'CREATE DATABASE pgtap' 2>/dev/null || :
+			keep "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
 			;;
-		bench)
-			suite "$1" env PG_CONFIG="$installed" sh test/bench.sh
+		clients) keep "$1" sh test/clients/run "$file" ;;
+		cluster | [0-9]*)
+			keep "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
 			;;
-		memcheck)
-			suite "$1" sh test/memcheck.sh
-			;;
-		cluster)
-			suite "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "test/$1.pl"
-			;;
-		clients)
-			suite "$1" sh test/clients/run "$file"
-			;;
-		*)
-			suite "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "test/t/$1.pl"
-			;;
+		memcheck) keep "$1" sh test/memcheck.sh ;;
+		*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
 	esac
-	return 0
 }
 
-chosen=
+# run_shared SUITE...: run them one after the other.  Those that need a server that runs
+# already come first, and share one.
+run_shared()
+{
+	rm -rf "$SCRATCH/data"
+	[ "$*" = memcheck ] || start_server
+	for each in "$@"; do
+		[ "$each" != memcheck ] || stop_server
+		run_suite "$each"
+		echo "$each" >&3
+	done
+	stop_server
+}
+
+passed=0
+failed=0
+failed_suites=
+number=0
+
+# report SUITE: print what came of it, and count the tests that passed and failed by
+# its output, which is TAP or the format of pg_regress before PostgreSQL 16.  A command
+# that fails without naming a failed test, or that runs no test, counts as one failure.
+# A command that prints "1..0 # skip REASON" in TAP, and no test, is left out.
+report()
+{
+	log=$(log_of "$1")
+	read -r status seconds <"$log.end"
+	ok=$(grep -E '^(ok [0-9]|test .* \.\.\. ok)' "$log" | grep -vc '# skip' || :)
+	bad=$(grep -cE '^(not ok [0-9]|test .* \.\.\. FAILED)' "$log" || :)
+	why=$(sed -En 's/^(1\.\.0 # skip|.* \.\. skipped:) //Ip' "$log" | head -n 1)
+	printf '%s of %s: %s ... ' $((number += 1)) $total "$1"
+	if [ $((status + ok + bad)) -eq 0 ] && [ -n "$why" ]; then
+		echo "left out, $why"
+		left_out_suites="$left_out_suites $1"
+		return
+	fi
+	if [ "$bad" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$ok" -eq 0 ]; }; then
+		bad=1
+	fi
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+	echo "$ok passed, $bad failed ($seconds s)$(full_adds "$1")"
+	if [ "$bad" -ne 0 ]; then
+		failed_suites="$failed_suites $1"
+		tail -n 60 "$log"
+		[ ! -f "$log.diffs" ] || cat "$log.diffs"
+	fi
+}
+
+left_out_suites=
+private=
+alone=
+shared=
+memcheck=
+others=
 for word in ${SUITES:-all}; do
 	names=$(suites_of "$word")
 	for name in $names; do
 		if ! exists "$name"; then
-			echo "There is no suite \"$word\".  There are: all full version assert cluster clients newer" $full $cluster $clients >&2
+			echo "There is no suite \"$word\".  There are:" \
+				all full version assert cluster clients newer $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then
@@ -287,26 +305,66 @@ for word in ${SUITES:-all}; do
 			left_out_suites="$left_out_suites $name"
 			continue
 		fi
-		chosen="$chosen $name"
+		case $name in
+			# they need a source tree that is not built yet
+			build | lint | elsewhere) alone="$alone $name" ;;
+			run | model | fuzz | bench) others="$others $name" ;;
+			regress* | isolation* | pgtap*) shared="$shared $name" private=yes ;;
+			memcheck) memcheck=$name private=yes ;;
+			*) others="$others $name" private=yes ;;
+		esac
 	done
 done
 [ "${1:-}" != packages ] || exit 0
-# these come first: they need a source tree that is not built yet
-for name in lint build elsewhere; do
-	case " $chosen " in
-		*" $name "*) chosen="$name $(echo " $chosen " | sed "s/ $name / /g")" ;;
-	esac
-done
-total=$(echo "$chosen" | wc -w)
+total=$(echo $alone $shared $memcheck $others | wc -w)
 
 mkdir "$SCRATCH/log"
 began=$(date +%s)
-for name in $chosen; do
-	number=$((number + 1))
-	printf '%s of %s: %s ... ' $number $total "$name"
+installed=$PG_CONFIG
+for name in $alone; do
 	run_suite "$name"
+	report "$name"
 done
-stop_once
+[ -z "$private" ] || install
+
+# Two at a time, since they wait more than they compute.  Each writes its name to the
+# pipe when it has ended, and "free" when another one can begin.
+mkfifo "$SCRATCH/ended"
+exec 3<>"$SCRATCH/ended"
+running=0
+
+# begin COMMAND...: start it as soon as less than two are running
+begin()
+{
+	wait_for 2
+	running=$((running + 1))
+	{ "$@" || :; echo free >&3; } &
+}
+
+# wait_for LIMIT: report what ends, until fewer than that are running
+wait_for()
+{
+	while [ $running -ge "$1" ]; do
+		read -r name <&3
+		if [ "$name" = free ]; then
+			running=$((running - 1))
+		else
+			report "$name"
+		fi
+	done
+}
+
+run_other()
+{
+	run_suite "$1"
+	echo "$1" >&3
+}
+
+[ -z "$shared$memcheck" ] || begin run_shared $shared $memcheck
+for other in $others; do
+	begin run_other "$other"
+done
+wait_for 1
 
 [ -z "$left_out_suites" ] || echo "$(echo "$left_out_suites" | wc -w) left out:$left_out_suites"
 echo "All of it took $(($(date +%s) - began)) s"
