@@ -2,6 +2,7 @@
 # are unique and in order.  Its speed is not tested.
 # Started by test/suites.sh.
 #
+# only with FULL=1: it takes minutes
 # packages: postgresql-@PG@-plproxy?
 
 . test/lib/tap.sh

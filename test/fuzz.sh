@@ -3,8 +3,10 @@
 #
 # A target is a file test/fuzz/TARGET_fuzz.c, a function seeds_TARGET here, and lines at
 # the end.  It must also find faults that are put into a copy of the source: otherwise
-# it would prove nothing.  INSTAID_TEST_IDS shortens the number of
-# inputs of a target, INSTAID_TEST_ROUNDS that of faults.
+# it would prove nothing.
+#
+# FULL=1 adds these faults
+# INSTAID_TEST_IDS=N tries N / 20 inputs of a target, instead of a million.
 #
 # packages: libclang-rt-@CLANG@-dev?
 
@@ -89,34 +91,32 @@ seeds_text_forms()
 }
 
 check "ids/layout.h: $runs inputs" fuzz layout
-faults=0
-check_fault '... and the fuzzer finds a mask one bit short' finds layout ids/layout.h \
+check_full '... and the fuzzer finds a mask one bit short' finds layout ids/layout.h \
 	's/& MAX_SHARD_ID/\& (MAX_SHARD_ID >> 1)/'
-check_fault '... a mask that is missing' finds layout ids/layout.h \
+check_full '... a mask that is missing' finds layout ids/layout.h \
 	'/tick & MAX_SEQUENCE/s/ & MAX_SEQUENCE//'
-check_fault '... a signed shift of an ID' finds layout ids/layout.h \
+check_full '... a signed shift of an ID' finds layout ids/layout.h \
 	's/(uint64) id >> MS_SHIFT/id >> MS_SHIFT/'
-check_fault '... a tick rounded toward zero' finds layout ids/layout.h \
+check_full '... a tick rounded toward zero' finds layout ids/layout.h \
 	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
-check_fault '... a tick before the epoch that has an ID' finds layout ids/layout.h \
+check_full '... a tick before the epoch that has an ID' finds layout ids/layout.h \
 	's/(uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS/tick_ms(tick) - epoch_ms <= LAST_MS/'
-check_fault '... a time rounded toward zero' finds layout ids/layout.h \
+check_full '... a time rounded toward zero' finds layout ids/layout.h \
 	's/ - (time % 1000 < 0)//'
-check_fault '... an epoch of microseconds' finds layout ids/layout.h \
+check_full '... an epoch of microseconds' finds layout ids/layout.h \
 	's/since_first % 1000 == 0/since_first % 1000 < 999/'
-check_fault '... undefined behaviour with the right result' finds layout ids/layout.h \
+check_full '... undefined behaviour with the right result' finds layout ids/layout.h \
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
 
 check "ids/text_forms.h: $runs inputs" fuzz text_forms
-faults=0
-check_fault '... and the fuzzer finds an overflow that is let through' finds text_forms ids/text_forms.h \
+check_full '... and the fuzzer finds an overflow that is let through' finds text_forms ids/text_forms.h \
 	's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
-check_fault '... digits of another base64' finds text_forms ids/text_forms.h \
+check_full '... digits of another base64' finds text_forms ids/text_forms.h \
 	'/^\t"ABC/s/-_"/+\/"/'
-check_fault '... a letter that is not forgiven' finds text_forms ids/text_forms.h \
+check_full '... a letter that is not forgiven' finds text_forms ids/text_forms.h \
 	"s/c == 'I' || //"
-check_fault '... a length that is not' finds text_forms ids/text_forms.h \
+check_full '... a length that is not' finds text_forms ids/text_forms.h \
 	's/digits < BASE32_LEN/digits == 0/'
-check_fault '... two texts of one ID' finds text_forms ids/text_forms.h \
+check_full '... two texts of one ID' finds text_forms ids/text_forms.h \
 	's/digit == 0 \&\& \*position == 0 \&\& len > 1/false/'
 echo "1..$n"

@@ -2,6 +2,8 @@
 # The PostgreSQL must be built with USE_VALGRIND, which tells valgrind of its memory
 # contexts; the version matrix builds one.  Started by test/suites.sh, which has
 # installed the extension.
+#
+# FULL=1 adds nine files of the regression tests
 
 set -eu
 . test/lib/private.sh

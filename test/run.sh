@@ -1,6 +1,8 @@
 # test/lib/run: what it says when something is missing, and that it leaves nothing behind,
 # even by Ctrl-C; in TAP.  Started by test/suites.sh.
 #
+# FULL=1 adds the installation of packages, by an apt-get that only waits, and the demonstration
+#
 # PATH is a directory of links to the programs of this machine, some of which are taken
 # away or replaced.  No package is installed.
 
@@ -46,7 +48,8 @@ echo "[ \"\$1\" != --version ] && exec '$real' \"\$@\" || echo 'PostgreSQL 14.3'
 echo "[ \"\$1\" != --bindir ] && exec '$real' \"\$@\" || echo /nowhere/bin" | program pg_config-client
 echo "[ \"\$1\" != --includedir-server ] || { echo /nowhere/server; exit; }
 case \$1 in --bindir) cd '$work/bin'; pwd ;; *) exec '$real' \"\$@\" ;; esac" | program pg_config-server
-echo "case \$1 in --bindir) echo /nowhere/bin ;; --pgxs) echo /nowhere/pgxs.mk ;; *) exec '$real' \"\$@\" ;; esac" | program pg_config-pgxs
+echo "case \$1 in --bindir) echo /nowhere/bin ;; --pgxs) echo /nowhere/pgxs.mk ;;
+	*) exec '$real' \"\$@\" ;; esac" | program pg_config-pgxs
 ln -sf "$("$real" --bindir)/initdb" "$work/bin/initdb"
 echo 'exit 0' >"$work/script"
 
@@ -63,15 +66,21 @@ no_pgxs()
 	grep -qx "$2" "$work/said"
 }
 
-check 'PG_CONFIG that does not exist' refuses 'There is no program /nowhere: set PG_CONFIG to a pg_config\.' PG_CONFIG=/nowhere
+check 'PG_CONFIG that does not exist' refuses \
+	'There is no program /nowhere: set PG_CONFIG to a pg_config\.' PG_CONFIG=/nowhere
 check 'PG_CONFIG that is another program' refuses 'true is not a pg_config.*' PG_CONFIG=true
-check 'PG_CONFIG of an old version' refuses '.* is of PostgreSQL 14, and instaid needs 15 or later.*' PG_CONFIG=pg_config-14
+check 'PG_CONFIG of an old version' refuses \
+	'.* is of PostgreSQL 14, and instaid needs 15 or later.*' PG_CONFIG=pg_config-14
 check 'PG_CONFIG of an old version, relative to this directory' relative
 check 'PG_MAJOR of an old version' refuses 'PostgreSQL 14 is too old: .*' PG_MAJOR=14
-check 'PG_CONFIG without a server' refuses '.* has no server: there is no /nowhere/bin/initdb\.' PG_CONFIG=pg_config-client
-check 'PG_CONFIG without headers' refuses '.* no development files: there is no /nowhere/server/postgres.h\.' PG_CONFIG=pg_config-server
-check 'make without PGXS' no_pgxs all 'pg_config-pgxs not found, or its PostgreSQL has no development files: .*'
-check 'make demo without PGXS' no_pgxs demo 'The PostgreSQL of pg_config-pgxs has no server: .*'
+check 'PG_CONFIG without a server' refuses \
+	'.* has no server: there is no /nowhere/bin/initdb\.' PG_CONFIG=pg_config-client
+check 'PG_CONFIG without headers' refuses \
+	'.* no development files: there is no /nowhere/server/postgres.h\.' PG_CONFIG=pg_config-server
+check 'make without PGXS' no_pgxs all \
+	'pg_config-pgxs not found, or its PostgreSQL has no development files: .*'
+check 'make demo without PGXS' no_pgxs demo \
+	'The PostgreSQL of pg_config-pgxs has no server: .*'
 echo 'case $1 in --default-signal*) exit 125 ;; esac; exec /usr/bin/env "$@"' | program env
 check 'an env without --default-signal' env PG_CONFIG="$real" "$run" "$work/script"
 cp -sf /usr/bin/env "$work/bin/"
@@ -80,7 +89,8 @@ echo '# packages: no-such-program libipc-no-such-perl?' >"$work/script"
 check 'no apt: programs are named' refuses 'Missing: no-such-program' PG_CONFIG="$real"
 rm "$work/bin/cc" "$work/bin/make"
 script=test/demo.sh
-check 'the demonstration needs a compiler, make and PostgreSQL' refuses 'Missing: cc make' PG_CONFIG="$real"
+check 'the demonstration needs a compiler, make and PostgreSQL' refuses \
+	'Missing: cc make' PG_CONFIG="$real"
 script=
 cp -s /usr/bin/cc /usr/bin/make "$work/bin/"
 
@@ -111,9 +121,12 @@ touch "$work/ended.\$phase"
 exit 1
 END
 
-# installs LINE...: a run whose installation fails prints these lines, among others
+# installs LINE...: a run whose installation fails prints these lines, among others, and
+# goes on while it takes longer than the five seconds after which it shows a sign of life
 installs()
 {
+	touch "$work/until.installing"
+	{ sleep 7; rm "$work/until.installing"; } &
 	! "$run" "$work/script" >"$work/said" 2>&1 || return
 	cat "$work/said"
 	for line in "$@"; do
@@ -145,14 +158,12 @@ interrupted()
 }
 
 export PG_CONFIG="$real"
-touch "$work/until.installing"
-{ sleep 7; rm "$work/until.installing"; } &
-check 'as root, the run tells what it installs and how to remove it' installs \
+check_full 'as root, the run tells what it installs and how to remove it' installs \
 	'Installing libipc-no-such-perl no-such-program (3 with what they need)' \
 	'To remove them again: apt-get autoremove --purge libipc-no-such-perl no-such-program' \
 	'Could not install libipc-no-such-perl no-such-program'
-check 'Ctrl-C during a download' interrupted downloading
-check 'Ctrl-C during an installation, which goes on to its end' interrupted installing
+check_full 'Ctrl-C during a download' interrupted downloading
+check_full 'Ctrl-C during an installation, which goes on to its end' interrupted installing
 rm "$work/bin/id" "$work"/bin/apt*
 cp -s /usr/bin/id "$work/bin/"
 
@@ -188,7 +199,8 @@ server_stops()
 		sleep 0.1
 	done
 	echo "status $status after $tenth tenths"
-	[ $there -eq 0 ] && [ $status -eq 130 ] && [ "$tenth" -lt 100 ] && nothing_left && grep -q kept "$work/logs/some.log"
+	[ $there -eq 0 ] && [ $status -eq 130 ] && [ "$tenth" -lt 100 ] && nothing_left &&
+		grep -q kept "$work/logs/some.log"
 }
 check 'Ctrl-C while a server runs: it stops, and the logs are kept' server_stops
 
@@ -212,5 +224,5 @@ demonstration()
 		exit($silences[0] > 2 && $silences[0] > $whole / 10 || $longest > 10 && $longest > $whole / 3)' \
 		make demo PG_CONFIG="$real" && nothing_left
 }
-check 'the demonstration passes, and is not silent for long' demonstration
+check_full 'the demonstration passes, and is not silent for long' demonstration
 echo "1..$n"

@@ -16,7 +16,7 @@ use Docs;
 # The blocks that are not run: how many of a section, and why
 my %not_run = (
 	'README.md: Install' => [ 1, 'it installs packages; test/lib/run does that' ],
-	'docs/benchmarks.md: Benchmarks' => [ 1, 'it takes 25 minutes; the suite bench runs it at a smaller size' ],
+	'docs/benchmarks.md: Benchmarks' => [ 1, 'it takes half an hour; the suite bench runs it at a smaller size' ],
 	'docs/clusters.md: PL/Proxy' => [ 4, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Patroni' => [ 1, 'test/cluster/patroni.pl has these settings, but for the watchdog' ],
