@@ -44,6 +44,20 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 		$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die;
 	}
 
+	# A standby refuses to make IDs, as nextval() does.  It decodes IDs and shows the shards.
+	$primary->safe_psql('postgres', 'SELECT insta5.next_id()');
+	$primary->wait_for_catchup($standby);
+	for my $call ('insta5.next_id()', 'insta5.next_ids(10)', q{nextval('insta5.table_id_seq')})
+	{
+		my ($ret, $stdout, $stderr) =
+		  $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT $call");
+		like($stderr, qr/ERROR:  25006: /, "$name: the standby refuses $call");
+	}
+	is($standby->safe_psql('postgres', qq{
+		SELECT schema_name, d.shard_id, last_id > 0, drift < interval '2 s' - interval '$offset s'
+		FROM instaid.shards, instaid.decode(last_id) AS d}),
+		'insta5|5|t|t', "$name: ... and shows the shards");
+
 	my $clients = Clients->start($primary, @committed, @received);
 	sleep(1 + rand(1));
 	$primary->stop('immediate');
