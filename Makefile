@@ -3,7 +3,7 @@
 #   make && make install     build and install, for the server of PG_CONFIG
 #   make demo                see it work on a private, throw-away server
 #   make bench               measure it beside others, likewise
-#   make test                every test, likewise; SUITES="regress 005_crash" for some
+#   make test                the tests, likewise; SUITES="regress 005_crash" for some, FULL=1 for all
 #   make test-cluster        the tests with programs that divide databases into shards
 #   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
@@ -106,7 +106,7 @@ demo:
 	@echo 'A demonstration on a private server.  It takes about a minute.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
-	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 20 to 30 minutes on two processors.)'
+	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take eight minutes on two idle processors$(if $(FULL),; FULL=1 takes longer).)'
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh
