@@ -19,6 +19,8 @@
 --   Moving and protecting shards
 --   Tickets
 --   Knowing before it breaks
+--   One shard ID on two servers
+--   Rights
 --
 
 --
@@ -55,8 +57,6 @@ BEGIN
 END
 $$;
 
--- Every role can use the functions.  Those that issue IDs need rights on a sequence.
-GRANT USAGE ON SCHEMA instaid TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
@@ -67,6 +67,13 @@ CREATE FUNCTION instaid._check_library(version text) RETURNS void
 COMMENT ON FUNCTION instaid._check_library(text) IS
 'fails if the loaded library is not of that version';
 SELECT instaid._check_library('1.0');
+
+CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
+COMMENT ON FUNCTION instaid._execute_outside_script(text) IS
+'run a command of the script of the extension as if it were given after the script: what it '
+'grants is not a part of the extension, and pg_dump dumps it';
 
 --
 -- Private functions that several parts use
@@ -855,15 +862,6 @@ CREATE SEQUENCE instaid.node_id_seq;
 COMMENT ON SEQUENCE instaid.node_id_seq IS
 'ticks of the shard of the node: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
-GRANT SELECT ON SEQUENCE instaid.node_id_seq TO PUBLIC;
--- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
-DO $$
-BEGIN
-    EXECUTE format('GRANT ALL ON SEQUENCE instaid.node_id_seq TO %s WITH GRANT OPTION',
-                   (SELECT e.extowner::regrole FROM pg_extension AS e
-                    WHERE e.extname = 'instaid'));
-END
-$$;
 
 CREATE FUNCTION instaid.next_ids(count integer,
                                  sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -909,7 +907,6 @@ CREATE VIEW instaid.shards AS
          CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
          CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch))
                             AS i (last_id);
-GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at, drift and frozen need '
 'USAGE or SELECT on the sequence';
@@ -2073,7 +2070,7 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 --
 
 -- It belongs to the owner of the schema instaid, because a superuser's statements name
--- what is in it.  The installer may create tickets, and may let others do so.
+-- what is in it.
 --
 -- Tools that dump a schema create this one before the extension, empty.  It is replaced,
 -- and not adopted: what another session is just putting into it stays behind.
@@ -2099,12 +2096,8 @@ BEGIN
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-    IF installer <> owner THEN
-        EXECUTE format('GRANT ALL ON SCHEMA instaid_tickets TO %s WITH GRANT OPTION', installer);
-    END IF;
 END
 $$;
-GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
 COMMENT ON SCHEMA instaid_tickets IS
 'the tickets of instaid, one sequence each';
 
@@ -2158,7 +2151,6 @@ CREATE VIEW instaid.tickets AS
                    ON l.objoid = c.oid AND l.classoid = 'pg_catalog.pg_class'::regclass
                       AND l.objsubid = 0 AND l.provider = 'instaid'
     WHERE n.nspname = 'instaid_tickets';
-GRANT SELECT ON instaid.tickets TO PUBLIC;
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database, one row each; last_value, values_left and off_stripe need '
 'USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
@@ -2203,7 +2195,6 @@ CREATE VIEW instaid.segments AS
            s.waits, s.bypasses, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
     FROM instaid._segment_state() AS s
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
-GRANT SELECT ON instaid.segments TO PUBLIC;
 COMMENT ON VIEW instaid.segments IS
 'the tickets of this database that have segments in shared memory, from their first use on, '
 'one row each; only those on whose sequence the role has USAGE or SELECT';
@@ -2569,7 +2560,6 @@ CREATE VIEW instaid._shards AS
          JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner;
-GRANT SELECT ON instaid._shards TO PUBLIC;
 COMMENT ON VIEW instaid._shards IS
 'the shards of this database, and the owners of their declarations; for audit()';
 
@@ -2583,7 +2573,6 @@ CREATE VIEW instaid._homes AS
     WHERE p.proname = 'next_id' AND p.pronargs = 0
       AND (r.rolsuper OR p.proowner = n.nspowner
            OR o.rolname = 'pg_database_owner' AND p.proowner = b.datdba);
-GRANT SELECT ON instaid._homes TO PUBLIC;
 COMMENT ON VIEW instaid._homes IS
 'the schemas with a next_id() of their owner or of a superuser; for audit()';
 
@@ -2608,7 +2597,6 @@ CREATE VIEW instaid._tree_patterns AS
            (SELECT format(':funcid (?:%s) ', string_agg(oid::text, '|')) FROM pg_proc
             WHERE proname = 'next_id' AND pronargs > 0
               AND pronamespace = 'instaid'::regnamespace) AS next_id;
-GRANT SELECT ON instaid._tree_patterns TO PUBLIC;
 COMMENT ON VIEW instaid._tree_patterns IS
 'regular expressions for parsed code that makes IDs; for audit()';
 
@@ -2883,7 +2871,6 @@ CREATE VIEW instaid._entangled_tables AS
              CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
         WHERE k.contype = 'f')
     SELECT r.relid, pg_catalog.max(r.cure) AS cure FROM reason AS r GROUP BY r.relid;
-GRANT SELECT ON instaid._entangled_tables TO PUBLIC;
 COMMENT ON VIEW instaid._entangled_tables IS
 'tables with children of other owners, or foreign keys from or to tables of other owners, and '
 'what to do before one is altered; for audit()';
@@ -3548,3 +3535,75 @@ $$;
 COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 'findings about shard IDs, epochs, clocks and versions of this server and of foreign servers, '
 'which it asks by dblink; one row each, none if all is well';
+
+--
+-- Rights
+--
+
+-- Whatever role installs the extension, all objects of it belong to the owner of its
+-- schema.  Whatever default privileges this database has, other roles have the rights on
+-- them that PostgreSQL itself gives to PUBLIC.  And every role can use the schemas, and
+-- read the views and the position of the node's sequence.  Nobody else has seen the objects
+-- yet, so that this can wait for the end of the script.
+DO $$
+DECLARE
+    schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    member record;
+BEGIN
+    FOR member IN
+        SELECT o.kind, format('%s %s', o.kind, i.identity) AS name, o.owner,
+               (SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                           ELSE x.grantee::regrole::text END, ', ')
+                FROM aclexplode(o.acl) AS x
+                WHERE x.grantee NOT IN (o.owner, schema_owner)
+                  AND (x.grantee <> 0 OR o.kind IN ('SCHEMA', 'TABLE'))) AS grantees
+        FROM pg_extension AS e
+             JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
+                                AND d.refobjid = e.oid AND d.deptype = 'e'
+             JOIN (SELECT tableoid, oid, 'SCHEMA', nspowner, nspacl FROM pg_namespace
+                   UNION ALL
+                   -- views and sequences, too
+                   SELECT tableoid, oid, 'TABLE', relowner, relacl FROM pg_class
+                   UNION ALL
+                   SELECT tableoid, oid, 'ROUTINE', proowner, proacl FROM pg_proc
+                   UNION ALL
+                   -- no types of arrays and rows, which have no rights of their own
+                   SELECT tableoid, oid, 'TYPE', typowner, typacl FROM pg_type
+                   WHERE typarray <> 0 AND typrelid = 0
+                   UNION ALL
+                   SELECT tableoid, oid, 'LANGUAGE', lanowner, lanacl FROM pg_language
+                   UNION ALL
+                   SELECT tableoid, oid, 'FOREIGN DATA WRAPPER', fdwowner, fdwacl
+                   FROM pg_foreign_data_wrapper) AS o (class, oid, kind, owner, acl)
+                  ON o.class = d.classid AND o.oid = d.objid
+             CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+        WHERE e.extname = 'instaid'
+    LOOP
+        IF member.owner <> schema_owner THEN
+            EXECUTE format('ALTER %s OWNER TO %s', member.name, schema_owner);
+        END IF;
+        IF member.grantees IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON %s FROM %s', member.name, member.grantees);
+        END IF;
+        IF member.kind IN ('SCHEMA', 'TABLE') THEN
+            EXECUTE format('GRANT %s ON %s TO PUBLIC', CASE member.kind
+                           WHEN 'SCHEMA' THEN 'USAGE' ELSE 'SELECT' END, member.name);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- The owner of the database can create tickets and use the shard of the node, and can let
+-- others do so.  So can the role that installs the extension.  What the script grants to a
+-- role stays in pg_init_privs as the role's OID, even if the role is dropped; therefore
+-- the installer gets its rights outside of the script.  The owner of the database gets
+-- them as pg_database_owner only, since it could not restore a GRANT to itself.
+GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
+GRANT ALL ON SEQUENCE instaid.node_id_seq TO pg_database_owner WITH GRANT OPTION;
+-- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
+SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',
+                                              o.name, e.extowner::regrole))
+FROM pg_catalog.pg_extension AS e,
+     (VALUES ('SCHEMA instaid_tickets'), ('SEQUENCE instaid.node_id_seq')) AS o (name)
+WHERE e.extname = 'instaid'
+  AND NOT pg_catalog.pg_has_role(e.extowner, 'pg_database_owner', 'USAGE');

@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * instaid.c
- *	  The module's face: magic block, start and version.
+ *	  The module's face: magic block, start, and what the install script calls.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "commands/extension.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -25,6 +27,7 @@ PG_MODULE_MAGIC;
 #endif
 
 PG_FUNCTION_INFO_V1(instaid_check_library);
+PG_FUNCTION_INFO_V1(instaid_execute_outside_script);
 
 void		_PG_init(void);
 
@@ -58,5 +61,38 @@ instaid_check_library(PG_FUNCTION_ARGS)
 				 errmsg("instaid %s cannot use the library of instaid %s", version, INSTAID_VERSION),
 				 errhint("Install instaid %s, restart the server if it preloads the library, and try again in a new session.",
 						 version)));
+	PG_RETURN_VOID();
+}
+
+/*
+ * _execute_outside_script(command text) -> void
+ *
+ * The script of the extension calls this to run a command as if it were given
+ * after the script.  PostgreSQL records what a script grants in pg_init_privs, as
+ * a part of the extension.  pg_dump does not dump it, and before PostgreSQL 17
+ * nothing removes a role from there that is dropped.
+ *
+ * The command has the rights of the caller, and elsewhere this does no more than
+ * to run it.
+ */
+Datum
+instaid_execute_outside_script(PG_FUNCTION_ARGS)
+{
+	char	   *command = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	bool		in_script = creating_extension;
+
+	PG_TRY();
+	{
+		creating_extension = false;
+		SPI_connect();
+		if (SPI_execute(command, false, 0) < 0)
+			elog(ERROR, "could not execute \"%s\"", command);
+		SPI_finish();
+	}
+	PG_FINALLY();
+	{
+		creating_extension = in_script;
+	}
+	PG_END_TRY();
 	PG_RETURN_VOID();
 }

@@ -49,6 +49,32 @@ sub goes_on
 	return;
 }
 
+# A role installs the extension in a database, creates a ticket, and lets the role app create others.
+sub install_as
+{
+	my ($node, $role, $attributes, $owns_database) = @_;
+	$node->safe_psql('postgres', "CREATE ROLE $role LOGIN $attributes; CREATE DATABASE by_$role" . ($owns_database ? " OWNER $role" : ''));
+	$node->safe_psql("by_$role", qq{
+		GRANT CREATE ON DATABASE by_$role TO $role;
+		SET SESSION AUTHORIZATION $role;
+		CREATE EXTENSION instaid;
+		SELECT instaid.create_ticket('photos'), instaid.next_ticket('photos');
+		GRANT CREATE ON SCHEMA instaid_tickets TO app;
+		GRANT USAGE ON SEQUENCE instaid.node_id_seq TO app;});
+	return;
+}
+
+# The role that installed the extension leaves.
+sub leave
+{
+	my ($node, $role) = @_;
+	$node->safe_psql("by_$role", "REASSIGN OWNED BY $role TO CURRENT_USER; DROP OWNED BY $role; DROP ROLE $role");
+	return;
+}
+
+# role, its attributes, whether it owns the database
+my @installers = (['trusted', '', 0], ['owner', '', 1], ['administrator', 'SUPERUSER', 0]);
+
 my $main = Clients::server('main', { has_archiving => 1, allows_streaming => 'logical' });
 $main->safe_psql('postgres', $shards);
 $main->safe_psql('postgres', $fill);
@@ -96,6 +122,26 @@ $main->safe_psql('moved', 'ALTER SCHEMA ahead RENAME TO "another name"');
 goes_on('pg_dump -n', $main, 'moved', '"another name"' => $last{ahead});
 is($main->safe_psql('moved', 'SELECT schema_name, shard_id FROM instaid.shards'), 'another name|6', 'pg_dump -n: the shard keeps its ID');
 
+# The rights of the role that installed the extension, and what it granted, are in a dump.  When the role
+# has left, the database can be dumped and restored.
+$main->safe_psql('postgres', 'CREATE ROLE app');
+for my $installer (@installers)
+{
+	my ($role, undef, $owns_database) = @$installer;
+	install_as($main, @$installer);
+	for my $when ('before', 'after')
+	{
+		$main->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $main->connstr("by_$role") ], "installed by $role: pg_dump $when it leaves");
+		$main->safe_psql('postgres', 'CREATE DATABASE copy' . ($owns_database && $when eq 'before' ? " OWNER $role" : ''));
+		$main->command_ok([ 'pg_restore', '-e', '-d', $main->connstr('copy'), $dump ], '... pg_restore -e');
+		is($main->safe_psql('copy', qq{SET SESSION AUTHORIZATION $_; SELECT instaid.create_ticket('by $_')}), qq{instaid_tickets."by $_"}, "... $_ can create tickets")
+			for $when eq 'before' ? ($role, 'app') : ();
+		is($main->safe_psql('copy', q{SELECT instaid.next_ticket('photos')}), 2, '... and the ticket goes on');
+		$main->safe_psql('postgres', 'DROP DATABASE copy');
+		leave($main, $role) if $when eq 'before';
+	}
+}
+
 # A copy of a database, and a crash after it was made
 $main->safe_psql('template1', 'CHECKPOINT');
 for my $strategy ('wal_log', 'file_copy')
@@ -136,6 +182,12 @@ $main->stop;
 	$old->safe_psql('postgres', $fill);
 	$old->safe_psql('postgres', 'CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos; ALTER TABLE typed ADD PRIMARY KEY (id)');
 	$old->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 2, 3); SELECT instaid.lease_ticket('photos', 100)});
+	$old->safe_psql('postgres', 'CREATE ROLE app');
+	for my $installer (@installers)
+	{
+		install_as($old, @$installer);
+		leave($old, $installer->[0]);
+	}
 	%last = last_ids($old, 'postgres');
 	$old->append_conf('postgresql.conf', 'instaid.node_shard_id = 8');
 	$old->reload;
@@ -163,6 +215,7 @@ $main->stop;
 		SELECT count(*), count((SELECT id FROM typed WHERE id = p.id)), (SELECT count(*) FROM typed WHERE id = 5) FROM light.photos AS p WHERE n > 0}),
 		'3000|3000|0', 'pg_upgrade: columns of instaid.id, and their indexes');
 	is($new->safe_psql('postgres', q{SELECT instaid.next_ticket('photos')}), 302, 'pg_upgrade: a ticket goes on');
+	is($new->safe_psql("by_$_->[0]", q{SELECT instaid.next_ticket('photos')}), 2, "pg_upgrade: ... and one whose extension $_->[0] installed") for @installers;
 	$new->stop;
 }
 

@@ -180,6 +180,70 @@ like(as_superuser('by_superuser', 'DROP EXTENSION instaid CASCADE; CREATE EXTENS
 	'the schema cannot be chosen');
 is(as_superuser('by_superuser', 'CREATE EXTENSION instaid; DROP EXTENSION instaid; CREATE EXTENSION instaid'), '', 'the extension can be dropped, and installed again');
 
+# Default privileges, which somebody has set before, give no right on objects of the extension.
+{
+	my $superuser = $node->safe_psql('postgres', 'SELECT rolname FROM pg_roles WHERE oid = 10');
+	$node->safe_psql('postgres', 'CREATE ROLE bo LOGIN; CREATE ROLE dba SUPERUSER LOGIN');
+	# who has which right on each member of the extension, now and in pg_init_privs
+	my $rights = q{
+		SELECT i.type, i.identity, r.kind, x.grantor::regrole, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+		       x.privilege_type, x.is_grantable, o.owner::regrole
+		FROM pg_depend AS d
+		     JOIN (SELECT tableoid AS class, oid, 'n' AS type, nspowner AS owner, nspacl AS acl FROM pg_namespace
+		           UNION ALL SELECT tableoid, oid, CASE relkind WHEN 'S' THEN 's' ELSE 'r' END, relowner, relacl FROM pg_class
+		           UNION ALL SELECT tableoid, oid, 'f', proowner, proacl FROM pg_proc
+		           UNION ALL SELECT tableoid, oid, 'T', typowner, typacl FROM pg_type
+		           UNION ALL SELECT tableoid, oid, 'l', lanowner, lanacl FROM pg_language
+		           UNION ALL SELECT tableoid, oid, 'F', fdwowner, fdwacl FROM pg_foreign_data_wrapper) AS o
+		          ON o.class = d.classid AND o.oid = d.objid
+		     LEFT JOIN pg_init_privs AS p ON p.classoid = d.classid AND p.objoid = d.objid AND p.objsubid = 0
+		     CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+		     CROSS JOIN LATERAL (VALUES ('now', o.acl), ('initial', p.initprivs)) AS r (kind, acl)
+		     CROSS JOIN LATERAL aclexplode(coalesce(r.acl, acldefault(o.type::"char", o.owner))) AS x
+		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+		  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'instaid')
+		ORDER BY 1, 2, 3, 4, 5, 6};
+	# members that can have rights, and are not in that list
+	my $missing = q{
+		SELECT DISTINCT d.classid::regclass FROM pg_depend AS d
+		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+		  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'instaid')
+		  AND d.classid::regclass::text NOT IN ('pg_namespace', 'pg_class', 'pg_proc', 'pg_type', 'pg_language', 'pg_foreign_data_wrapper', 'pg_cast')};
+	my @kinds = ('TABLES', 'SEQUENCES', 'FUNCTIONS', 'TYPES');
+	my $number = 0;
+	my $expected;
+	for my $installer ($superuser, 'dba', 'mallory')
+	{
+		my %seen;
+		for my $defaults ('fresh', 'hostile')
+		{
+			my $name = 'defaults' . ++$number;
+			$node->safe_psql('postgres', qq{CREATE DATABASE $name; GRANT CREATE ON DATABASE $name TO mallory});
+			# in general, and in schemas: the one of the control file, and those that the script makes
+			$node->safe_psql($name, 'CREATE SCHEMA instaid; CREATE SCHEMA instaid_tickets;' . join('', map {
+				my $role = $_;
+				map {
+					my $schema = $_;
+					map { "ALTER DEFAULT PRIVILEGES FOR ROLE $role $schema GRANT ALL ON $_ TO bo WITH GRANT OPTION;
+						ALTER DEFAULT PRIVILEGES FOR ROLE $role $schema GRANT ALL ON $_ TO PUBLIC;" } @kinds, $schema ? () : 'SCHEMAS';
+				} '', 'IN SCHEMA pg_catalog', 'IN SCHEMA instaid', 'IN SCHEMA instaid_tickets';
+			} $superuser, 'dba', 'mallory') . 'DROP SCHEMA instaid, instaid_tickets') if $defaults eq 'hostile';
+			is(run_as($installer, $name, 'CREATE EXTENSION instaid'), '', "$installer installs the extension, with $defaults default privileges");
+			$seen{$defaults} = $node->safe_psql($name, $rights);
+			is($node->safe_psql($name, $missing), '', '... and no member is of another kind');
+		}
+		is($seen{hostile}, $seen{fresh}, "... which give no rights");
+		unlike($seen{fresh}, qr/\|bo\|/, '... to another role');
+		# no role that can be dropped is in pg_init_privs, and only the installer's own rights differ
+		unlike($seen{fresh}, qr/\|initial\|.*(?:mallory|dba)/, '... and the installer is not a part of the extension');
+		my $common = join "\n", grep { !/\|now\|[^|]*\|mallory\|/ } split /\n/, $seen{fresh};
+		$expected //= $common;
+		is($common, $expected, '... whose objects belong to the same role, whatever role installs it');
+		is(run_as('bo', "defaults$number", q{CREATE FUNCTION instaid.adopt_column(text, text) RETURNS void LANGUAGE sql AS ''}) =~ s/.*(permission denied for schema instaid)\n.*/$1/sr,
+			'permission denied for schema instaid', '... and another role cannot add a function');
+	}
+}
+
 # An ordinary role owns a database, and dumps and restores it.
 $node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER alice; CREATE DATABASE restored OWNER alice; CREATE DATABASE other OWNER victim');
 is(run_as('alice', 'theirs', q{
