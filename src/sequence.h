@@ -77,13 +77,25 @@ sequence_read_page(Buffer buffer, Oid relid)
  * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval()
  * writes a record whenever log_cnt is below 1, so a negative one is right for it in
  * every copy.  A log_cnt of 0 or more was written by core, or by replay.
+ *
+ * Until the transaction that created the file has committed, the file has another
+ * number.  A record of that transaction precedes its commit, which can be lost in a
+ * crash after the record was flushed.  Thus the first call after the commit writes a
+ * record; when that is flushed, the commit is, too.
  */
-static inline int64
-sequence_log_cnt(RelFileLocator file, int64 left)
+static inline uint32
+sequence_file(Relation rel)
 {
-	uint64		name = (RelFileLocatorDatabase(file) + RelFileLocatorNumber(file)) & PG_INT32_MAX;
+	uint32		file = RelFileLocatorDatabase(rel->rd_locator) +
+		RelFileLocatorNumber(rel->rd_locator);
 
-	return -1 - (int64) (name << 32 | (uint64) Min(left, (int64) PG_UINT32_MAX));
+	return (sequence_is_uncommitted(rel) ? ~file : file) & PG_INT32_MAX;
+}
+
+static inline int64
+sequence_log_cnt(uint32 file, int64 left)
+{
+	return -1 - (int64) ((uint64) file << 32 | (uint64) Min(left, (int64) PG_UINT32_MAX));
 }
 
 /* Has core or replay written this log_cnt? */
@@ -95,7 +107,7 @@ sequence_is_cores(Form_pg_sequence_data data)
 
 /* How many values the last record covers: none, if core or another file has it. */
 static inline int64
-sequence_values_covered(RelFileLocator file, Form_pg_sequence_data data)
+sequence_values_covered(uint32 file, Form_pg_sequence_data data)
 {
 	int64		left = sequence_log_cnt(file, 0) - data->log_cnt;
 

@@ -64,19 +64,13 @@
  */
 #define TICKS_LOGGED_AHEAD	(1000 * TICKS_PER_MS)
 
-/* the most that core's nextval() leaves in log_cnt (its SEQ_LOG_VALS) */
-#define CORE_LOG_VALS		32
-
 /* the longest time that one call waits for the clock, in ms */
 #define MAX_CLOCK_WAIT		64
 
 /* 2026-01-01: freeze_shard() did not exist before */
 #define FIRST_FREEZE_MS		INT64CONST(1767225600000)
 
-/*
- * How many sequences a session remembers before it forgets all of them.  A
- * forgotten sequence costs a WAL record when it is used again.
- */
+/* how many sequences a session remembers before it forgets all of them */
 #define MAX_SEQUENCES		1024
 
 /* how often a session warns of drift, in microseconds */
@@ -97,10 +91,10 @@ typedef struct ClockedSequence
 	Oid			role;
 	uint64		generation;		/* value of clock_generation then, or 0 */
 	RelFileLocator locator;
+	uint32		file;			/* its number in log_cnt: sequence_file() */
 	int64		cache;			/* CACHE n of the sequence */
 	bool		is_temp;
 	bool		needs_wal;
-	bool		must_log;		/* the next tick needs a record */
 
 	Buffer		buffer;			/* buffer of its page, which is only a hint
 								 * unless it is pinned */
@@ -373,14 +367,6 @@ load_clocked_sequence(ClockedSequence *seq)
 		seq->next = seq->end;
 
 		/*
-		 * If our last transaction has created the file, a crash can still
-		 * undo that.  A tick ahead of the clock needs a record after the
-		 * commit.
-		 */
-		if (!seq->may_pin)
-			seq->must_log = true;
-
-		/*
 		 * Taking the lock has also processed invalidations.  If none of them
 		 * was of this sequence, all is as in our last transaction.
 		 */
@@ -399,17 +385,13 @@ load_clocked_sequence(ClockedSequence *seq)
 	generator_check_options(rel, &options);
 	seq->cache = options.seqcache;
 
-	/*
-	 * In a new file the session's reserved ticks are invalid.  log_cnt is,
-	 * too: ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE copy it without
-	 * the WAL record that it refers to.
-	 */
+	/* in a new file the session's reserved ticks are invalid */
 	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
 	{
 		seq->locator = rel->rd_locator;
 		seq->next = seq->end;
-		seq->must_log = true;
 	}
+	seq->file = sequence_file(rel);
 	seq->is_temp = rel->rd_islocaltemp;
 	seq->needs_wal = RelationNeedsWAL(rel);
 	seq->may_pin = !seq->is_temp && !sequence_is_uncommitted(rel);
@@ -565,14 +547,11 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	next = Min(data->last_value, MAX_TICK + 1) + (data->is_called ? 1 : 0);
 
 	/*
-	 * After setval(), RESTART or a restore, log_cnt is 0, and at most 32 if
-	 * nextval() was called since; this module always leaves more.  The last
-	 * tick before that is lost, and can be any of the running millisecond.
-	 * Therefore let this millisecond pass, and keep other sessions from the
-	 * page until then.
+	 * After setval(), RESTART or a restore, the last tick before that is
+	 * lost, and can be any of the running millisecond.  Therefore let this
+	 * millisecond pass, and keep other sessions from the page until then.
 	 */
-	if (unlikely(data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS) &&
-		tick_ms(next) <= *now)
+	if (unlikely(sequence_is_cores(data)) && tick_ms(next) <= *now)
 	{
 		int64		running = *now;
 
@@ -644,32 +623,27 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	 * clean, and only a record before its redo point would cover the tick.
 	 */
 	MarkBufferDirty(seq->buffer);
-	logged = data->last_value + data->log_cnt;
+	logged = data->last_value + sequence_values_covered(seq->file, data);
 
 	/*
-	 * A record is due when fewer ticks of the last one are left than core
-	 * leaves in log_cnt, because next_tick() must be able to see the
-	 * difference.  As in core, a record is also due after a checkpoint:
-	 * replay starts after the last record then.
+	 * As in core, a record is also due after a checkpoint: replay starts
+	 * after the last record then.
 	 */
-	log_it = seq->must_log || last + CORE_LOG_VALS >= logged ||
-		PageGetLSN(page) <= GetRedoRecPtr();
+	log_it = last >= logged || PageGetLSN(page) <= GetRedoRecPtr();
 	if (unlikely(log_it))
 	{
-		logged = Min(last + TICKS_LOGGED_AHEAD, MAX_TICK);
+		logged = last;
 		if (seq->needs_wal)
+		{
+			logged = Min(last + TICKS_LOGGED_AHEAD, MAX_TICK);
 			log_ticks(seq, data, logged);
-		seq->must_log = false;
+		}
 	}
 
-	/*
-	 * Plain stores cannot fail, so they need no critical section.  If no WAL
-	 * is written, no record covers anything, and -1 makes core's nextval()
-	 * write one.  With wal_level = minimal that can change with the commit.
-	 */
+	/* Plain stores cannot fail, so they need no critical section. */
 	data->last_value = last;
 	data->is_called = true;
-	data->log_cnt = seq->needs_wal ? logged - last : -1;
+	data->log_cnt = sequence_log_cnt(seq->file, logged - last);
 
 	return seq->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }
@@ -910,7 +884,7 @@ generator_skip_ticks(Oid sequence, int64 tick)
 	seq->next = seq->end;
 	if (data->last_value < tick || (data->last_value == tick && !data->is_called))
 	{
-		bool		was_set = data->log_cnt >= 0 && data->log_cnt <= CORE_LOG_VALS;
+		bool		was_set = sequence_is_cores(data);
 
 		store_tick(seq, data, tick);
 		/* next_tick() must still see that setval() was called */

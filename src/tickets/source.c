@@ -111,13 +111,10 @@ source_cache_ticket(Oid ticket)
 	if (entry == NULL || !entry->label_known)
 	{
 		bool		has_label = get_source(ticket) != NULL;
-		bool		found;
 
-		entry = hash_search(ticket_cache, &ticket, HASH_ENTER, &found);
+		entry = hash_search(ticket_cache, &ticket, HASH_ENTER, NULL);
 		entry->has_label = has_label;
 		entry->label_known = true;
-		if (!found)
-			memset(&entry->logged, 0, sizeof(entry->logged));
 	}
 	return entry;
 }

@@ -17,7 +17,6 @@ typedef struct TicketCacheEntry
 	Oid			relid;			/* hash key */
 	bool		label_known;	/* an invalidation of the relation unsets it */
 	bool		has_label;		/* of a source */
-	RelFileLocator logged;		/* the file for which it has written WAL */
 } TicketCacheEntry;
 
 extern TicketCacheEntry *source_cache_ticket(Oid ticket);

@@ -152,11 +152,13 @@ used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
  * which WAL must be flushed for the sequence to be there after a crash.
  */
 static XLogRecPtr
-store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequence_data data,
+store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
 			const TicketBlock *block, int64 count, int64 left)
 {
 	Page		page = BufferGetPage(buffer);
+	uint32		file = sequence_file(rel);
 	bool		needs_wal = RelationNeedsWAL(rel);
+	int64		covered;
 	int64		ahead;
 	bool		log_it;
 
@@ -169,22 +171,16 @@ store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequen
 	MarkBufferDirty(buffer);
 
 	/*
-	 * A record is due when the last one does not cover the block (log_cnt is
-	 * the number of values that it does cover), when it is not of the block's
-	 * stripe, and after a checkpoint, as replay would start behind it.  A
-	 * record is also due when this session uses the file for the first time.
-	 * ALTER SEQUENCE and CREATE DATABASE ... TEMPLATE may have copied log_cnt
-	 * without the record that it counts from.  The commit of the transaction
-	 * that created the file may not be flushed yet; flushing a later record
-	 * flushes it, too.  For that reason, a use in that transaction itself
-	 * does not count as the first one.
+	 * A record is due when the last one does not cover the block, when it is
+	 * not of the block's stripe, and after a checkpoint, as replay would
+	 * start behind it.
 	 */
-	log_it = !data->is_called || data->log_cnt < count ||
+	covered = sequence_values_covered(file, data);
+	log_it = covered < count ||
 		(uint64) block->last - (uint64) data->last_value !=
 		(uint64) count * (uint64) block->increment ||
-		!RelFileLocatorEquals(entry->logged, rel->rd_locator) ||
 		PageGetLSN(page) <= GetRedoRecPtr();
-	ahead = log_it ? Min(TICKET_LOG_AHEAD, left - count) : data->log_cnt - count;
+	ahead = log_it ? Min(TICKET_LOG_AHEAD, left - count) : covered - count;
 
 	if (log_it && needs_wal)
 		sequence_log_page(buffer, rel->rd_locator, data,
@@ -193,17 +189,13 @@ store_block(Relation rel, TicketCacheEntry *entry, Buffer buffer, Form_pg_sequen
 	/*
 	 * Plain stores cannot fail, so they need no critical section.  Where no
 	 * WAL is written until the commit (wal_level = minimal), no record covers
-	 * anything: -1 makes core log, too.
+	 * anything.
 	 */
 	data->last_value = block->last;
 	data->is_called = true;
-	data->log_cnt = needs_wal ? ahead : -1;
+	data->log_cnt = sequence_log_cnt(file, needs_wal ? ahead : 0);
 
-	if (!needs_wal)
-		return InvalidXLogRecPtr;
-	if (!sequence_is_uncommitted(rel))
-		entry->logged = rel->rd_locator;
-	return PageGetLSN(page);
+	return needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }
 
 /*
@@ -241,7 +233,6 @@ static int64
 take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 		   TicketBlock *block)
 {
-	TicketCacheEntry *entry = source_cache_ticket(RelationGetRelid(rel));
 	bool		has_segments = options->seqcache > 1;
 	Buffer		buffer;
 	Form_pg_sequence_data data;
@@ -261,7 +252,7 @@ take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
 	block->last = state.next + (count - 1) * options->seqincrement;
 	if (has_segments)
 		segments_before_taking(rel, buffer, data);
-	block->lsn = store_block(rel, entry, buffer, data, block, count, state.left);
+	block->lsn = store_block(rel, buffer, data, block, count, state.left);
 	if (has_segments)
 		block->buffer_generation = segments_after_taking(rel, buffer, data);
 	UnlockReleaseBuffer(buffer);

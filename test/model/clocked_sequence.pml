@@ -23,14 +23,19 @@
 #define MAX_RECORDS		3		/* since the redo pointer */
 #endif
 #define TICKS_PER_MS	2
-#define LOG_AHEAD		3
-#define CORE_LOG_VALS	1		/* log_cnt up to this is not ours, or replayed */
+#define LOG_AHEAD		2
 
 #define MS(tick)		((tick) / TICKS_PER_MS)
 #define MAX(a, b)		((a) > (b) -> (a) : (b))
 #define MIN(a, b)		((a) < (b) -> (a) : (b))
 
+/*
+ * log_cnt of ours is negative in C, and here 1 + how many ticks the last record
+ * still covers.  0 is from replay.
+ */
 typedef SequencePage { byte last_value, log_cnt }
+#define LOG_CNT(left)	(1 + (left))
+#define COVERED			(page.log_cnt -> page.log_cnt - 1 : 0)
 
 SequencePage page;				/* in shared buffers */
 byte page_lsn;
@@ -120,7 +125,7 @@ inline next_tick()
 	base = now * TICKS_PER_MS;
 	next = page.last_value + 1;
 	if							/* let the ms pass that setval() may have lost */
-	:: page.log_cnt <= CORE_LOG_VALS && MS(next) <= now ->
+	:: page.log_cnt == 0 && MS(next) <= now ->
 		base = (now + 1) * TICKS_PER_MS;
 		read_clock(now, 1);
 		base = MAX(base, now * TICKS_PER_MS)
@@ -171,10 +176,10 @@ again:
 			}
 
 			atomic {			/* store_tick(): is a record due? */
-			logged = page.last_value + page.log_cnt;
+			logged = page.last_value + COVERED;
 			if
-			:: logged = 0		/* yes; or must_log: more than due do no harm */
-			:: last + CORE_LOG_VALS < logged && after_redo
+			:: logged = 0		/* yes; or not, as more than due do no harm */
+			:: last < logged && after_redo
 			fi
 			}
 #ifdef DIRTY_AFTER_REDO
@@ -199,7 +204,7 @@ again:
 			atomic {
 #endif
 			page.last_value = last;
-			page.log_cnt = logged - last;
+			page.log_cnt = LOG_CNT(logged - last);
 			logged = 0;
 			lsn[me] = page_lsn;
 			if					/* what covers this tick covers those before it */
@@ -313,8 +318,8 @@ inline complete_checkpoint()
 active proctype server()
 {
 	atomic {
-		page.last_value = TICKS_PER_MS - 1; page.log_cnt = LOG_AHEAD;
-		disk.last_value = TICKS_PER_MS - 1; disk.log_cnt = LOG_AHEAD;
+		page.last_value = TICKS_PER_MS - 1; page.log_cnt = LOG_CNT(LOG_AHEAD);
+		disk.last_value = TICKS_PER_MS - 1; disk.log_cnt = LOG_CNT(LOG_AHEAD);
 		run session(0); run session(1)
 	}
 

@@ -108,6 +108,29 @@ my $cores = wal_of("nextval('core_seq')");
 cmp_ok($ours, '<', 10_000, "a million IDs write $ours bytes of WAL");
 cmp_ok($cores, '>', 1_000_000, "... where nextval writes $cores");
 
+# No session writes and flushes a record only because it uses a sequence for the first
+# time.  One record is for 32 tickets, or a second of IDs, whoever takes them.  The tests
+# run with fsync = off, so writes are counted.
+my $writes = $node->safe_psql('postgres', q{SELECT current_setting('server_version_num')::integer}) < 180000 ?
+  'SELECT wal_write FROM pg_stat_wal' : q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'};
+$node->safe_psql('postgres', q{
+	SELECT instaid.create_ticket('t');
+	CREATE SEQUENCE far;
+	SELECT instaid.advance_past('far', instaid.min_id(now() + interval '1 h'), instaid.default_epoch());
+	CHECKPOINT});
+for my $case ([ 'tickets', q{instaid.next_ticket('t')} ], [ 'IDs ahead of the clock', q{instaid.next_id('far', 5)} ])
+{
+	my ($name, $call) = @$case;
+	my $file   = $node->basedir . '/connect.sql';
+	my $before = $node->safe_psql('postgres', $writes);
+	unlink $file;
+	append_to_file($file, "SET client_min_messages = error; SET instaid.max_drift = '1d'; SELECT $call;");
+	$node->command_ok([ 'pgbench', '-n', '-C', '-c', '4', '-t', '100', '-f', $file, $node->connstr('postgres') ],
+		"400 sessions take $name");
+	my $flushes = $node->safe_psql('postgres', $writes) - $before;
+	cmp_ok($flushes, '<', 40, "... with $flushes flushes of WAL");
+}
+
 # A transaction that logs has an XID, so that its commit flushes the record and
 # waits for synchronous standbys.
 is($node->safe_psql('postgres', q{
@@ -117,7 +140,8 @@ is($node->safe_psql('postgres', q{
 	SELECT pg_current_xact_id_if_assigned() IS NOT NULL;}), "t\nt", 'a transaction that logs a record has an XID');
 
 # IDs ahead of the clock do not come again after a crash, even if their transaction
-# did not commit, or if the last record is older than a checkpoint.  With max_drift =
+# did not commit, or if the last record is older than a checkpoint; nor do the values of
+# nextval(), once they are committed.  With max_drift =
 # 1h the IDs run ahead by seconds, which is more than the restart takes.
 my $ahead = q{
 	SET instaid.max_drift = '1h';
@@ -128,6 +152,7 @@ for my $case (
 	[ 'next_id', "$ahead SELECT max(id) FROM (SELECT insta5.next_id() AS id FROM generate_series(1, 2000000) OFFSET 0) AS v;" ],
 	[ 'after a checkpoint', "$ahead COMMIT; CHECKPOINT; SELECT max(id) FROM insta5.next_ids(1000) AS id;" ],
 	[ 'nextval after a checkpoint', "$ahead COMMIT; CHECKPOINT; SELECT insta5.next_id();
+		SET synchronous_commit = on;
 		SELECT max(((t >> 10) - 1314220021721 << 23) | (5 << 10) | (t & 1023)) FROM (SELECT nextval('insta5.table_id_seq') AS t FROM generate_series(1, 1000) OFFSET 0) AS v;" ])
 {
 	my ($name, $statements) = @$case;
@@ -205,24 +230,32 @@ like($taker->('BEGIN; SAVEPOINT s; SELECT insta5.next_id()'), qr/ERROR:  out of 
 $locker->('SELECT pg_advisory_unlock_all()');
 is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't', '... does not leave the page locked');
 
-# A transaction creates a sequence, and its commit is not flushed.  IDs that the session
-# takes afterwards, ahead of the clock, do not come again after a crash.
+# A transaction creates a sequence and takes values, and its commit is not flushed.  IDs
+# ahead of the clock, and tickets, which are taken after the commit, do not come again
+# after a crash.  (The commit of ALTER SEQUENCE is always flushed, since it drops a file.)
 $node->append_conf('postgresql.conf', "wal_level = replica\n");
 $node->restart;
-my $last = (split /\n/, $node->safe_psql('postgres', q{
-	SET instaid.max_drift = '1h';
-	BEGIN;
-	CREATE SEQUENCE created;
-	SELECT count((SELECT max(id) FROM instaid.next_ids('created', 5, 1000000 + 0 * n) AS id)) FROM generate_series(1, 8) AS n;
-	COMMIT;
-	SELECT instaid.next_id('created', 5);}))[-1];
-$node->stop('immediate');
-$node->start;
-cmp_ok($node->safe_psql('postgres', q{
-	SET client_min_messages = error;
-	CREATE SEQUENCE IF NOT EXISTS created;
-	SELECT instaid.next_id('created', 5)}), '>', $last,
-	'crash after an asynchronous commit of CREATE SEQUENCE: new IDs are above the old ones');
+for my $case (
+	[ 'id', q{CREATE SEQUENCE %s}, q{(SELECT max(id) FROM instaid.next_ids('%s', 5, 1000000 + 0 * n) AS id)},
+		q{instaid.next_id('%s', 5)}, 'CREATE SEQUENCE IF NOT EXISTS %s' ],
+	[ 'ticket', q{SELECT instaid.create_ticket('%s')}, q{(instaid.lease_ticket('%s', 100 + 0 * n)).last},
+		q{instaid.next_ticket('%s')}, q{SET instaid.auto_create_tickets = on} ])
+{
+	my ($name, $create, $take_many, $take, $if_missing) = @$case;
+	for my $session ('this', 'another')
+	{
+		my @statements = map { s/%s/${session}_$name/gr } (
+			"SET instaid.max_drift = '1d'; BEGIN; $create; SELECT count($take_many) FROM generate_series(1, 8) AS n; COMMIT;",
+			"SET client_min_messages = error; SELECT $take");
+		@statements = join '', @statements if $session eq 'this';
+		my $last;
+		$last = (split /\n/, $node->safe_psql('postgres', $_))[-1] for @statements;
+		$node->stop('immediate');
+		$node->start;
+		my $next = $node->safe_psql('postgres', "SET client_min_messages = error; $if_missing; SELECT $take" =~ s/%s/${session}_$name/gr);
+		cmp_ok($next, '>', $last, "crash after an asynchronous commit of a new sequence: no $name comes again ($session session)");
+	}
+}
 
 $node->stop;
 done_testing();

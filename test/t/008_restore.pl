@@ -1,5 +1,6 @@
 # Copies of a database, made in all possible ways: new IDs of a copy must be above all
-# IDs of the original.
+# IDs of the original, and remain so after a crash of the copy.  The values of next_id(),
+# next_ticket() and nextval() do not come again in copies that ALTER SEQUENCE makes, either.
 #
 # The sequence of shard "ahead" is an hour ahead of the clock, as it is after the clock
 # was set back: a copy can only know this from the state of the sequence.  Shard
@@ -26,6 +27,52 @@ my $fill = q{
 	INSERT INTO ahead.photos (n) SELECT generate_series(1, 3000);
 	INSERT INTO light.photos (n) SELECT generate_series(1, 3000);};
 
+# Calls that take values of sequences, each of a sequence of its own.  take() stores some
+# values of each call, and returns which were not above those before.  Before a sequence
+# is copied, use() lets instaid write its last WAL record, which covers more values.  (In
+# the copy of a sequence whose last record core wrote, nextval() believes in that record,
+# and up to 32 of its values come again after a crash.)
+my $calls = q{
+	CREATE TABLE calls (call text PRIMARY KEY);
+	CREATE TABLE taken (call text, value bigint);
+	CREATE FUNCTION add_calls(name text) RETURNS void LANGUAGE plpgsql AS $$
+	DECLARE
+		call text;
+	BEGIN
+		FOREACH call IN ARRAY ARRAY[
+			format('instaid.next_id(%L, 7)', 'instaid_tickets.' || quote_ident(name || ' next_id')),
+			format('nextval(%L)', 'instaid_tickets.' || quote_ident(name || ' nextval')),
+			format('instaid.next_ticket(%L)', name || ' next_ticket'),
+			format('nextval(%L)', 'instaid_tickets.' || quote_ident(name || ' nextval of a ticket'))]
+		LOOP
+			INSERT INTO calls VALUES (call);
+		END LOOP;
+		FOR call IN SELECT format('instaid_tickets.%I', name || kind) FROM unnest(ARRAY[' next_id', ' nextval']) AS kind LOOP
+			EXECUTE 'CREATE SEQUENCE ' || call;
+			PERFORM instaid.advance_past(call, instaid.min_id(now() + interval '1 h'), instaid.default_epoch());
+		END LOOP;
+		PERFORM instaid.create_ticket(name || kind) FROM unnest(ARRAY[' next_ticket', ' nextval of a ticket']) AS kind;
+	END $$;
+	CREATE FUNCTION use() RETURNS bigint LANGUAGE sql
+		SET client_min_messages = error SET instaid.max_drift = '1d' AS $$
+		SELECT count(CASE WHEN relname ~ 'ticket$' THEN instaid.next_ticket(relname) ELSE instaid.next_id(oid, 7) END)
+		FROM pg_class WHERE relnamespace = 'instaid_tickets'::regnamespace AND relname ~ '(next_id|nextval|ticket)$' $$;
+	CREATE FUNCTION take() RETURNS SETOF text LANGUAGE plpgsql
+		SET client_min_messages = error SET instaid.max_drift = '1d' AS $$
+	DECLARE
+		taker text;
+		before bigint;
+		first bigint;
+	BEGIN
+		FOR taker IN SELECT call FROM calls ORDER BY 1 LOOP
+			SELECT max(value) INTO before FROM taken WHERE call = taker;
+			EXECUTE format('WITH new AS (INSERT INTO taken SELECT %L, %s FROM generate_series(1, 10) RETURNING value) SELECT min(value) FROM new', taker, taker) INTO first;
+			IF first <= before THEN
+				RETURN NEXT format('%s: %s came after %s', taker, first, before);
+			END IF;
+		END LOOP;
+	END $$;};
+
 # The last IDs of the shards, by name
 sub last_ids
 {
@@ -36,15 +83,27 @@ sub last_ids
 	return %last;
 }
 
-# Insert a row into each shard of a copy; the new IDs must be above those in %last.
+# Insert a row into each shard of a copy; the new IDs must be above those in %last.  Let
+# the copy crash, and try again.
 sub goes_on
 {
 	my ($name, $node, $database, %last) = @_;
-	for my $schema (sort keys %last)
+	my $has_calls = $node->safe_psql($database, q{SELECT count(*) FROM pg_class WHERE relname = 'calls'});
+	for my $when ($name, "$name, and a crash")
 	{
-		my $next = $node->safe_psql($database,
-			"SET client_min_messages = error; INSERT INTO $schema.photos DEFAULT VALUES RETURNING id");
-		cmp_ok($next, '>', $last{$schema}, "$name: new IDs of $schema are above");
+		if ($when ne $name)
+		{
+			$node->stop('immediate');
+			$node->start;
+		}
+		for my $schema (sort keys %last)
+		{
+			my $next = $node->safe_psql($database,
+				"SET client_min_messages = error; INSERT INTO $schema.photos DEFAULT VALUES RETURNING id");
+			cmp_ok($next, '>', $last{$schema}, "$when: new IDs of $schema are above");
+			$last{$schema} = $next;
+		}
+		is($node->safe_psql($database, 'SELECT take()'), '', "$when: no value comes again") if $has_calls;
 	}
 	return;
 }
@@ -76,8 +135,8 @@ sub leave
 my @installers = (['trusted', '', 0], ['owner', '', 1], ['administrator', 'SUPERUSER', 0]);
 
 my $main = Clients::server('main', { has_archiving => 1, allows_streaming => 'logical' });
-$main->safe_psql('postgres', $shards);
-$main->safe_psql('postgres', $fill);
+$main->safe_psql('postgres', "$shards $calls SELECT add_calls('copied'), take()");
+$main->safe_psql('postgres', "$fill SELECT use()");
 my %last = last_ids($main, 'postgres');
 
 # pg_basebackup, and recovery to a point in time, under load
@@ -97,6 +156,15 @@ $copy->append_conf('postgresql.conf', "archive_mode = off\n");	# it is on the sa
 $copy->start;
 goes_on('pg_basebackup', $copy, 'postgres', %last);
 $copy->stop;
+
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($main, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "archive_mode = off\n");
+$standby->start;
+$main->wait_for_catchup($standby);
+$standby->promote;
+goes_on('promoted standby', $standby, 'postgres', %last);
+$standby->stop;
 
 my $point = PostgreSQL::Test::Cluster->new('point');
 $point->init_from_backup($main, 'backup', has_restoring => 1, standby => 0);
@@ -142,25 +210,57 @@ for my $installer (@installers)
 	}
 }
 
-# A copy of a database, and a crash after it was made
+# A copy of a database
 $main->safe_psql('template1', 'CHECKPOINT');
 for my $strategy ('wal_log', 'file_copy')
 {
+	$main->safe_psql('postgres', 'SELECT use()');
 	$main->safe_psql('template1', "CREATE DATABASE $strategy TEMPLATE postgres STRATEGY $strategy");
 	goes_on("TEMPLATE, $strategy", $main, $strategy, %last);
-	my %last_of_copy = last_ids($main, $strategy);
-	$main->stop('immediate');
-	$main->start;
-	goes_on("TEMPLATE, $strategy, and a crash", $main, $strategy, %last_of_copy);
 }
+my $tablespace = PostgreSQL::Test::Utils::tempdir;
+$main->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION '$tablespace'");
+%last = last_ids($main, 'wal_log');
+$main->safe_psql('wal_log', 'SELECT use()');
+$main->safe_psql('postgres', 'ALTER DATABASE wal_log SET TABLESPACE elsewhere');
+goes_on('SET TABLESPACE', $main, 'wal_log', %last);
+
+# Each form of ALTER SEQUENCE, most of which copy the sequence to a new file; where
+# %1$s.%2$I is the sequence
+my %forms = (
+	'START'        => 'ALTER SEQUENCE %1$s.%2$I START 7',
+	'RESTART'      => 'ALTER SEQUENCE %1$s.%2$I RESTART',
+	'RESTART WITH' => 'ALTER SEQUENCE %1$s.%2$I RESTART WITH 5000',
+	'MINVALUE'     => 'ALTER SEQUENCE %1$s.%2$I MINVALUE 0',
+	'MAXVALUE'     => 'ALTER SEQUENCE %1$s.%2$I MAXVALUE 9223372036854775806',
+	'INCREMENT'    => 'ALTER SEQUENCE %1$s.%2$I INCREMENT 1',
+	'CACHE'        => 'ALTER SEQUENCE %1$s.%2$I CACHE 1',
+	'NO CYCLE'     => 'ALTER SEQUENCE %1$s.%2$I NO CYCLE',
+	'AS'           => 'ALTER SEQUENCE %1$s.%2$I AS bigint',
+	'OWNED BY'     => 'ALTER SEQUENCE %1$s.%2$I OWNED BY instaid_tickets.owner.id',
+	'OWNER TO'     => 'ALTER SEQUENCE %1$s.%2$I OWNER TO CURRENT_USER',
+	'SET LOGGED'   => 'ALTER SEQUENCE %1$s.%2$I SET UNLOGGED; ALTER SEQUENCE %1$s.%2$I SET LOGGED',
+	'SET SCHEMA'   => 'ALTER SEQUENCE %1$s.%2$I SET SCHEMA public; ALTER SEQUENCE %2$I SET SCHEMA %1$s',
+	'RENAME'       => 'ALTER SEQUENCE %1$s.%2$I RENAME TO other; ALTER SEQUENCE %1$s.other RENAME TO %2$I',
+	'ROLLBACK'     => 'BEGIN; ALTER SEQUENCE %1$s.%2$I START 7; ROLLBACK');
+$main->safe_psql('postgres', 'CREATE DATABASE altered');
+$main->safe_psql('altered', "CREATE EXTENSION instaid; CREATE TABLE instaid_tickets.owner (id bigint); $calls");
+$main->safe_psql('altered', "SELECT add_calls('$_')") for sort keys %forms;
+$main->safe_psql('altered', 'SELECT take(), use()');
+$main->safe_psql('altered', qq{
+	SELECT format('$forms{$_}', relnamespace::regnamespace, relname) FROM pg_class
+	WHERE relname ~ '^$_ (next|nextval)' ORDER BY relname \\gexec
+}) for sort keys %forms;
+$main->safe_psql('altered', q{DELETE FROM taken WHERE call ~ 'RESTART'});	# it sets them back
+goes_on('ALTER SEQUENCE', $main, 'altered');
 
 # Logical replication, and a switchover to the subscriber.  Sequences are not
 # replicated; the documentation has a statement that copies their state.
 my ($procedure) = section_blocks('docs/operations.md', 'Switching over to a logical subscriber');
 ok($procedure, 'the documentation has a statement for a switchover');
 my $subscriber = Clients::server('subscriber', { allows_streaming => 'logical' });
-$subscriber->safe_psql('postgres', $shards);
-$main->safe_psql('postgres', 'CREATE PUBLICATION p FOR TABLE light.photos, ahead.photos');
+$subscriber->safe_psql('postgres', "$shards $calls SELECT add_calls('copied')");
+$main->safe_psql('postgres', 'CREATE PUBLICATION p FOR TABLE light.photos, ahead.photos, taken');
 $subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION \$\$" . $main->connstr('postgres') . '$$ PUBLICATION p');
 $subscriber->wait_for_subscription_sync($main, 's');
 $main->safe_psql('postgres', $fill);
@@ -178,7 +278,7 @@ $main->stop;
 	# checksums are the default only since PostgreSQL 18
 	my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
 	my $old = Clients::server('old', { @initdb, install_path => $ENV{INSTAID_OLD} });
-	$old->safe_psql('postgres', $shards);
+	$old->safe_psql('postgres', "$shards $calls SELECT add_calls('upgraded'), take(), use()");
 	$old->safe_psql('postgres', $fill);
 	$old->safe_psql('postgres', 'CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos; ALTER TABLE typed ADD PRIMARY KEY (id)');
 	$old->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 2, 3); SELECT instaid.lease_ticket('photos', 100)});
