@@ -803,7 +803,8 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
     AS 'MODULE_PATHNAME', 'instaid_last_id';
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'the last ID that a sequence issued, or reserved for a session; null if there is none, '
-'without USAGE or SELECT on the sequence, and while it is being altered';
+'without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and while it is '
+'being altered';
 
 CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean,
                                    OUT issued_at timestamptz)
@@ -812,7 +813,7 @@ CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT froze
 COMMENT ON FUNCTION instaid._last_tick(regclass) IS
 'the last tick of a sequence, null if it has issued none, its time, and whether '
 'freeze_shard() stopped it; waits for no lock: all are null without USAGE or SELECT on the '
-'sequence, and while it is being altered';
+'sequence or membership in pg_read_all_stats, and while it is being altered';
 
 CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz)
     RETURNS bigint
@@ -909,7 +910,7 @@ CREATE VIEW instaid.shards AS
                             AS i (last_id);
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at, drift and frozen need '
-'USAGE or SELECT on the sequence';
+'USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -2153,7 +2154,8 @@ CREATE VIEW instaid.tickets AS
     WHERE n.nspname = 'instaid_tickets';
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database, one row each; last_value, values_left and off_stripe need '
-'USAGE or SELECT on the sequence, and are null while another transaction alters or drops it';
+'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
+'another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: the remainder of its values divided by servers, or servers if that is '
@@ -2197,7 +2199,8 @@ CREATE VIEW instaid.segments AS
          JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
 COMMENT ON VIEW instaid.segments IS
 'the tickets of this database that have segments in shared memory, from their first use on, '
-'one row each; only those on whose sequence the role has USAGE or SELECT';
+'one row each; only those on whose sequence the role has USAGE or SELECT, unless it is a '
+'member of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.segment_size IS
 'number of values in a segment: the step, or a multiple that follows demand';

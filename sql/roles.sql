@@ -54,6 +54,25 @@ SET LOCAL ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 ROLLBACK;
 
+-- a member of pg_monitor sees where shards, tickets and other sequences stand, and can use none
+CREATE ROLE regress_instaid_monitor IN ROLE pg_monitor;
+SELECT instaid.create_ticket('regress_monitored'), instaid.next_ticket('regress_monitored');
+CREATE SEQUENCE regress_s.own_seq;
+CREATE TABLE regress_s.own (id bigint DEFAULT regress_s.next_id('regress_s.own_seq'));
+INSERT INTO regress_s.own DEFAULT VALUES;
+SET ROLE regress_instaid_monitor;
+SELECT last_id IS NOT NULL AS last_id, last_issued_at IS NOT NULL AS last_issued_at, drift, frozen
+FROM instaid.shards WHERE schema_name = 'regress_s';
+SELECT sequence, instaid.last_id(sequence, 9) IS NOT NULL AS last_id FROM instaid.shard_sequences('regress_s') AS sequence;
+SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'regress_monitored';
+SELECT instaid.next_ticket('regress_monitored');
+SET ROLE regress_instaid_other;
+SELECT last_id, last_issued_at, drift, frozen FROM instaid.shards WHERE schema_name = 'regress_s';
+SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'regress_monitored';
+RESET ROLE;
+SELECT instaid.drop_ticket('regress_monitored');
+DROP ROLE regress_instaid_monitor;
+
 -- pg_database_owner's privileges follow the owner of the database, from the next
 -- transaction on
 SELECT current_user AS me, current_database() AS db \gset

@@ -18,6 +18,7 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_control.h"
 #include "miscadmin.h"
@@ -109,6 +110,22 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 }
 
 /*
+ * May the role see where a sequence stands?  Members of pg_read_all_stats may,
+ * as monitors are.  Others need one of the rights to read it.  A sequence that is
+ * gone cannot be seen.
+ */
+bool
+sequence_is_visible(Oid sequence)
+{
+	bool		is_missing = false;
+
+	return get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+		(has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		 pg_class_aclcheck_ext(sequence, GetUserId(), SEQUENCE_READ_RIGHTS,
+							   &is_missing) == ACLCHECK_OK);
+}
+
+/*
  * Lock a sequence in RowExclusiveLock, to read it.  The caller unlocks it
  * afterwards.  Returns false if it is no sequence, or is gone, or the role may
  * not see it, or another transaction is altering or dropping it.
@@ -119,8 +136,7 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 bool
 sequence_try_lock(Oid sequence)
 {
-	return get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-		pg_class_aclcheck(sequence, GetUserId(), SEQUENCE_READ_RIGHTS) == ACLCHECK_OK &&
+	return sequence_is_visible(sequence) &&
 	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
 		ConditionalLockRelationOid(sequence, RowExclusiveLock);
 }

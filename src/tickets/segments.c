@@ -1007,12 +1007,10 @@ instaid_segment_state(PG_FUNCTION_ARGS)
 		Datum		values[SEGMENT_COLUMNS] = {0};
 		bool		nulls[SEGMENT_COLUMNS] = {false};
 		int			column = 0;
-		bool		missing = false;
 		HeapTuple	tuple;
 		bool		overlap = false;
 
-		if (pg_class_aclcheck_ext(buffer->key.ticket, GetUserId(),
-								  SEQUENCE_READ_RIGHTS, &missing) != ACLCHECK_OK)
+		if (!sequence_is_visible(buffer->key.ticket))
 			continue;
 		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(buffer->key.ticket));
 		if (!HeapTupleIsValid(tuple))

@@ -265,6 +265,27 @@ for my $copy ([ 'restored', 'alice' ], [ 'other', 'victim' ])
 		'... and the schema belongs to a superuser');
 }
 
+### What a role sees that has only pg_monitor
+
+# the same as a superuser: the alerts of the documentation
+$node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE DATABASE watched');
+$node->safe_psql('watched', q{
+	CREATE EXTENSION instaid;
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('frozen', 1), instaid.create_shard('ahead', 2), instaid.create_ticket('near'), instaid.next_ticket('near');
+	SELECT instaid.freeze_shard('frozen'), instaid.guard_ticket('near', 1000);
+	CREATE SEQUENCE ahead.likes_id_seq;
+	CREATE TABLE ahead.likes (id bigint DEFAULT ahead.next_id('ahead.likes_id_seq'));
+	SELECT setval(sequence, (extract(epoch FROM now() + interval '1 h') * 1000)::bigint << 10) FROM instaid.shard_sequences('ahead') AS sequence});
+my @alerts = grep { /^FROM instaid\.(?:shards|tickets)/m } map { $_->{text} } section_blocks('docs/operations.md', 'What to watch');
+is(scalar(@alerts), 3, 'the documentation has queries for shards, for sequences and for tickets');
+for my $alert (@alerts)
+{
+	my $shown = run_as('watcher', 'watched', $alert) =~ s/00:\d\d:[\d.]+/TIME/gr;
+	is($shown, as_superuser('watched', $alert) =~ s/00:\d\d:[\d.]+/TIME/gr, 'a member of pg_monitor sees the alerts');
+	unlike($shown, qr/\A\s*\z|ERROR/, '... and there are some');
+}
+
 ### Objects of other roles, in one database
 
 my $db = database('shards', 1);

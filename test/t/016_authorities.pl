@@ -17,6 +17,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Clients;
+use Docs;
 use Clock;
 use Segments;
 use Sources;
@@ -316,6 +317,11 @@ for my $case ([ 'app', 0 ], [ 'watcher', 1 ], [ 'owner', 1 ], [ $superuser, 1 ])
 	is(scalar(@paths), $sees ? 2 : 0, $sees ? '... and shows the reason' : '... and does not show file names');
 	like($shown, qr/<insufficient privilege>/, '... but says that a privilege is missing') unless $sees;
 }
+
+# the alert of the documentation, for a role that has only pg_monitor
+my ($alert) = grep { /^FROM instaid\.segments/m } map { $_->{text} } section_blocks('docs/operations.md', 'What to watch');
+$one->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+like($one->safe_psql('postgres', "SET ROLE monitor; $alert"), qr{^hidden\|.*nowhere/at/all}m, 'a member of pg_monitor sees a ticket whose source fails');
 
 ### The last values before MAXVALUE
 
