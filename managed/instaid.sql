@@ -1,0 +1,3323 @@
+/* managed/instaid.sql */
+
+--
+-- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
+--
+-- Run this file once in each database, as a role with CREATE on the database, in one
+-- transaction: psql -1 -f instaid.sql.  A web console that runs a text as a whole does, too.
+--
+-- A shard's sequence holds the ID that it issued last:
+--
+--     bit 63                          23 22          10 9          0
+--         +-----------------------------+--------------+------------+
+--         | 41 bits: ms since the epoch | 13: shard ID | 10: count  |
+--         +-----------------------------+--------------+------------+
+--
+-- From one millisecond to the next, a sequence has 8,388,608 values.  1,024 of them are IDs
+-- of the shard, and the others are a guard:
+--
+-- - nextval() only counts within a millisecond.  A session looks at the sequence before each
+--   nextval(), and does not call it if there is no room.  A value past the room is dropped.
+--   The count therefore exceeds the room by less than the number of sessions, and PostgreSQL
+--   has at most 262,143: it never reaches the next millisecond.
+-- - setval() opens a millisecond.  Only the session that has the shard's lock calls it, and
+--   only for a later millisecond than it has seen under the lock.
+--
+-- So the sequence never goes back, and no value is issued twice.  Neither a step of the clock
+-- nor a session that stops changes this, because the clock only chooses which millisecond is
+-- opened.  test/model/gap.pml is the proof.
+--
+-- An ID ahead of the clock is issued only if the commit of its transaction flushes WAL.
+-- Otherwise a crash could lose the setval() of another transaction, and the ID would come
+-- again: see _settle().
+--
+-- Nothing here sleeps: pg_sleep() goes by the clock, and a step back would make it long.
+--
+-- Schema instaid has the functions of the extension instaid, with their names and arguments.
+-- Schema instaid_sql has what the functions of shards call.  Dumps of shards name those
+-- functions, so their names and arguments never change.
+--
+
+CREATE SCHEMA instaid;
+CREATE SCHEMA instaid_sql;
+CREATE SCHEMA instaid_tickets;
+GRANT USAGE ON SCHEMA instaid, instaid_sql, instaid_tickets TO PUBLIC;
+COMMENT ON SCHEMA instaid IS
+'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; edition without C';
+COMMENT ON SCHEMA instaid_sql IS
+'what the functions of shards call';
+COMMENT ON SCHEMA instaid_tickets IS
+'the tickets of instaid, one sequence each';
+
+--
+-- Private functions that several parts use
+--
+
+CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    nulls CONSTANT text := (SELECT string_agg(a.key, ', ') FROM json_each_text(arguments) AS a
+                            WHERE a.value IS NULL);
+BEGIN
+    IF nulls IS NOT NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('arguments of %s() must not be null', routine),
+            DETAIL = format('These are null: %s.', nulls);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_no_nulls(text, json) IS
+'refuse null arguments of a function that is not STRICT';
+
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_read_committed(text) IS
+'refuse an isolation level that does not show what other transactions commit meanwhile';
+
+CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of %s %s', kind, object),
+            DETAIL = format('Its owner is %s.', owner);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_owner(regrole, text, text) IS
+'refuse a caller who does not have the rights of the owner of an object';
+
+-- Functions take names as text, because a cast to name truncates those that are too long.
+CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    max_bytes CONSTANT integer := current_setting('max_identifier_length');
+BEGIN
+    IF octet_length(name) > max_bytes THEN
+        RAISE name_too_long USING
+            MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
+            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name),
+                            max_bytes);
+    END IF;
+    IF name = '' THEN
+        RAISE invalid_name USING
+            MESSAGE = format('%s name is empty', what),
+            DETAIL = format('A name has 1 to %s bytes.', max_bytes);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_name(text, text) IS
+'refuse a name that is too long, or empty';
+
+CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    IF schema_name IN ('instaid', 'instaid_sql', 'instaid_tickets', 'information_schema')
+       OR starts_with(schema_name, 'pg_') THEN
+        RAISE reserved_name USING
+            MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = CASE WHEN starts_with(schema_name, 'instaid')
+                          THEN 'It belongs to the extension.'
+                          ELSE 'It belongs to the server.' END,
+            HINT = 'Choose another schema.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_shard_schema(text) IS
+'refuse a schema name that no shard can have';
+
+CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF shard_id NOT BETWEEN 0 AND 8191 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('shard ID %s is out of range', shard_id),
+            DETAIL = 'A shard ID is between 0 and 8191.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_shard_id(integer) IS
+'refuse a shard ID that is out of range';
+
+-- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
+-- its name alone, as in a cast to regprocedure, reads all of them.
+CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
+                                       argument_types oidvector) RETURNS oid
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT p.oid FROM pg_proc AS p
+    WHERE p.proname = function_name AND p.proargtypes = argument_types
+      AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
+END;
+COMMENT ON FUNCTION instaid._find_function(text, name, oidvector) IS
+'the function of a schema with a name and argument types; null if there is none';
+
+-- A role that is not a superuser can put other objects in place of those in its schema.
+CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+    FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+         JOIN pg_database AS b ON b.datname = current_database()
+         JOIN pg_roles AS d ON d.oid = b.datdba
+    WHERE n.oid = schema;
+END;
+COMMENT ON FUNCTION instaid._is_superusers_schema(oid) IS
+'whether a schema belongs to a superuser, or to the owner of the database, who is one';
+
+-- A command that runs as the owner of a table names the table, and the owner of its
+-- schema can put another table in its place meanwhile.  A superuser must not act on it.
+CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace)
+    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
+'whether a relation does not belong to a superuser, or its schema does, too';
+
+CREATE FUNCTION instaid._table_owner(relation regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT c.relowner::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
+    IF NOT instaid._is_in_safe_schema(relation) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
+            DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
+                            ' meanwhile.', main.schema_owner, main.nspname),
+            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
+                          relation, main.schema_owner);
+    END IF;
+    RETURN main.owner;
+END
+$$;
+COMMENT ON FUNCTION instaid._table_owner(regclass) IS
+'the owner of a table; refuse if the caller does not have the rights of the owner, or if '
+'another role could put another table in its place';
+
+CREATE FUNCTION instaid._heirs(relation oid) RETURNS SETOF oid
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE heir (relid) AS (
+        SELECT relation
+        UNION
+        SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
+    SELECT h.relid FROM heir AS h;
+END;
+COMMENT ON FUNCTION instaid._heirs(oid) IS
+'a table, its partitions and its children, at all levels';
+
+CREATE FUNCTION instaid._heirs_of_others(relation oid) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT c.oid::regclass
+    FROM instaid._heirs(relation) AS h (relid) JOIN pg_class AS c ON c.oid = h.relid
+         JOIN pg_class AS main ON main.oid = relation
+    WHERE c.relowner <> main.relowner
+    ORDER BY c.oid;
+END;
+COMMENT ON FUNCTION instaid._heirs_of_others(oid) IS
+'the partitions and children of a table, at all levels, that belong to another owner';
+
+-- Tables, indexes and views can hold code of their owner.  Without C nothing can run it with
+-- the owner's rights only.  Therefore the caller must be the owner.
+CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    result text;
+BEGIN
+    IF role::oid <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('role %s must run this itself', role),
+            DETAIL = 'It owns an object that the call uses. Code in this object would run with'
+                     ' the rights of the caller.',
+            HINT = format('SET ROLE %s;', role);
+    END IF;
+    IF command ~ '^SELECT ' THEN
+        EXECUTE command INTO result;
+    ELSE
+        EXECUTE command;
+    END IF;
+    RETURN result;
+END
+$$;
+COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
+'run a command of the caller, who must be this role; return the first column of its first row';
+
+CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
+        WHERE l.typtype = 'd')
+    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
+END;
+COMMENT ON FUNCTION instaid._base_type(regtype) IS
+'the type under a domain, or under a domain over a domain; any other type unchanged; null if '
+'the type does not exist';
+
+--
+-- Reading and packing IDs
+--
+
+-- The functions that queries call for each row are in SQL without branches, so that PostgreSQL
+-- replaces the call with its expression.  It evaluates what depends on a constant epoch only
+-- once.  A timestamptz and an interval would not do: adding them depends on the time zone.
+
+CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN timestamptz '2011-08-24 21:07:01.721+00';
+COMMENT ON FUNCTION instaid.default_epoch() IS
+'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
+
+CREATE FUNCTION instaid._utc_epoch(epoch timestamptz) RETURNS timestamp
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+AS $$
+DECLARE
+    -- with an epoch before the end, the time of each bigint is a timestamp
+    first CONSTANT timestamptz := '4714-11-24 00:00:00+00 BC';
+    last CONSTANT timestamptz := timestamptz '294276-12-31 23:59:59.999+00'
+                                 - 2199023255551 * interval '1 ms';
+    excess integer;
+BEGIN
+    IF NOT isfinite(epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a point in time', epoch),
+            DETAIL = 'An epoch must be finite.';
+    END IF;
+    IF epoch < first OR epoch >= last + interval '1 ms' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is out of range', epoch),
+            DETAIL = format('An epoch must be between %s and %s.', first, last);
+    END IF;
+    excess := extract(microseconds FROM epoch)::integer % 1000;
+    IF excess <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
+            DETAIL = format('It is %s us after a whole millisecond. IDs count milliseconds.',
+                            excess),
+            HINT = format('Pass %s.', epoch - excess * interval '1 us');
+    END IF;
+    RETURN epoch AT TIME ZONE 'UTC';
+END
+$$;
+COMMENT ON FUNCTION instaid._utc_epoch(timestamptz) IS
+'an epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond';
+
+CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+AS $$
+DECLARE
+    ms numeric;
+BEGIN
+    PERFORM instaid._utc_epoch(epoch);
+    PERFORM instaid._check_shard_id(shard_id);
+    ms := floor((extract(epoch FROM created_at) - extract(epoch FROM epoch)) * 1000);
+    IF ms NOT BETWEEN 0 AND 2199023255551 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('time %s is out of range for an ID', created_at),
+            DETAIL = format('An ID can hold a time from its epoch, %s, to 2199023255551 ms after'
+                            ' it.', epoch);
+    END IF;
+    RETURN (ms::bigint << 23) | (shard_id << 10) | (sequence & 1023);
+END
+$$;
+COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
+'the ID that has this time, shard ID and sequence; the time is rounded down to the '
+'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
+'time is before the epoch or 2^41 ms or more after it';
+
+-- The 41 bits of the time have no sign.
+CREATE FUNCTION instaid.extract_timestamp(id bigint,
+                                          epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (instaid._utc_epoch(epoch) + (id >> 23 & 2199023255551) * interval '1 ms')
+           AT TIME ZONE 'UTC';
+COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
+'the time of an ID, to the millisecond';
+
+CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (id >> 10 & 8191)::integer;
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS
+'the shard ID of an ID, 0 to 8191';
+
+CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (id & 1023)::integer;
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS
+'the sequence field of an ID, 0 to 1023';
+
+CREATE FUNCTION instaid.decode(id bigint,
+                               epoch timestamptz DEFAULT instaid.default_epoch(),
+                               OUT created_at timestamptz, OUT shard_id integer,
+                               OUT sequence integer)
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ROW(instaid.extract_timestamp(id, epoch), instaid.extract_shard_id(id),
+               instaid.extract_sequence(id));
+COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
+'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
+'to 1023)';
+
+--
+-- Time ranges and partitions
+--
+
+-- In numeric, because times can be infinite.  The result counts from the epoch.
+CREATE FUNCTION instaid._ms_since(epoch timestamptz, created_at timestamptz) RETURNS numeric
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (extract(epoch FROM created_at AT TIME ZONE 'UTC')
+            - extract(epoch FROM instaid._utc_epoch(epoch))) * 1000;
+COMMENT ON FUNCTION instaid._ms_since(timestamptz, timestamptz) IS
+'the milliseconds from an epoch to a time, with fractions';
+
+CREATE FUNCTION instaid.min_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN LEAST(GREATEST(floor(instaid._ms_since(epoch, created_at)), 0),
+                 1099511627775)::bigint << 23;
+COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
+'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
+'first millisecond of the format, and a time after its end as the last';
+
+CREATE FUNCTION instaid.max_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN instaid.min_id(created_at, epoch) | 8388607;
+COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
+'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
+'first millisecond of the format, and a time after its end as the last';
+
+-- The bounds of created_between():
+--
+--                 before the epoch    in the format       after it
+--  min_id_from    0                   smallest, time >=   null
+--  max_id_before  -1                  largest, time <     9223372036854775807
+--
+CREATE FUNCTION instaid._first_ms_from(created_at timestamptz, epoch timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN LEAST(GREATEST(ceil(instaid._ms_since(epoch, created_at)), 0), 1099511627776)::bigint;
+COMMENT ON FUNCTION instaid._first_ms_from(timestamptz, timestamptz) IS
+'the first millisecond of the format that begins at a time or after it; 2^40 if there is none';
+
+CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
+                                    epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN NULLIF(instaid._first_ms_from(created_at, epoch), 1099511627776) << 23;
+COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
+'the smallest ID whose time is not before created_at; null if there is none';
+
+CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
+                                      epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (instaid._first_ms_from(created_at, epoch) - 1 << 23) + 8388607;
+COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
+'the largest ID whose time is before created_at; -1 if there is none';
+
+-- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
+-- be a subselect.  ">=", because "> the largest before" does not prune the partition that
+-- ends there.
+CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
+                                        epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id >= instaid.min_id_from(from_time, epoch)
+           AND id <= instaid.max_id_before(to_time, epoch);
+COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
+'whether the time of an ID is at or after from_time and before to_time; PostgreSQL inlines '
+'it, so that it uses an index on the ID and prunes partitions';
+
+CREATE FUNCTION instaid.integer_now() RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN instaid.min_id(pg_catalog.now());
+COMMENT ON FUNCTION instaid.integer_now() IS
+'the smallest ID of now(), with the default epoch; for tools that partition by integers';
+
+CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    ms numeric;
+BEGIN
+    IF extract(year FROM length) <> 0 OR extract(month FROM length) <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('interval %s has no fixed length', length),
+            DETAIL = 'Months and years differ in length.',
+            HINT = 'Give the interval in days, such as 30 days.';
+    END IF;
+    ms := floor(extract(epoch FROM length) * 1000);
+    IF ms NOT BETWEEN 1 AND 1099511627775 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('interval %s is out of range', length),
+            DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
+    END IF;
+    RETURN ms::bigint << 23;
+END
+$$;
+COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
+'the difference between two IDs whose times are that far apart; for tools that partition by '
+'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+
+-- By multiples of the step, because months differ in length: partitions that begin on a
+-- 31st begin on the last day of shorter months, and on the 31st again.
+CREATE FUNCTION instaid._partition_starts(from_time timestamptz, to_time timestamptz,
+                                          step interval) RETURNS timestamptz[]
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    max_partitions CONSTANT integer := 1000;
+    starts timestamptz[];
+BEGIN
+    WITH RECURSIVE series (n, since) AS (
+        SELECT 0, from_time
+        UNION ALL
+        SELECT n + 1, from_time + (n + 1) * step FROM series
+        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
+    SELECT array_agg(since ORDER BY n) INTO starts FROM series;
+    IF cardinality(starts) > max_partitions THEN
+        RAISE program_limit_exceeded USING
+            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
+            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
+                            max_partitions, step, starts[max_partitions + 1]),
+            HINT = 'Choose a longer step, or an earlier to_time.';
+    END IF;
+    RETURN starts;
+END
+$$;
+COMMENT ON FUNCTION instaid._partition_starts(timestamptz, timestamptz, interval) IS
+'the times at which partitions begin; refuse more than 1000';
+
+-- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no bound.  The
+-- end of a partition that ends after the format is null, too.
+CREATE FUNCTION instaid._missing_partitions(parent regclass, starts timestamptz[], step interval,
+                                            epoch timestamptz, OUT since timestamptz,
+                                            OUT until timestamptz, OUT first_id bigint,
+                                            OUT end_id bigint) RETURNS SETOF record
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part record;
+BEGIN
+    FOR part IN
+        WITH existing AS MATERIALIZED (
+            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
+                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
+                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+                 -- without the table's OID it takes no lock
+                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
+            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
+        SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids
+        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
+             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
+                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
+             CROSS JOIN LATERAL (
+                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
+                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
+             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
+                                ORDER BY existing.ids LIMIT 1) AS e ON true
+        ORDER BY s.n
+    LOOP
+        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('a partition from %s to %s would hold no ID',
+                                 part.since, part.until),
+                DETAIL = format('The step is %s.', step);
+        END IF;
+        IF part.ids = part.others_ids AND NOT part.is_leaving THEN
+            CONTINUE;
+        END IF;
+        IF part.name IS NOT NULL THEN
+            RAISE invalid_object_definition USING
+                MESSAGE = format('a partition from %s to %s would overlap %s',
+                                 part.since, part.until, part.name),
+                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
+                                part.name, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
+                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
+                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
+                                         '-infinity'),
+                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
+                                         'infinity'),
+                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
+                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
+                       ' or detach it.';
+        END IF;
+        since := part.since;
+        until := part.until;
+        first_id := part.first_id;
+        end_id := part.end_id;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._missing_partitions(regclass, timestamptz[], interval, timestamptz) IS
+'the partitions that a table does not have yet; refuse one that would overlap another';
+
+CREATE FUNCTION instaid._check_default_partition(parent regclass, column_name name, owner regrole,
+                                                 since timestamptz, until timestamptz,
+                                                 first_id bigint, last_id bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    default_partition regclass;
+    default_owner oid;
+    is_occupied boolean;
+BEGIN
+    SELECT c.oid, c.relowner INTO default_partition, default_owner
+    FROM pg_partitioned_table AS p JOIN pg_class AS c ON c.oid = p.partdefid
+    WHERE p.partrelid = parent;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF default_owner <> owner
+       OR EXISTS (SELECT FROM instaid._heirs_of_others(default_partition)) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('default partition %s does not belong to the owner of table %s',
+                             default_partition, parent),
+            DETAIL = format('The owner of the table, %s, must be able to read the default'
+                            ' partition and its partitions.', owner),
+            HINT = 'Give them to one owner, or detach the default partition.';
+    END IF;
+    -- The table is read: no other partition has such rows.
+    is_occupied := instaid._execute_as(owner, format(
+        'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)',
+        parent, column_name, first_id, last_id));
+    IF is_occupied THEN
+        RAISE check_violation USING
+            MESSAGE = format('default partition %s has rows from %s to %s',
+                             default_partition, since, until),
+            DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
+            HINT = 'Detach the default partition, create the others, and insert its rows into'
+                   ' the table.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_default_partition(regclass, name, regrole, timestamptz,
+                                                     timestamptz, bigint, bigint) IS
+'refuse if the default partition has rows of a new one, or belongs to another owner';
+
+CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
+                                          to_time timestamptz, step interval,
+                                          epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    expires_at timestamptz;
+    main record;
+    owner regrole;
+    starts timestamptz[];
+    part record;
+    name_format text;
+    partition_name text;
+    partition text;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
+        'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
+        'epoch', epoch));
+    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
+           CASE WHEN p.partrelid IS NULL THEN 'It is not partitioned.'
+                ELSE format('It is partitioned by %s.', pg_get_partkeydef(c.oid)) END AS key
+    INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
+                                    AND p.partnatts = 1
+    WHERE c.oid = parent;
+    IF main.partstrat <> 'r'
+       OR main.atttypid NOT IN ('bigint'::regtype) IS NOT FALSE THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
+            DETAIL = COALESCE(main.key, 'It does not exist.'),
+            HINT = 'Create the table with PARTITION BY RANGE (id), where id is a bigint column.';
+    END IF;
+    owner := instaid._table_owner(parent);
+    IF step < '1 ms' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('step %s is too short', step),
+            DETAIL = 'A step is at least one millisecond.';
+    END IF;
+    IF from_time >= to_time THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'from_time must be before to_time',
+            DETAIL = format('from_time is %s, to_time is %s.', from_time, to_time);
+    END IF;
+    -- refuses an infinite epoch
+    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    IF from_time + step <= epoch OR to_time > expires_at THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
+            DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
+                            epoch, epoch, expires_at);
+    END IF;
+    starts := instaid._partition_starts(from_time, to_time, step);
+    SELECT CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
+                WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
+                ELSE 'YYYYMMDD_HH24MISSUS' END
+    INTO name_format FROM unnest(starts) AS since;
+
+    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
+    -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
+    -- for example, can hold code that runs when the table is read.
+    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE',
+                                              parent));
+    FOR part IN
+        SELECT m.* FROM instaid._missing_partitions(parent, starts, step, epoch) AS m
+    LOOP
+        partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
+        IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
+            RAISE name_too_long USING
+                MESSAGE = format('partition name %I is too long', partition_name),
+                DETAIL = format('It has %s bytes; a name has up to %s.',
+                                octet_length(partition_name),
+                                current_setting('max_identifier_length')),
+                HINT = 'Give the table a shorter name.';
+        END IF;
+        partition := format('%I.%I', main.nspname, partition_name);
+        IF to_regclass(partition) IS NOT NULL THEN
+            RAISE duplicate_table USING
+                MESSAGE = format('relation %s already exists', partition),
+                DETAIL = format('The partition from %s to %s would have that name.',
+                                part.since, part.until),
+                HINT = 'Rename it, or drop it if nothing uses it.';
+        END IF;
+        PERFORM instaid._check_default_partition(
+            parent, main.attname, owner, part.since, part.until,
+            part.first_id, COALESCE(part.end_id - 1, 9223372036854775807));
+        PERFORM instaid._execute_as(owner, format(
+            'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
+            partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
+        RETURN NEXT partition::regclass;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
+                                              timestamptz) IS
+'create the missing partitions of a table by range of its IDs, one for each step from '
+'from_time until to_time is covered, and return them; error if the step is shorter than 1 ms, '
+'or there would be more than 1000; acts with the rights of the owner of the table, which the '
+'caller needs';
+
+--
+-- Text forms
+--
+
+--                 digits                           bits  length  0         2^63 - 1
+--  shortcode      A-Z a-z 0-9 - _                  6     1..11   A         H__________
+--  base32         0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
+
+CREATE FUNCTION instaid._digits(id bigint, alphabet text, bits integer, length integer)
+    RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF id < 0 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('ID %s has no text form', id),
+            DETAIL = 'Only IDs from 0 to 9223372036854775807 have one.';
+    END IF;
+    RETURN (SELECT string_agg(substr(alphabet, (id >> n * bits & (1 << bits) - 1)::integer + 1, 1),
+                              '' ORDER BY n DESC)
+            FROM generate_series(0, length - 1) AS n);
+END
+$$;
+COMMENT ON FUNCTION instaid._digits(bigint, text, integer, integer) IS
+'the digits of an ID, the most significant first; error if it is negative';
+
+CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN COALESCE(NULLIF(ltrim(instaid._digits(
+        id, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 6, 11), 'A'), ''),
+        'A');
+COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
+'an ID as Instagram writes it in addresses: 1 to 11 base64url digits, the most significant '
+'first, without padding; error if it is negative';
+
+CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN instaid._digits(id, '0123456789ABCDEFGHJKMNPQRSTVWXYZ', 5, 13);
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS
+'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
+'it is negative';
+
+-- Reads a text whose characters are already those of the alphabet, apart from what is wrong
+-- with it.  A hyphen that is skipped is a digit of no alphabet here.
+CREATE FUNCTION instaid._read_digits(input text, form text, rule text, alphabet text, bits integer,
+                                     digits integer, last text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    is_shortcode CONSTANT boolean := form = 'shortcode';
+    result bigint := 0;
+    count integer := 0;
+    position integer := 0;
+    digit integer;
+    character text;
+    fault text;
+    shown text;
+BEGIN
+    FOREACH character IN ARRAY COALESCE(regexp_split_to_array(NULLIF(input, ''), ''), '{}') LOOP
+        position := position + 1;
+        CONTINUE WHEN character = '-' AND NOT is_shortcode;
+        digit := strpos(alphabet, CASE WHEN is_shortcode THEN character
+                                       ELSE translate(character, 'abcdefghijklmnopqrstuvwxyzILO',
+                                                      'ABCDEFGH1JK1MN0PQRSTUVWXYZ110') END) - 1;
+        fault := CASE
+            WHEN digit < 0 THEN 'invalid character "%s" at position %s of %s "%s"'
+            WHEN is_shortcode AND digit = 0 AND position = 1 AND input <> character
+            THEN 'leading zero "%s" at position %s of %s "%s"'
+            WHEN CASE WHEN is_shortcode THEN result > 9223372036854775807 >> bits
+                      ELSE count = 0 AND digit > 7 END
+            THEN 'digit "%s" at position %s of %s "%s" makes the ID too large'
+            WHEN count = digits THEN 'digit "%s" at position %s of %s "%s" is one too many' END;
+        EXIT WHEN fault IS NOT NULL;
+        result := result << bits | digit;
+        count := count + 1;
+    END LOOP;
+    IF fault IS NULL AND count >= (CASE WHEN is_shortcode THEN 1 ELSE digits END) THEN
+        RETURN result;
+    END IF;
+
+    -- the first 64 bytes, in whole characters
+    shown := left(input, 64);
+    WHILE octet_length(shown) > 64 LOOP
+        shown := left(shown, -1);
+    END LOOP;
+    IF fault IS NULL THEN
+        RAISE invalid_text_representation USING
+            MESSAGE = CASE WHEN input = '' THEN form || ' is empty'
+                           ELSE format('%s "%s" ends too early, at position %s', form, shown,
+                                       octet_length(input)) END,
+            DETAIL = rule;
+    ELSIF fault LIKE 'leading %' THEN
+        RAISE invalid_text_representation USING
+            MESSAGE = format(fault, character, position, form, shown),
+            DETAIL = format('The %s of an ID has no leading zeros.', form),
+            HINT = format('Remove the leading "%s".', character);
+    END IF;
+    RAISE invalid_text_representation USING
+        MESSAGE = format(fault, character, position, form, shown),
+        DETAIL = CASE WHEN fault LIKE '%too large'
+                      THEN format('The largest ID is 9223372036854775807, written "%s".', last)
+                      ELSE rule END;
+END
+$$;
+COMMENT ON FUNCTION instaid._read_digits(text, text, text, text, integer, integer, text) IS
+'the ID of a shortcode or of base32; a part of from_shortcode() and from_base32()';
+
+CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN instaid._read_digits(
+        shortcode, 'shortcode', 'A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.',
+        'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 6, 11, 'H__________');
+COMMENT ON FUNCTION instaid.from_shortcode(text) IS
+'the ID of a shortcode; error for text that to_shortcode() does not return';
+
+CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN instaid._read_digits(
+        base32, 'base32', 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.',
+        '0123456789ABCDEFGHJKMNPQRSTVWXYZ', 5, 13, '7ZZZZZZZZZZZZ');
+COMMENT ON FUNCTION instaid.from_base32(text) IS
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
+'error for other text';
+
+--
+-- Making IDs
+--
+
+-- The arguments of these functions:
+--
+-- - sequence: a sequence of the shard.
+-- - options: what pg_sequence_parameters() must say of it.  START and MINVALUE are the epoch in
+--   milliseconds since 1970, and MAXVALUE is the last ID of the shard.  So a sequence tells
+--   whose it is, in a dump, too.
+-- - t: what the clock reads, as the first ID of the shard in that millisecond.
+--
+-- They run with the rights of the shard's owner.  8387584 are the bits of the shard ID.  What
+-- each INSERT can reach does without SET, which costs more than qualified names.
+
+CREATE TYPE instaid_sql.sequence_options AS (
+    start_value bigint,
+    minimum_value bigint,
+    maximum_value bigint,
+    increment bigint,
+    cycle_option boolean,
+    cache_size bigint,
+    data_type oid
+);
+COMMENT ON TYPE instaid_sql.sequence_options IS
+'what pg_sequence_parameters() returns';
+
+CREATE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
+    RETURNS instaid_sql.sequence_options
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ROW(epoch_ms, epoch_ms, (1099511627775 << 23) + (shard_id << 10) + 1023, 1, false, 1,
+               20)::instaid_sql.sequence_options;
+COMMENT ON FUNCTION instaid_sql._options(integer, bigint) IS
+'the options of the sequences of this shard and epoch';
+
+-- The half microsecond is for the rounding of a double.  A clock that reads a time before 1991,
+-- or after the last ID, is an error: bigint is out of range.
+CREATE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN floor(date_part('epoch', clock_timestamp()) * 1000 + 0.0005 - options.minimum_value)
+           ::bigint * 8388608 + (options.maximum_value & 8387584);
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._clock(instaid_sql.sequence_options) IS
+'the first ID of a shard in the millisecond that the clock reads';
+
+CREATE FUNCTION instaid_sql._refuse(sequence regclass, options instaid_sql.sequence_options) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    found CONSTANT record := pg_sequence_parameters(sequence);
+    main record;
+BEGIN
+    SELECT n.nspname, c.relname INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
+    IF found.maximum_value < options.maximum_value AND (found.maximum_value # options.maximum_value) & 8388607 = 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I is frozen', main.nspname),
+            DETAIL = format('Its sequence "%s" makes no IDs until the shard is thawed.',
+                            main.relname),
+            HINT = format('If the shard was moved, use it in its new place. Otherwise its owner can'
+                          ' thaw it: SELECT instaid.thaw_shard(%L);', main.nspname);
+    ELSIF found.maximum_value <> options.maximum_value OR found.minimum_value <> options.minimum_value
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
+            DETAIL = format('It has a range of its own, %s to %s. Those of this shard have the'
+                            ' range %s to %s.', found.minimum_value, found.maximum_value,
+                            split_part(options, ',', 2), options.maximum_value),
+            HINT = 'Use a sequence of the shard: instaid.add_sequence() creates one.';
+    END IF;
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
+        DETAIL = format('Its parameters are %s. They must be %s.', found, options),
+        HINT = format('ALTER SEQUENCE %I.%I AS bigint INCREMENT BY 1 START WITH %s CACHE 1'
+                      ' NO CYCLE;', main.nspname, main.relname, found.minimum_value);
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._refuse(regclass, instaid_sql.sequence_options) IS
+'say why a sequence cannot serve';
+
+-- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
+-- leaves views alone.  An advisory lock could be held by any role.  The identity of a sequence
+-- is always qualified, whatever search_path is.  A sequence "q" has the lock "q_lock".
+CREATE FUNCTION instaid_sql._lock_command(sequence regclass, options instaid_sql.sequence_options)
+    RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pg_sequence_parameters(sequence) = options THEN
+        RETURN replace('LOCK ' || (pg_identify_object('pg_class'::regclass, sequence, 0)).identity
+                       || '_lock IN SHARE UPDATE EXCLUSIVE MODE', '"_lock', '_lock"');
+    END IF;
+    PERFORM instaid_sql._refuse(sequence, options);
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._lock_command(regclass, instaid_sql.sequence_options) IS
+'the command that locks a sequence for setval(); refuse a sequence that cannot serve';
+
+-- Under the lock, where the sequence may be at or after t: an ID of the millisecond in which it
+-- is, or else the first of a later one.  An ID may be up to 100 ms late, as in _share().
+CREATE FUNCTION instaid_sql._take(sequence regclass, t bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    base CONSTANT bigint := t & 8387584;
+    last bigint := instaid_sql._last_value(sequence, t);
+    id bigint;
+BEGIN
+    IF last >= t - (100::bigint << 23) AND (last + 1 - base) & 8387584 = 0 THEN
+        id := nextval(sequence);
+        IF (id - base) & 8387584 = 0 THEN
+            RETURN id;
+        END IF;
+        last := id;
+    END IF;
+    -- the low bits run on
+    RETURN setval(sequence, GREATEST(t, instaid_sql._ms_after(sequence, last, base))
+                            + (last + 1 & 1023));
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._take(regclass, bigint) IS
+'the next ID of a sequence whose lock the caller has';
+
+CREATE FUNCTION instaid_sql._ms_after(sequence regclass, last bigint, base bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF last - base >> 23 >= 1099511627775 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence %s is past the last ID of its epoch', sequence),
+            DETAIL = format('The sequence is at %s. The clock reads %s.', last, clock_timestamp()),
+            HINT = 'If the sequence was set too far by mistake, set it back with setval().';
+    END IF;
+    RETURN (last - base | 8388607) + 1 + base;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._ms_after(regclass, bigint, bigint) IS
+'the first ID of the millisecond after the one of a value; error if there is none';
+
+-- A sequence that was RESTARTed, or restored without data, begins after all that next_ids() can
+-- have reserved.  From PostgreSQL 17 on, pg_sequence_last_value() is null for want of a
+-- privilege, too, and setval() could then go back.
+CREATE FUNCTION instaid_sql._last_value(sequence regclass, t bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last CONSTANT bigint := pg_sequence_last_value(sequence);
+BEGIN
+    IF last IS NULL AND NOT has_sequence_privilege(sequence, 'SELECT, USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for sequence %s', sequence);
+    END IF;
+    RETURN COALESCE(last, t + (2100::bigint << 23) + 1023);
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._last_value(regclass, bigint) IS
+'the last value of a sequence; if it was restarted, one that is 2.1 s ahead of the clock';
+
+-- Opens the millisecond of the clock, or takes an ID of a later one.  The lock is taken in a
+-- subtransaction that is always rolled back: by the RAISE, by an error, or by a cancel.  What
+-- setval() did stays.  An exception that is raised for this must not be caught as another:
+-- SQLSTATE 'ID000' would be the whole class ID.
+CREATE FUNCTION instaid_sql._open(sequence regclass, t bigint, options instaid_sql.sequence_options) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+DECLARE
+    id bigint;
+BEGIN
+    BEGIN
+        -- _lock_command(), without the call, and null if the sequence cannot serve
+        EXECUTE CASE
+            WHEN pg_catalog.pg_sequence_parameters(sequence) OPERATOR(pg_catalog.=) options
+            THEN pg_catalog.replace('LOCK ' OPERATOR(pg_catalog.||)
+                     (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
+                                                    sequence, 0)).identity
+                     OPERATOR(pg_catalog.||) '_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT',
+                     '"_lock', '_lock"') END;
+        id := CASE
+            WHEN pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.<) t
+            THEN pg_catalog.setval(sequence, t OPERATOR(pg_catalog.+) (
+                     pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.+) 1
+                     OPERATOR(pg_catalog.&) 1023))
+            ELSE instaid_sql._take(sequence, t) END;
+        RAISE SQLSTATE 'ID001';
+    EXCEPTION
+        WHEN SQLSTATE 'ID001' THEN
+            RETURN id;
+        WHEN null_value_not_allowed THEN
+            PERFORM instaid_sql._refuse(sequence, options);
+        WHEN lock_not_available THEN
+            NULL;
+    END;
+    RETURN instaid_sql._share(sequence, t, options);
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._open(regclass, bigint, instaid_sql.sequence_options) IS
+'the next ID of a sequence that has no room in the millisecond of the clock';
+
+-- Another session opens a millisecond, and may be off the processor.  An ID that is up to 100 ms
+-- late is better than a queue, which gives one ID for each turn of the lock.
+CREATE FUNCTION instaid_sql._share(sequence regclass, t bigint, options instaid_sql.sequence_options) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    late CONSTANT bigint := t - (100::bigint << 23);
+    id bigint;
+BEGIN
+    FOR i IN 1 .. 50 LOOP
+        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - late & -9223372036846388224 = 0
+                   THEN nextval(sequence) END;
+        IF (id - t) & 8387584 = 0 THEN
+            RETURN id;
+        END IF;
+    END LOOP;
+    EXECUTE instaid_sql._lock_command(sequence, options);
+    id := instaid_sql._take(sequence, instaid_sql._clock(options));
+    RAISE SQLSTATE 'ID001';
+EXCEPTION WHEN SQLSTATE 'ID001' THEN
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._share(regclass, bigint, instaid_sql.sequence_options) IS
+'the next ID of a sequence while another session has its lock';
+
+-- An ID ahead of the clock is only as durable as the setval() that opened its millisecond, which
+-- can be of a transaction that is still open.  COMMIT flushes it if its own transaction has
+-- written WAL.  A transaction ID alone does not make it flush.
+--
+-- One case is left: a transaction that has an ID and has written no WAL, for example because it
+-- only writes to temporary tables.
+CREATE FUNCTION instaid_sql._flush_at_commit() RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pg_current_xact_id_if_assigned() IS NULL THEN
+        PERFORM pg_logical_emit_message(true, 'instaid', ''::text);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._flush_at_commit() IS
+'let the COMMIT of this transaction flush the WAL of all transactions so far';
+
+CREATE FUNCTION instaid_sql._settle(id bigint, sequence regclass, t bigint, options instaid_sql.sequence_options)
+    RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- nextval() has run past the room: other sessions took the rest of it meanwhile
+    WHILE (id - t) & 8387584 <> 0 LOOP
+        id := instaid_sql._open(sequence, instaid_sql._clock(options), options);
+    END LOOP;
+    IF id > t THEN
+        PERFORM instaid_sql._flush_at_commit();
+    END IF;
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._settle(bigint, regclass, bigint,
+                                instaid_sql.sequence_options) IS
+'the ID that next_id() returns if nextval() did not return one of the millisecond of the clock';
+
+-- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
+-- the clock: taking the IDs one by one is slower.
+CREATE FUNCTION instaid_sql._reserve(sequence regclass, options instaid_sql.sequence_options, count integer)
+    RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    t bigint;
+    last bigint;
+    first bigint;
+BEGIN
+    EXECUTE instaid_sql._lock_command(sequence, options);
+    t := instaid_sql._clock(options);
+    last := instaid_sql._last_value(sequence, t);
+    IF last <= t + (1000::bigint << 23) THEN
+        first := GREATEST(t, instaid_sql._ms_after(sequence, last, t & 8387584));
+        PERFORM setval(sequence, first + ((count - 1)::bigint >> 10 << 23) + (count - 1 & 1023));
+    END IF;
+    RAISE SQLSTATE 'ID001';
+EXCEPTION WHEN SQLSTATE 'ID001' THEN
+    RETURN first;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._reserve(regclass, instaid_sql.sequence_options, integer) IS
+'the first of many IDs, 1024 in each millisecond; null if too many are reserved already';
+
+CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.sequence_options, count integer)
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    t bigint;
+    id bigint;
+BEGIN
+    IF count NOT BETWEEN 1 AND 1000000 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('count %s is out of range', count),
+            DETAIL = 'The count must be between 1 and 1000000.';
+    END IF;
+    IF count >= 1024 THEN
+        id := instaid_sql._reserve(sequence, options, count);
+    END IF;
+    IF id IS NOT NULL THEN
+        -- most of them are ahead of the clock
+        PERFORM instaid_sql._flush_at_commit();
+        RETURN QUERY SELECT id + (n >> 10 << 23) + (n & 1023)
+                     FROM generate_series(0::bigint, count - 1) AS n;
+        RETURN;
+    END IF;
+    FOR i IN 1 .. count LOOP
+        t := instaid_sql._clock(options);
+        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t & -9223372036846388224 = 0
+                   THEN nextval(sequence) ELSE instaid_sql._open(sequence, t, options) END;
+        IF id - t & -1024 <> 0 THEN
+            id := instaid_sql._settle(id, sequence, t, options);
+        END IF;
+        RETURN NEXT id;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._next_ids(regclass, instaid_sql.sequence_options, integer) IS
+'the next IDs of a sequence, in increasing order';
+
+-- The functions of a shard are in its schema, belong to its owner, and hold its shard ID and
+-- its epoch as constants.
+--
+-- next_id() runs with the rights of its owner, so that no other role needs any right on the
+-- sequence: who has UPDATE could set it back.  A caller can pass a sequence.  The type of the
+-- parameter admits only those of the shard; a sequence of another shard, whose nextval() runs
+-- past its room, would look like one of this shard.  The type and the default follow when the
+-- sequence or the schema is renamed.
+--
+-- It has as few expressions as possible: PL/pgSQL prepares each of them anew in each
+-- transaction.  It is without SET, so it names everything in full.
+CREATE FUNCTION instaid_sql._declare(schema_name text, shard_id integer, epoch_ms bigint,
+                                     sequence regclass, adopted oid DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $create$
+DECLARE
+    options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
+    default_value CONSTANT text := format('%L::regclass', sequence);
+BEGIN
+    EXECUTE format($f$
+CREATE DOMAIN %1$I.id_sequence AS regclass
+    CONSTRAINT is_a_sequence_of_this_shard CHECK (VALUE = %2$s);
+CREATE FUNCTION %1$I.next_id(sequence %1$I.id_sequence %3$s) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
+AS $$
+DECLARE
+    -- the first ID of this shard in the millisecond that the clock reads
+    t CONSTANT pg_catalog.int8 := pg_catalog.floor(
+            pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
+            OPERATOR(pg_catalog.*) 1000::pg_catalog.float8
+            OPERATOR(pg_catalog.-) %4$s::pg_catalog.float8)::pg_catalog.int8
+        OPERATOR(pg_catalog.*) 8388608 OPERATOR(pg_catalog.+) %5$s;
+    -- There is room if the next value is an ID of this shard, and not before t: less t, its
+    -- sign and the bits of the shard ID are 0.
+    id CONSTANT pg_catalog.int8 := CASE
+        WHEN (pg_catalog.pg_sequence_last_value(sequence)
+                OPERATOR(pg_catalog.+) 1 OPERATOR(pg_catalog.-) t)
+             OPERATOR(pg_catalog.&) (-9223372036846388224) OPERATOR(pg_catalog.=) 0
+        THEN pg_catalog.nextval(sequence)
+        ELSE instaid_sql._open(sequence, t, %6$L)
+    END;
+BEGIN
+    IF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (-1024) OPERATOR(pg_catalog.=) 0 THEN
+        RETURN id;
+    END IF;
+    RETURN instaid_sql._settle(id, sequence, t, %6$L);
+END
+$$;
+CREATE FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 1000
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L, count);
+END
+$$;
+REVOKE ALL ON FUNCTION %1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)
+    FROM PUBLIC;
+$f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,
+     epoch_ms - 0.0005, shard_id << 10, options);
+END
+$create$;
+COMMENT ON FUNCTION instaid_sql._declare(text, integer, bigint, regclass, oid) IS
+'create the type and the functions of a shard';
+
+--
+-- Shards
+--
+
+-- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
+-- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
+-- it from an ordinary sequence: an epoch that can serve is not before 1990.
+CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+BEGIN ATOMIC
+    SELECT n.nspname, instaid.extract_shard_id(q.seqmax), to_timestamp(q.seqmin / 1000.0),
+           q.seqrelid::regclass, p.oid
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1
+      AND q.seqmin > 631152000000 AND instaid.extract_sequence(q.seqmax) = 1023;
+END;
+COMMENT ON FUNCTION instaid.list_shards() IS
+'what the shards of this database declare, and the OIDs of the declaring functions; see the '
+'view instaid.shards';
+
+-- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
+-- into the lock table.  A subtransaction that is rolled back releases it.
+CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last bigint;
+BEGIN
+    EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last;
+    RAISE SQLSTATE 'ID001';
+EXCEPTION
+    WHEN SQLSTATE 'ID001' THEN
+        RETURN last;
+    WHEN insufficient_privilege OR undefined_table THEN
+        RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION instaid._last_value(regclass) IS
+'the last value of a sequence; null if it was never used, or without SELECT on it';
+
+CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
+    RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
+            WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
+              AND instaid.extract_shard_id(q.seqmax) = shard_id);
+END
+$$;
+COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
+'the last ID that a sequence of a shard issued; null if there is none, if it is a sequence of '
+'another shard or epoch, and without SELECT on it';
+
+CREATE VIEW instaid.shards AS
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
+           GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) AS drift,
+           q.seqmax >> 23 < 1099511627775 AS frozen,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+    FROM instaid.list_shards() AS s JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence
+         CROSS JOIN LATERAL (SELECT instaid._last_value(s.sequence)) AS i (last_id)
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
+                            AS t (last_issued_at);
+GRANT SELECT ON instaid.shards TO PUBLIC;
+COMMENT ON VIEW instaid.shards IS
+'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
+'the sequence';
+COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
+COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
+COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
+COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
+COMMENT ON COLUMN instaid.shards.last_id IS
+'last ID that the sequence issued or reserved; on a standby and after a crash, up to 32 more';
+COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
+COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
+COMMENT ON COLUMN instaid.shards.expires_at IS
+'time when the IDs of the shard end: later IDs would be negative';
+
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT d.refobjid::regclass
+    FROM pg_type AS t JOIN pg_constraint AS c ON c.contypid = t.oid
+         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE t.typname = 'id_sequence'
+      AND t.typnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name)
+    ORDER BY 1;
+END;
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
+'the sequences that issue the IDs of a shard: the one of its next_id(), and those of '
+'add_sequence()';
+
+CREATE FUNCTION instaid._check_epoch(epoch timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    expires_at timestamptz;
+BEGIN
+    IF NOT isfinite(epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is not a point in time', epoch),
+            DETAIL = 'An epoch must be finite.';
+    END IF;
+    IF epoch <= clock_timestamp() THEN
+        -- refuses an epoch that is not a whole millisecond
+        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    END IF;
+    IF expires_at IS NULL OR expires_at <= clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
+                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock_timestamp()),
+            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+    END IF;
+    RETURN expires_at;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_epoch(timestamptz) IS
+'the time when the IDs of an epoch end; refuse an epoch that no new shard can have';
+
+-- Two sessions cannot both find a shard ID free: one of them fails.  Neither waits, because any
+-- role can hold an advisory lock.
+CREATE FUNCTION instaid._lock_shard_id(shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_shard_id(shard_id);
+    IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
+        RAISE lock_not_available USING
+            MESSAGE = format('another transaction creates a shard with ID %s', shard_id),
+            DETAIL = 'It has not ended yet.',
+            HINT = 'Repeat the call when it has ended.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._lock_shard_id(integer) IS
+'keep other sessions from creating a shard with this ID until the transaction ends';
+
+CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+AS $$
+DECLARE
+    expires_at timestamptz;
+    other record;
+BEGIN
+    PERFORM instaid._check_shard_schema(schema_name), instaid._check_shard_id(shard_id);
+    expires_at := instaid._check_epoch(epoch);
+
+    -- The owner of a schema can put other functions in place of a superuser's.
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
+    FROM pg_namespace AS n
+    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid);
+    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Its owner, %I, could put other functions in place of those of a'
+                            ' superuser.', other.owner),
+            HINT = format('SET ROLE %I first, so that the shard belongs to that role, or choose'
+                          ' another schema.', other.owner);
+    END IF;
+
+    PERFORM instaid._lock_shard_id(shard_id);
+    IF EXISTS (SELECT FROM instaid.list_shards() AS s
+               WHERE s.schema_name = _check_new_shard.schema_name) THEN
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I is a shard already', schema_name),
+            DETAIL = 'The view instaid.shards shows it.',
+            HINT = 'A schema is one shard. Choose another schema if you need another shard.';
+    END IF;
+    SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+           format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS routine
+    INTO other
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname = schema_name AND p.oid IS DISTINCT FROM adopted
+      AND (p.proname = 'next_id' AND p.pronargs < 2 OR p.proname = 'next_ids' AND p.pronargs < 3)
+    ORDER BY p.proname, p.pronargs LIMIT 1;
+    IF FOUND THEN
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
+            DETAIL = format('It is %s.', other.routine),
+            HINT = CASE WHEN other.can_be_adopted
+                        THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
+                                    ' to keep it, rename it', schema_name, shard_id)
+                        ELSE 'Rename it' END
+                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
+                             ' use it under its new name.', other.routine, other.proname);
+    END IF;
+    SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
+    WHERE s.shard_id = _check_new_shard.shard_id ORDER BY s.schema_name LIMIT 1;
+    IF FOUND THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, other.schema_name),
+            DETAIL = 'The two shards would issue the same IDs.',
+            HINT = (SELECT COALESCE('Shard ID ' || min(n) || ' is free', 'No shard ID is free')
+                           || '; instaid.shards lists those that are taken.'
+                    FROM generate_series(0, 8191) AS n
+                    WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
+    END IF;
+
+    IF expires_at < clock_timestamp() + interval '5 years' THEN
+        RAISE WARNING USING
+            MESSAGE = format('shard %s ends in less than five years', shard_id),
+            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
+    END IF;
+    SELECT s.schema_name, s.epoch INTO other FROM instaid.list_shards() AS s
+    WHERE s.epoch <> _check_new_shard.epoch LIMIT 1;
+    IF FOUND THEN
+        RAISE NOTICE USING
+            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
+            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
+                            ' together.', other.schema_name, other.epoch);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
+'what create_shard() and adopt_shard() check';
+
+-- The sequence begins at the end of the millisecond that the clock reads: the first call opens
+-- the next one.  Default privileges, which some clouds set for whole databases, must not let
+-- other roles use the sequence or the lock.
+CREATE FUNCTION instaid._prepare_sequence(sequence text, lock text, shard_id integer,
+                                          epoch timestamptz, is_new boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
+    part record;
+BEGIN
+    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
+                   ' START WITH %s RESTART CACHE 1 NO CYCLE', sequence, epoch_ms,
+                   (1099511627775 << 23) + (shard_id << 10) + 1023, epoch_ms);
+    PERFORM setval(sequence::regclass,
+                   instaid_sql._clock(instaid_sql._options(shard_id, epoch_ms)) + 1023);
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
+                   format('the last ID of shard %s; no role but its owner needs a right on it',
+                          shard_id));
+    EXECUTE format('CREATE VIEW %s AS SELECT %L::text AS lock_of', lock, sequence);
+    EXECUTE format('COMMENT ON VIEW %s IS %L', lock,
+                   'the lock of a sequence; rename it with the sequence');
+    FOR part IN
+        SELECT DISTINCT c.oid::regclass AS name,
+               CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS grantee
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+        WHERE c.oid IN (CASE WHEN is_new THEN sequence::regclass END, lock::regclass)
+          AND x.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', part.name, part.grantee);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._prepare_sequence(text, text, integer, timestamptz, boolean) IS
+'give a sequence the range and the lock of a sequence of a shard';
+
+CREATE FUNCTION instaid._create_shard(schema_name text, shard_id integer, epoch timestamptz,
+                                      sequence_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
+BEGIN
+    EXECUTE format('CREATE SEQUENCE %s', sequence);
+    PERFORM instaid._prepare_sequence(sequence, format('%I.%I', schema_name,
+                                                       sequence_name || '_lock'),
+                                      shard_id, epoch, true);
+    PERFORM instaid_sql._declare(schema_name, shard_id, (extract(epoch FROM epoch) * 1000)::bigint,
+                                 sequence::regclass);
+END
+$$;
+COMMENT ON FUNCTION instaid._create_shard(text, integer, timestamptz, text) IS
+'create the sequence and the functions of a shard';
+
+CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
+                                     epoch timestamptz DEFAULT instaid.default_epoch(),
+                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
+        'sequence_name', sequence_name));
+    PERFORM instaid._check_sequence_name(schema_name, sequence_name);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
+    PERFORM instaid._check_is_free(schema_name, sequence_name);
+    -- A schema that another role creates after the checks is refused.
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = create_shard.schema_name) THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    PERFORM instaid._create_shard(schema_name, shard_id, epoch, sequence_name);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
+'make a schema a shard: create the schema if it is missing, a sequence, and the functions '
+'next_id(), next_id(sequence), whose IDs are unique only among those of that sequence, and '
+'next_ids(count, sequence); error if shard_id is not 0 to 8191, or taken; needs CREATE on the '
+'schema, or on the database if the schema is missing';
+
+-- The lock of a name with "_lock after a quote could not be found: see _lock_command().
+CREATE FUNCTION instaid._check_sequence_name(schema_name text, sequence_name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_name('sequence', sequence_name);
+    IF octet_length(sequence_name) > 58 THEN
+        RAISE name_too_long USING
+            MESSAGE = format('sequence name %I... is too long', left(sequence_name, 20)),
+            DETAIL = format('It has %s bytes; the name of its lock, which ends in "_lock", has up'
+                            ' to 63.', octet_length(sequence_name));
+    ELSIF strpos(schema_name || sequence_name, '"_lock') > 0 THEN
+        RAISE invalid_name USING
+            MESSAGE = format('sequence %I.%I cannot have a lock', schema_name, sequence_name),
+            DETAIL = 'Its name has a quote before "_lock".';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_sequence_name(text, text) IS
+'refuse a name that is too long, or empty, for a sequence that has a lock';
+
+CREATE FUNCTION instaid._check_is_free(schema_name text, sequence_name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY[sequence_name, sequence_name || '_lock'] LOOP
+        IF to_regclass(format('%I.%I', schema_name, name)) IS NOT NULL THEN
+            RAISE duplicate_table USING
+                MESSAGE = format('relation %I.%I already exists', schema_name, name),
+                HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_is_free(text, text) IS
+'refuse a name of a sequence if a relation has it, or the name of its lock';
+
+CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
+                                      epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_shard_id(first), instaid._check_shard_id(last);
+    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
+            DETAIL = 'It must have one %s, which the shard ID replaces. A percent sign is %%.',
+            HINT = 'An example is insta%s.';
+    END IF;
+
+    -- one query finds what exists
+    FOR shard IN
+        SELECT n AS shard_id, m.schema_name,
+               s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
+               n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
+               OR octet_length(m.schema_name) > 63
+               OR starts_with(m.schema_name, 'pg_') AS needs_checks
+        FROM generate_series(first, last) AS n
+             CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
+             LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
+             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+        ORDER BY n
+    LOOP
+        IF shard.is_there THEN
+            CONTINUE;
+        ELSIF shard.needs_checks THEN
+            PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
+        ELSE
+            PERFORM instaid._lock_shard_id(shard.shard_id);
+            EXECUTE format('CREATE SCHEMA %I', shard.schema_name);
+            PERFORM instaid._create_shard(shard.schema_name, shard.shard_id, epoch, 'table_id_seq');
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
+'the part of create_shards() between two commits';
+
+-- A procedure with SET could not commit.
+CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
+                                       epoch timestamptz DEFAULT instaid.default_epoch())
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    last_of_batch integer;
+BEGIN
+    PERFORM instaid._check_batches(format, first, last, epoch);
+    FOR first_of_batch IN first .. last BY 512 LOOP
+        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) 511, last);
+        PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
+        -- in a transaction block this fails, and one batch does not need it
+        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>=) 512 THEN
+            COMMIT;
+        END IF;
+        RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
+            last;
+    END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
+'create the shards first to last (0 to 8191), as create_shard() does; format() of the shard '
+'ID is the name of each schema; commits after every 512 shards, with a notice, and skips '
+'shards that exist';
+
+CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
+    RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shards', json_build_object(
+        'format', format, 'first', first, 'last', last, 'epoch', epoch));
+    IF first < 0 OR last > 8191 OR first > last THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
+            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_batches(text, integer, integer, timestamptz) IS
+'what create_shards() checks';
+
+-- The owner of the shard's sequences, as far as this edition can act for the caller
+CREATE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner INTO shard
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = _check_owned_shard.schema_name;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
+    FROM instaid.shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
+    RETURN shard;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_owned_shard(text) IS
+'a shard; refuse a schema that is not one, and a caller who does not own it';
+
+CREATE FUNCTION instaid.add_sequence(schema_name text, sequence_name text) RETURNS regclass
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
+    shard record := instaid._check_owned_shard(schema_name);
+BEGIN
+    PERFORM instaid._check_sequence_name(schema_name, sequence_name);
+    PERFORM instaid._check_is_free(schema_name, sequence_name);
+    EXECUTE format('CREATE SEQUENCE %s', sequence);
+    PERFORM instaid._prepare_sequence(sequence, format('%I.%I', schema_name,
+                                                       sequence_name || '_lock'),
+                                      shard.shard_id, shard.epoch, true);
+    EXECUTE (
+        SELECT format('ALTER DOMAIN %1$I.id_sequence'
+                      ' DROP CONSTRAINT is_a_sequence_of_this_shard;'
+                      ' ALTER DOMAIN %1$I.id_sequence'
+                      ' ADD CONSTRAINT is_a_sequence_of_this_shard CHECK (%2$s)', schema_name,
+                      string_agg(format('VALUE = %L::regclass', q), ' OR ' ORDER BY q))
+        FROM (SELECT q FROM instaid.shard_sequences(schema_name) AS q
+              UNION SELECT sequence::regclass) AS s (q));
+    RETURN sequence::regclass;
+END
+$$;
+COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
+'create a sequence of a shard for a table, whose default is then next_id(sequence); its IDs are '
+'unique only among those of that sequence';
+
+--
+-- Adopting what exists
+--
+
+-- A sequence counts the ticks of one epoch, and nothing else.  What a role without
+-- rights on the sequence declares, or uses as a default, does not count: that role
+-- cannot use the sequence, and must not be able to block its owner.
+CREATE FUNCTION instaid._check_adopted_sequence(sequence regclass, epoch timestamptz, adopted oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    other_use text;
+BEGIN
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = _check_adopted_sequence.sequence
+      AND s.epoch <> _check_adopted_sequence.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS c ON c.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass
+      AND d.refobjid = _check_adopted_sequence.sequence
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
+    WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = _check_adopted_sequence.sequence AND d.deptype = 'i'
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = other_use,
+            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
+                   ' this sequence, give that column another default first, for example with'
+                   ' adopt_column().';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_adopted_sequence(regclass, timestamptz, oid) IS
+'refuse a sequence that counts for a shard of another epoch, or for a column';
+
+-- Sessions that insert with the old function as a default finish first, and sessions
+-- that come later use the new one.  A call that waits for the sequence still ends in
+-- the old function: for these calls, new IDs begin a second ahead of the clock.
+--
+-- Any role can write such a default.  Only tables of the owner of the function or of
+-- the schema, or of a superuser, are locked and read: the others cannot delay us.
+CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
+                                         OUT columns text[], OUT queries text[],
+                                         OUT readers regrole[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    owners CONSTANT oid[] := ARRAY(
+        SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
+        UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
+    part record;
+    left_out regclass[] := '{}';
+BEGIN
+    columns := '{}';
+    queries := '{}';
+    readers := '{}';
+    FOR part IN
+        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
+               c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
+               AND instaid._is_in_safe_schema(c.oid)
+               AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
+               array_agg(t.attname ORDER BY t.attnum) FILTER (
+                   WHERE y.base_type IN ('bigint'::regtype)
+                     AND c.relkind <> 'v') AS columns
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             CROSS JOIN LATERAL instaid._base_type(t.atttypid) AS y (base_type)
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
+          AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
+        GROUP BY c.oid
+        ORDER BY c.oid
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := left_out || part.name;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.name));
+        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
+            columns := columns || format('%s.%I', part.name, part.columns[i]);
+            queries := queries || format('SELECT max(%I)::bigint FROM %s',
+                                         part.columns[i], part.name);
+            readers := readers || part.owner;
+        END LOOP;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING USING
+            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+            DETAIL = format('Their rows are not read: %s%s.',
+                            array_to_string(left_out[1:10], ', '),
+                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
+            HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
+                   ' instaid.advance_past().';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
+'lock the tables that have a function as a default; return their columns, the query for the '
+'largest ID of each, and the role that may run it';
+
+-- currval() fails for a sequence that this session has not used.
+CREATE FUNCTION instaid._currval(sequence regclass) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN currval(sequence);
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION instaid._currval(regclass) IS
+'the last value that this session took from a sequence; null if there is none';
+
+CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
+                                      epoch timestamptz) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before bigint;
+    after bigint;
+    id bigint;
+    created_at timestamptz;
+BEGIN
+    BEGIN
+        before := instaid._currval(sequence);
+        id := instaid._execute_as(owner, format('SELECT %s', function_name));
+        after := instaid._currval(sequence);
+    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
+        RAISE;
+    WHEN OTHERS THEN
+        RAISE WARNING USING
+            MESSAGE = format('could not check the IDs of %s', function_name),
+            DETAIL = format('The call failed: %s.', SQLERRM),
+            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
+                   ' the function. If they are not, roll back.';
+        RETURN NULL;
+    END;
+    created_at := instaid.extract_timestamp(id, epoch);
+    IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock'
+                            ' reads %s.', COALESCE(id::text, 'null'), created_at,
+                            clock_timestamp()),
+            HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
+                          ' If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (created_at - clock_timestamp()), epoch));
+    END IF;
+    IF after IS NOT DISTINCT FROM before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+            HINT = 'Pass the sequence that it uses.';
+    END IF;
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) IS
+'call a function once as its owner, and return its ID; refuse if it has another epoch or '
+'sequence; null, with a warning, if the call fails';
+
+-- Who could take values of the sequence for the published function can take IDs.
+CREATE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    users text;
+BEGIN
+    SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                    ELSE x.grantee::regrole::text END, ', ') INTO users
+    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE c.oid = sequence AND x.grantee <> c.relowner AND x.privilege_type IN ('USAGE', 'UPDATE');
+    IF users IS NOT NULL THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
+                       ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
+        RAISE WARNING USING
+            MESSAGE = format('other roles have rights on sequence %s', sequence),
+            DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard, and'
+                            ' could still set the sequence back.', users),
+            HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
+                          ' FROM %s;', sequence, users);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._grant_to_users(text, regclass) IS
+'let the roles that can use a sequence use the functions of its shard';
+
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
+                                    epoch timestamptz DEFAULT instaid.default_epoch(),
+                                    sequence regclass DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
+    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    sequence_text CONSTANT text := COALESCE(sequence::text,
+                                            quote_ident(schema_name) || '.table_id_seq');
+    owner regrole;
+    main record;
+    tables record;
+    id bigint;
+    highest bigint;
+    youngest bigint;
+    place text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    PERFORM instaid._check_read_committed('adopt_shard');
+    SELECT p.proowner INTO owner FROM pg_proc AS p
+    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no function next_id() that returns bigint',
+                             schema_name),
+            DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
+                                             COALESCE(pg_get_function_result(p.oid), 'nothing'))
+                               FROM pg_proc AS p WHERE p.oid = adopted),
+                              CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
+            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
+                   ' next_id; column defaults then use it under its new name. If no function makes'
+                   ' them, use create_shard() and adopt_column().';
+    END IF;
+    PERFORM instaid._check_owner(owner, 'function', function_name);
+    sequence := to_regclass(sequence_text);
+    SELECT c.relname, n.nspname, c.relowner::regrole AS owner INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table'
+                           ELSE 'wrong_object_type' END,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
+            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
+                          ELSE 'It is not a sequence, or it is temporary.' END,
+            HINT = 'Pass the sequence that next_id() uses.';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'sequence', sequence::text);
+    PERFORM instaid._check_sequence_name(main.nspname, main.relname);
+    PERFORM instaid._check_adopted_sequence(sequence, epoch, adopted);
+
+    tables := instaid._lock_id_columns(schema_name, adopted, owner);
+    id := instaid._try_function(function_name, owner, sequence, epoch);
+    FOR i IN 1 .. cardinality(tables.queries) LOOP
+        highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
+        IF youngest IS NULL OR highest > youngest THEN
+            youngest := highest;
+            place := tables.columns[i];
+        END IF;
+    END LOOP;
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', youngest, place, epoch,
+                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
+                   ' the epoch that next_id() subtracts.';
+    END IF;
+
+    -- This lock waits for all who have used the sequence, and keeps others out.  A call that
+    -- waits for it still ends in the old function: for these calls, new IDs begin a second
+    -- ahead of the clock.
+    PERFORM instaid._prepare_sequence(sequence::text, format('%I.%I', main.nspname,
+                                                             main.relname || '_lock'),
+                                      shard_id, epoch, false);
+    PERFORM setval(sequence, make_id, true)
+    FROM instaid.make_id(GREATEST(instaid.extract_timestamp(youngest, epoch),
+                                  clock_timestamp() + interval '1 s'), shard_id, 1023, epoch);
+    PERFORM instaid_sql._declare(schema_name, shard_id, (extract(epoch FROM epoch) * 1000)::bigint,
+                                 sequence, adopted);
+    PERFORM instaid._grant_to_users(schema_name, sequence);
+    -- the replaced function keeps its OID, its owner, its rights, and the name of its result
+    EXECUTE (
+        SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
+                      ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
+                      ' RETURN %1$I.next_id(%4$L::regclass)',
+                      schema_name, pg_get_function_arguments(p.oid),
+                      CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
+        FROM pg_proc AS p WHERE p.oid = adopted);
+
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
+        RAISE WARNING USING
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
+                             instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('New IDs name shard %s.', shard_id),
+            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
+                            instaid.extract_timestamp(youngest, epoch));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
+'make a schema with the published function next_id() a shard: call the function once, replace '
+'it, give its sequence (table_id_seq by default) the range of the shard, and continue above the '
+'IDs of the columns that use it; the caller must own the function, the sequence and the tables';
+
+CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
+                                             OUT name text, OUT attnum smallint,
+                                             OUT attidentity "char", OUT default_text text,
+                                             OUT schema_name name, OUT shard_id integer,
+                                             OUT epoch timestamptz, OUT sequence regclass)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    name := format('%s.%I', table_name, column_name);
+    SELECT c.relkind, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
+           pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', name),
+            HINT = format('Adopt the column of the parent:'
+                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
+                          column_name);
+    END IF;
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
+    INTO schema_name, shard_id, epoch, sequence
+    FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
+                   ' adopt_shard() make a schema a shard.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype,
+                             'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
+            DETAIL = 'It must be bigint, or integer or smallint, which are widened.';
+    END IF;
+    attnum := main.attnum;
+    attidentity := main.attidentity;
+    default_text := main.default_text;
+END
+$$;
+COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
+'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot '
+'adopt';
+
+CREATE FUNCTION instaid._check_heirs(table_name regclass, column_name text, owner regrole,
+                                     default_text text) RETURNS oid[]
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    heirs CONSTANT oid[] := ARRAY(SELECT h FROM instaid._heirs(table_name) AS h);
+    others text;
+    other record;
+BEGIN
+    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)),
+                      ', ' ORDER BY c.oid) INTO others
+    FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s.%I is inherited by tables of other owners',
+                             table_name, column_name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (heirs)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            DETAIL = format('Its default is %s. The default of %s.%I would replace it.',
+                            other.default_text, table_name, column_name),
+            HINT = 'Drop that default first.';
+    END IF;
+    RETURN heirs;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_heirs(regclass, text, regrole, text) IS
+'a table, its partitions and its children, at all levels; refuse if one has another owner, or '
+'another default for the column';
+
+-- The columns that must be widened are the given one, those that refer to it, and those
+-- that refer to them.  A column of a partition is altered through its parent's, and a
+-- foreign key can refer to a partition.
+CREATE FUNCTION instaid._widening(table_name regclass, attnum smallint, owner regrole,
+                                  OUT statements text[], OUT other_tables text,
+                                  OUT sizes text, OUT obstacles text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening.attnum
+        UNION
+        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL
+            SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, c.oid::regclass::text AS table_name,
+               format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        SELECT n.attrelid, n.table_name,
+               format('ALTER TABLE %s %s', n.table_name,
+                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                 ORDER BY n.attnum))
+                   AS statement
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
+    obstacle (name, description) AS (
+        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
+        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                            AND d.refobjid = n.attrelid
+                                            AND d.refobjsubid = n.attnum
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+        UNION
+        SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION
+        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
+                            WHEN n.reloftype <> 0 THEN 'the type of its table'
+                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
+                       END
+        FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
+        UNION
+        -- PostgreSQL checks it again, in both tables
+        SELECT n.name, format('%s, a table of %I',
+                              pg_describe_object('pg_constraint'::regclass, k.oid, 0),
+                              pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             JOIN pg_constraint AS k ON k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                                     OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey)
+             JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
+        WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner)
+    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t),
+           -- An INSERT locks its table first, and then the tables that the row refers
+           -- to, which are mostly older.  This is the same order.
+           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
+            WHERE t.attrelid <> _widening.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(format('%s (%s)', n.name,
+                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(format('%s: %s', o.name, o.description), '; '
+                              ORDER BY o.name, o.description)
+            FROM obstacle AS o)
+    INTO statements, other_tables, sizes, obstacles;
+END
+$$;
+COMMENT ON FUNCTION instaid._widening(regclass, smallint, regrole) IS
+'the statements that widen an integer column and the columns that refer to it; the other '
+'tables that they alter, the sizes of all, and what prevents it';
+
+-- A role can insert into the table itself, into a partition, or through a view.
+CREATE FUNCTION instaid._missing_grants(heirs oid[], schema_name text, sequence regclass)
+    RETURNS text
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (
+        WITH RECURSIVE entrance (relid) AS (
+            SELECT unnest(heirs)
+            UNION
+            SELECT r.ev_class
+            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                                  AND d.refobjid = e.relid
+                                                  AND d.classid = 'pg_rewrite'::regclass
+                 JOIN pg_rewrite AS r ON r.oid = d.objid
+                 -- any role can create a view; rows pass it with the rights of its owner
+                 JOIN pg_class AS v ON v.oid = r.ev_class
+                      AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+        inserter AS (
+            SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
+                                 ELSE pg_get_userbyid(x.grantee) END AS name,
+                            CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                 ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
+            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+                 JOIN pg_attribute AS a ON a.attrelid = c.oid
+                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                               || a.attacl) AS x
+            WHERE x.privilege_type = 'INSERT')
+        SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %I.next_id(%s) TO %s;', schema_name,
+                                 pg_get_function_identity_arguments(p.oid), i.grantee), ' '
+                          ORDER BY i.name, p.pronargs)
+        FROM inserter AS i
+             JOIN pg_proc AS p ON p.proname = 'next_id'
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
+        WHERE NOT has_function_privilege(i.name, p.oid, 'EXECUTE'));
+END
+$$;
+COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
+'the GRANT statements for roles that can insert into the tables, and cannot use the next_id() '
+'of the shard; null if there are none';
+
+-- It alters tables of one owner, with the rights of that owner: a table can hold code
+-- that runs when the table is rewritten, or read.
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET row_security = off
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    main record;
+    owner regrole;
+    heirs oid[];
+    widening record;
+    alter_column text;
+    serial regclass;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    IF NOT dry_run THEN
+        PERFORM instaid._check_read_committed('adopt_column');
+    END IF;
+    PERFORM instaid._check_name('column', column_name);
+    -- before pg_get_expr(), which waits for a lock on the table
+    owner := instaid._table_owner(table_name);
+    main := instaid._find_adopted_column(table_name, column_name);
+    heirs := instaid._check_heirs(table_name, column_name, owner, main.default_text);
+    widening := instaid._widening(table_name, main.attnum, owner);
+    IF widening.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name),
+            DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                               widening.other_tables || ', ', table_name)];
+    IF NOT dry_run THEN
+        PERFORM instaid._execute_as(owner, statements[1]);
+    END IF;
+    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name));
+    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
+                        instaid.min_id(clock_timestamp(), main.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, main.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
+                            ' above %s.', highest, instaid.extract_timestamp(highest, main.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       main.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    main.sequence, highest, main.epoch)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- The default goes before the type changes, because it need not fit the new type.
+    -- The sequence of a serial column goes, too, unless something else uses it.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    IF main.default_text = format('%I.next_id()', main.schema_name) THEN
+        statements := statements || widening.statements;
+    ELSE
+        IF main.attidentity <> '' THEN
+            statements := statements || (alter_column || ' DROP IDENTITY');
+        ELSIF main.default_text IS NOT NULL THEN
+            statements := statements || (alter_column || ' DROP DEFAULT');
+        END IF;
+        statements := statements || widening.statements
+            || format('%s SET DEFAULT %I.next_id()', alter_column, main.schema_name);
+        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
+            statements := statements || format(
+                CASE WHEN EXISTS (
+                         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+                                ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                                   AND a.adrelid = ANY (heirs)
+                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                           AND d.deptype = 'n'
+                           AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
+                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
+        END IF;
+    END IF;
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column %s has the IDs of shard %s already', main.name,
+                             main.shard_id);
+        RETURN;
+    END IF;
+
+    IF widening.sizes IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = 'integer columns become bigint, which rewrites their tables',
+            DETAIL = format('They are %s.', widening.sizes);
+    END IF;
+    grants := instaid._missing_grants(heirs, main.schema_name, main.sequence);
+    IF grants IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
+                             table_name, main.shard_id),
+            DETAIL = 'Their inserts will fail: permission denied.',
+            HINT = grants;
+    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        IF NOT dry_run THEN
+            PERFORM instaid._execute_as(owner, statement);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
+'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
+'widen an integer column, and those that refer to it, to bigint; return the statements, which '
+'dry_run does not run; acts with the rights of the owner of the table, which the caller '
+'needs, on tables of that owner only';
+
+--
+-- Moving and protecting shards
+--
+
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+    options instaid_sql.sequence_options;
+    ms bigint;
+    last bigint;
+BEGIN
+    PERFORM instaid._utc_epoch(epoch);
+    IF id < 0 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('ID %s is out of range', id),
+            DETAIL = 'An ID must be between 0 and 9223372036854775807.';
+    END IF;
+    SELECT q.seqmin, instaid.extract_shard_id(q.seqmax) AS shard_id INTO main
+    FROM pg_sequence AS q
+    WHERE q.seqrelid = sequence AND q.seqmin > 631152000000;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s is not a sequence of a shard', sequence),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    options := instaid_sql._options(main.shard_id, main.seqmin);
+    ms := (id >> 23) + (extract(epoch FROM epoch) * 1000)::bigint - main.seqmin;
+    IF ms >= 1099511627775 THEN
+        PERFORM instaid_sql._ms_after(sequence, id, 0);
+    END IF;
+    EXECUTE instaid_sql._lock_command(sequence, options);
+    last := GREATEST(pg_sequence_last_value(sequence), (ms << 23) + (main.shard_id << 10) + 1023);
+    -- a sequence that was RESTARTed has no value yet
+    last := GREATEST(last, instaid_sql._last_value(sequence, instaid_sql._clock(options)));
+    PERFORM setval(sequence, last);
+    PERFORM instaid_sql._flush_at_commit();
+    RAISE SQLSTATE 'ID001';
+EXCEPTION WHEN SQLSTATE 'ID001' THEN
+    RETURN;
+END
+$$;
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
+'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
+'negative; needs to own the sequence';
+
+-- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
+CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard CONSTANT record := instaid._check_owned_shard(schema_name);
+    base CONSTANT bigint := shard.shard_id << 10;
+    part regclass;
+    last bigint;
+BEGIN
+    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps others out
+        -- until this transaction commits.
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
+        last := COALESCE(pg_sequence_last_value(part),
+                         instaid.max_id(clock_timestamp(), shard.epoch));
+        -- if nextval() ran past the room, in the next one
+        last := (last - base + 8388607 - 1023 >> 23 << 23) + base + 1023;
+        PERFORM setval(part, last);
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, last);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.freeze_shard(text) IS
+'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs to '
+'own it';
+
+CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shard CONSTANT record := instaid._check_owned_shard(schema_name);
+    part regclass;
+BEGIN
+    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
+                       (1099511627775 << 23) + (shard.shard_id << 10) + 1023);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS
+'let a frozen shard issue IDs again; needs to own it';
+
+--
+-- Tickets
+--
+
+CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
+    RETURNS regclass
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+BEGIN
+    IF name = '' THEN
+        RAISE invalid_name USING
+            MESSAGE = 'a ticket must have a name',
+            DETAIL = 'The name is empty.';
+    ELSIF octet_length(name) > 63 THEN
+        RAISE name_too_long USING
+            MESSAGE = format('ticket name "%s..." is too long', left(name, 20)),
+            DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(name));
+    END IF;
+    SELECT c.oid, c.relkind, c.relname INTO main
+    FROM pg_class AS c WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relname = name;
+    IF main.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', name),
+            DETAIL = format('A ticket is a sequence; %s is another kind of relation.',
+                            format('instaid_tickets.%I', name)),
+            HINT = 'Use another name, or rename that relation.';
+    ELSIF main.oid IS NULL AND NOT missing_ok THEN
+        RAISE undefined_table USING
+            MESSAGE = format('ticket "%s" does not exist', name),
+            DETAIL = 'The view instaid.tickets lists all tickets.',
+            HINT = format('Create it: SELECT instaid.create_ticket(%L);', name);
+    END IF;
+    RETURN main.oid;
+END
+$$;
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
+'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
+'missing_ok, or else an error';
+
+-- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
+CREATE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
+                                      OUT last_value bigint, OUT increment bigint)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    main record;
+    left_over numeric;
+    last_of_type bigint;
+BEGIN
+    SELECT c.relname, c.relpersistence, q.*,
+           CASE WHEN has_sequence_privilege(c.oid, 'USAGE, SELECT')
+                THEN pg_sequence_last_value(c.oid) END AS value INTO main
+    FROM pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid WHERE c.oid = sequence;
+    IF main.seqincrement <= 0 OR main.seqcycle OR main.relpersistence <> 'p' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" cannot serve as a ticket', main.relname),
+            DETAIL = CASE WHEN main.seqincrement <= 0
+                          THEN format('Its INCREMENT is %s; it must count up.', main.seqincrement)
+                          WHEN main.seqcycle
+                          THEN 'It is defined with CYCLE; a ticket must not repeat its values.'
+                          ELSE 'It is UNLOGGED; a crash would set it back.' END,
+            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+    ELSIF mod(main.value::numeric - main.seqstart, main.seqincrement) <> 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket "%s" stands at a value of another server', main.relname),
+            DETAIL = format('It stands at %s. Its values are %s plus multiples of %s.', main.value,
+                            main.seqstart, main.seqincrement),
+            HINT = format('ALTER SEQUENCE %s RESTART WITH %s;', sequence,
+                          main.value + main.seqincrement::numeric
+                          - mod(mod(main.value::numeric - main.seqstart, main.seqincrement)
+                                + main.seqincrement, main.seqincrement));
+    END IF;
+    left_over := div(main.seqmax::numeric - COALESCE(main.value,
+                                                     main.seqstart::numeric - main.seqincrement),
+                     main.seqincrement);
+    IF left_over < wanted THEN
+        last_of_type := CASE main.seqtypid WHEN 'smallint'::regtype THEN 32767
+                                           WHEN 'integer'::regtype THEN 2147483647
+                                           ELSE 9223372036854775807 END;
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format(CASE WHEN main.seqmax < last_of_type
+                                  THEN 'ticket "%s" has reached its guard'
+                                  ELSE 'ticket "%s" is used up' END, main.relname),
+            DETAIL = format('Values wanted: %s; values left until %s, %s: %s.', wanted, main.seqmax,
+                            CASE WHEN main.seqmax < last_of_type THEN 'its MAXVALUE'
+                                 ELSE 'the end of ' || main.seqtypid::regtype END, left_over),
+            HINT = CASE WHEN main.seqmax < last_of_type
+                        THEN format('If the number of servers is being changed, continue with'
+                                    ' restripe_ticket(); otherwise the owner can remove the guard:'
+                                    ' ALTER SEQUENCE %s NO MAXVALUE;', sequence)
+                        WHEN main.seqtypid <> 'bigint'::regtype
+                        THEN format('If the columns that store its values are of type bigint, its'
+                                    ' owner can widen it: ALTER SEQUENCE %s AS bigint;', sequence)
+                        WHEN left_over > 0 THEN 'Lease at most as many as are left.'
+                        ELSE 'If it was set too far by mistake, set it back with setval().' END;
+    END IF;
+    last_value := COALESCE(main.value, main.seqstart::numeric - main.seqincrement);
+    increment := main.seqincrement;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_ticket(regclass, bigint) IS
+'where a ticket stands; refuse a sequence that cannot serve, or has too few values left';
+
+-- A value is durable when the caller's transaction commits: the WAL record that covers it can
+-- be of a transaction that is still open.
+CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence CONSTANT regclass := instaid.ticket_sequence(name);
+    value bigint;
+BEGIN
+    PERFORM instaid._check_ticket(sequence, 1);
+    value := nextval(sequence);
+    PERFORM instaid_sql._flush_at_commit();
+    RETURN value;
+END
+$$;
+COMMENT ON FUNCTION instaid.next_ticket(text) IS
+'the next value of a ticket, which is never issued again once the transaction has committed; '
+'needs USAGE or UPDATE on its sequence';
+
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF servers < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('%s servers are out of range', servers),
+            DETAIL = 'A ticket has at least one server.';
+    END IF;
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s.', servers);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_ticket_server(integer, integer) IS
+'what create_ticket() and restripe_ticket() check';
+
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
+                                      servers integer DEFAULT 1,
+                                      start bigint DEFAULT 1, step integer DEFAULT 1,
+                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
+    RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767
+                                          WHEN 'integer'::regtype THEN 2147483647
+                                          WHEN 'bigint'::regtype THEN 9223372036854775807 END;
+    first numeric;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
+        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
+        'data_type', data_type));
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    IF source IS NOT NULL OR step > 1 THEN
+        PERFORM instaid._refuse_without_c('A ticket with a source, or with segments',
+                                          'Leave out source and step.');
+    END IF;
+    PERFORM instaid._check_ticket_server(server, servers);
+    IF last_of_type IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    END IF;
+    IF start < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    END IF;
+    IF step < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
+    END IF;
+    -- the smallest value in the stripe of the server that is not below start
+    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
+    IF first > last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s leaves no values', start),
+            DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
+                            server, first, data_type, last_of_type);
+    END IF;
+    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
+                          ' drop_ticket(), or choose another name.', name);
+    END IF;
+    EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s', name,
+                   data_type, servers, first);
+    EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
+                   'a ticket of instaid: use instaid.next_ticket()');
+    RETURN instaid.ticket_sequence(name);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
+                                          text) IS
+'create a named ticket, whose values on this server are start or above, and server modulo '
+'servers; return its sequence; needs CREATE on the schema instaid_tickets';
+
+CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    step CONSTANT bigint := (SELECT seqincrement FROM pg_sequence WHERE seqrelid = sequence);
+BEGIN
+    IF step < 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
+            DETAIL = format('Its INCREMENT is %s; it must count up.', step),
+            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_is_authority(regclass) IS
+'what guard_ticket() and restripe_ticket() check';
+
+CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid.ticket_sequence(name);
+    EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+END
+$$;
+COMMENT ON FUNCTION instaid.drop_ticket(text) IS
+'drop a ticket; a new ticket with its name begins again; needs to own its sequence';
+
+CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+BEGIN
+    PERFORM instaid._check_is_authority(sequence);
+    -- This lock waits for all transactions that have taken values, and keeps others out
+    -- until this transaction commits.  The statement has the name, because a regclass whose
+    -- sequence is dropped meanwhile is printed as a number.
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+    IF sequence <> instaid.ticket_sequence(name) THEN
+        sequence := instaid.ticket_sequence(name);
+        PERFORM instaid._check_is_authority(sequence);
+    END IF;
+    RETURN sequence;
+END
+$$;
+COMMENT ON FUNCTION instaid._lock_ticket(text) IS
+'keep other sessions from taking values of a ticket until the transaction ends; needs to own '
+'its sequence';
+
+CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid._lock_ticket(name);
+    stands_at bigint;
+    last_of_type bigint;
+    guard bigint;
+BEGIN
+    EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
+    SELECT GREATEST(stands_at, start_value), maximum_value,
+           CASE data_type WHEN 'smallint'::regtype THEN 32767
+                          WHEN 'integer'::regtype THEN 2147483647
+                          ELSE 9223372036854775807 END
+    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
+    IF boundary < stands_at THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            DETAIL = format('It stands at %s.', stands_at),
+            HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
+                   ' there on all of them.';
+    END IF;
+    IF boundary < 2 OR boundary >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('boundary %s is out of range', boundary),
+            DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
+                            last_of_type);
+    END IF;
+    IF boundary > guard THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            DETAIL = 'A server that was restriped at that boundary issues values above it.',
+            HINT = format('If no server was, remove the guard on every server, and guard the'
+                          ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
+END
+$$;
+COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
+'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
+'the number of servers, on all of them; needs to own its sequence';
+
+CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
+                                        boundary bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass := instaid.ticket_sequence(name);
+    guard bigint;
+BEGIN
+    PERFORM instaid._check_ticket_server(server, servers);
+    PERFORM instaid._check_is_authority(sequence);
+    IF mod(boundary, servers) <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
+            DETAIL = 'The values of each server must begin right above the boundary.',
+            HINT = format('The next multiple is %s; guard the ticket there on every server.',
+                          boundary + servers::numeric - mod(boundary, servers));
+    END IF;
+    sequence := instaid._lock_ticket(name);
+    SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
+    IF guard <> boundary THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
+                            ' above the boundary that belong to another server now.', guard),
+            HINT = format('First, on every server that has the ticket:'
+                          ' SELECT instaid.guard_ticket(%L, %s);', name, boundary);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
+                   ' RESTART', name, servers, boundary + server);
+END
+$$;
+COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
+'let a ticket that is guarded at boundary continue above it, as server number server of '
+'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+
+-- nextval() takes one value at a time, and setval() could go back while others call nextval().
+-- Therefore a lease waits for the transactions that have taken values.
+CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
+                                     OUT first bigint, OUT last bigint, OUT increment bigint)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    sequence regclass;
+    state record;
+BEGIN
+    IF count < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('count %s is out of range', count),
+            DETAIL = 'A lease has at least one value.';
+    END IF;
+    sequence := instaid._lock_ticket(name);
+    state := instaid._check_ticket(sequence, count);
+    increment := state.increment;
+    first := state.last_value + increment;
+    last := first + (count - 1) * increment;
+    PERFORM setval(sequence, last);
+END
+$$;
+COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
+'the next count values of a ticket, from first to last by increment; waits for the transactions '
+'that have taken values; error if count is less than 1; needs to own its sequence';
+
+CREATE VIEW instaid.tickets AS
+    -- in numeric, because any sequence can be there
+    SELECT c.relname AS name,
+           (mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement)
+            + 1)::bigint AS server,
+           q.seqincrement AS servers, q.seqcache AS step, s.last_value,
+           LEAST(GREATEST(div(q.seqmax::numeric
+                              - COALESCE(s.last_value, q.seqstart::numeric - q.seqincrement),
+                              q.seqincrement), 0), 9223372036854775807)::bigint AS values_left,
+           COALESCE(mod(s.last_value::numeric - q.seqstart, q.seqincrement) <> 0, false)
+           AS off_stripe,
+           NULL::text AS source, c.oid::regclass AS sequence
+    FROM pg_catalog.pg_namespace AS n
+         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL (SELECT instaid._last_value(c.oid)) AS s (last_value)
+    WHERE n.nspname = 'instaid_tickets';
+GRANT SELECT ON instaid.tickets TO PUBLIC;
+COMMENT ON VIEW instaid.tickets IS
+'the tickets of this database, one row each; last_value needs SELECT on the sequence';
+COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.tickets.server IS
+'number of this server: the remainder of its values divided by servers, or servers if that is '
+'0';
+COMMENT ON COLUMN instaid.tickets.servers IS
+'number of servers that share the ticket: the difference from one value to the next';
+COMMENT ON COLUMN instaid.tickets.step IS 'the CACHE of the sequence, which must be 1';
+COMMENT ON COLUMN instaid.tickets.last_value IS
+'last value that was issued, null if there is none; on a standby and after a crash, up to 32 '
+'values more';
+COMMENT ON COLUMN instaid.tickets.values_left IS
+'number of values up to the guard, or else up to the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS
+'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.source IS 'null in this edition';
+COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
+
+--
+-- Knowing before it breaks
+--
+
+-- audit() only reads catalogs and sequences.  It runs nothing that it finds.
+
+-- A copy calls nextval(), reads a clock, and shifts to the left.  Comments and strings do not
+-- count, apart from the name in nextval('...').
+CREATE VIEW instaid._copies AS
+    SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
+           pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
+                             pg_catalog.oidvectortypes(p.proargtypes)) AS object,
+           p.proname, p.pronargs, c.code
+    FROM pg_catalog.pg_proc AS p
+         JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
+         CROSS JOIN LATERAL (SELECT pg_catalog.regexp_replace(
+             p.prosrc, '--[^' || chr(10) || ']*|/[*].*?[*]/', ' ', 'g')) AS c (code)
+    WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|instaid|information_schema$)'
+      AND CASE WHEN octet_length(p.prosrc) < 100000
+               THEN strpos(p.prosrc, 'instaid_sql._') = 0
+                    AND c.code ~* '[[:<:]]nextval[[:space:]]*[(]'
+                    AND c.code ~* '[[:<:]](clock_timestamp|now|statement_timestamp|timeofday'
+                                  '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
+                    AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[\^]|power'
+               END;
+GRANT SELECT ON instaid._copies TO PUBLIC;
+COMMENT ON VIEW instaid._copies IS
+'copies of the published function; for audit()';
+
+CREATE VIEW instaid._id_columns AS
+    SELECT a.adrelid, t.attnum, n.oid AS schema, m.schema AS maker, m.is_copy,
+           pg_catalog.format('%I.%I', n.nspname, c.relname) AS table_name,
+           pg_catalog.quote_ident(t.attname) AS column_name, c.relkind, c.relispartition,
+           instaid._base_type(t.atttypid) AS type
+    FROM (SELECT p.oid, p.pronamespace, false
+          FROM instaid.list_shards() AS s JOIN pg_catalog.pg_proc AS d ON d.oid = s.declaration
+               JOIN pg_catalog.pg_proc AS p ON p.pronamespace = d.pronamespace
+                                           AND p.proname = 'next_id'
+          UNION ALL
+          SELECT y.oid, y.pronamespace, true FROM instaid._copies AS y) AS m (oid, schema, is_copy)
+         JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_proc'::regclass
+                                       AND d.refobjid = m.oid
+                                       AND d.classid = 'pg_catalog.pg_attrdef'::regclass
+         JOIN pg_catalog.pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_catalog.pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+         JOIN pg_catalog.pg_class AS c ON c.oid = a.adrelid AND c.relpersistence <> 't'
+         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace;
+GRANT SELECT ON instaid._id_columns TO PUBLIC;
+COMMENT ON VIEW instaid._id_columns IS
+'columns whose default makes IDs; for audit()';
+
+CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
+                               OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET jit = off
+BEGIN ATOMIC
+    WITH shard AS MATERIALIZED (
+        SELECT s.*, n.oid AS schema, quote_ident(s.schema_name) AS name, p.proowner
+        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace),
+    copy AS MATERIALIZED (SELECT y.* FROM instaid._copies AS y),
+    id_column AS MATERIALIZED (
+        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns AS i),
+    sequence AS MATERIALIZED (
+        SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.proowner, c.relowner, c.relacl,
+               c.relpersistence, c.relname, q.*, i.identity AS name,
+               to_regclass(replace(i.identity || '_lock', '"_lock', '_lock"')) AS lock
+        FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
+             JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
+             CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, r, 0) AS i)
+    -- It takes nextval and the time in two steps, so that two sessions can pair the same of
+    -- both; and it repeats IDs when the clock is set back.
+    SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
+           CASE WHEN y.schema_is_shard OR y.pronargs > 0 OR y.proname <> 'next_id'
+                THEN 'Let columns default to the next_id() of a shard instead;'
+                     ' instaid.create_shard() makes one.'
+                ELSE format('Find its shard ID in its text, and pass it to'
+                            ' instaid.adopt_shard(%L, shard_id).', y.nspname) END
+    FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard
+          FROM copy AS c) AS y
+    UNION ALL
+    -- A session takes values beforehand, and uses them in a later millisecond.
+    SELECT 'error', y.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
+                                     i.identity, q.seqcache),
+           format('ALTER SEQUENCE %s CACHE 1;', i.identity)
+    FROM copy AS y JOIN pg_class AS c ON c.relnamespace = y.pronamespace
+                                      AND c.relowner = y.proowner
+                                      AND strpos(y.code, c.relname) > 0
+         JOIN pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
+    WHERE q.seqcache > 1
+    UNION ALL
+    SELECT 'error', i.name, format('its type is %s: it cannot hold IDs', i.type),
+           CASE WHEN i.maker = i.schema AND NOT i.is_copy
+                     AND i.type IN ('integer'::regtype, 'smallint'::regtype)
+                THEN format('SELECT * FROM instaid.adopt_column(%L, %s);', i.table_name,
+                            quote_literal(i.column_name))
+                ELSE format('ALTER TABLE %s ALTER %s TYPE bigint;', i.table_name, i.column_name)
+           END
+    FROM id_column AS i
+    WHERE i.type IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype,
+                     'double precision'::regtype)
+    UNION ALL
+    -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+    SELECT 'error', i.name, format('its IDs are those of schema %I', n.nspname),
+           format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', i.table_name, i.column_name,
+                  s.name)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.schema
+         JOIN pg_namespace AS n ON n.oid = i.maker
+    WHERE i.maker <> i.schema
+    UNION ALL
+    SELECT 'warning', i.name, 'there is no unique index on it alone: a copy of an ID is not refused',
+           format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name)
+    FROM id_column AS i
+    WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition AND NOT EXISTS (
+        SELECT FROM pg_index AS x WHERE x.indrelid = i.adrelid AND x.indisunique AND x.indisvalid
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+    UNION ALL
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
+           'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use a'
+           ' shard with another ID.'
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
+          FROM shard AS s JOIN pg_sequence AS q ON q.seqrelid = s.sequence
+          WHERE q.seqmax >> 23 = 1099511627775
+          WINDOW w AS (PARTITION BY s.shard_id ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL
+    UNION ALL
+    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s CROSS JOIN LATERAL (
+             SELECT instaid.extract_timestamp(-9223372036854775808, s.epoch)) AS e (expires_at)
+    WHERE e.expires_at < now() + interval '5 years'
+    UNION ALL
+    SELECT 'error', s.name, 'its type id_sequence admits sequences of other shards: its IDs can'
+           ' repeat', format('Create its constraint again: SELECT instaid.add_sequence(%L, name);',
+                             s.schema_name)
+    FROM shard AS s
+    WHERE s.sequence NOT IN (SELECT r FROM instaid.shard_sequences(s.schema_name) AS r)
+    UNION ALL
+    SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
+           format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 START WITH %s CACHE 1 NO CYCLE;',
+                  q.name, q.seqmin)
+    FROM sequence AS q CROSS JOIN LATERAL (SELECT CASE
+        WHEN q.seqtypid <> 'bigint'::regtype
+        THEN format('its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
+        WHEN q.seqincrement <> 1 THEN format('its INCREMENT is %s; it must be 1', q.seqincrement)
+        WHEN q.seqcache <> 1 THEN format('its CACHE is %s; it must be 1', q.seqcache)
+        WHEN q.seqcycle THEN 'it is defined with CYCLE'
+        WHEN q.seqstart <> q.seqmin
+        THEN format('its START is %s; it must be %s', q.seqstart, q.seqmin) END) AS w (complaint)
+    WHERE w.complaint IS NOT NULL
+    UNION ALL
+    SELECT 'error', q.name, 'has no lock: next_id() fails',
+           format('Rename the view that is its lock to %I, or create it: CREATE VIEW %s AS SELECT'
+                  ' 1 AS lock_of;', q.relname || '_lock',
+                  replace(q.name || '_lock', '"_lock', '_lock"'))
+    FROM sequence AS q WHERE q.lock IS NULL
+    UNION ALL
+    SELECT 'error', q.name, format('does not belong to the owner of the shard, %s',
+                                   q.proowner::regrole),
+           'Give the sequence, its lock and the functions of the shard to one role.'
+    FROM sequence AS q LEFT JOIN pg_class AS k ON k.oid = q.lock
+    WHERE q.relowner <> q.proowner OR k.relowner <> q.proowner
+    UNION ALL
+    -- setval() could set it back, and the lock could stop the shard
+    SELECT 'error', r.name, format('role %s has rights on it: it could repeat IDs, or stop the'
+                                   ' shard', string_agg(DISTINCT r.grantee, ', ')),
+           format('REVOKE ALL ON %s FROM %s;', r.name, string_agg(DISTINCT r.grantee, ', '))
+    FROM (SELECT i.identity AS name, CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                          ELSE x.grantee::regrole::text END AS grantee
+          FROM sequence AS q JOIN pg_class AS c ON c.oid IN (q.seqrelid, q.lock)
+               CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
+               CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+          WHERE x.grantee <> c.relowner
+            AND (c.oid = q.lock OR x.privilege_type IN ('USAGE', 'UPDATE'))) AS r
+    GROUP BY r.name
+    UNION ALL
+    -- After a crash it starts from the clock: IDs that were ahead of it come again.
+    SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',
+           format('ALTER SEQUENCE %s SET LOGGED;', q.name)
+    FROM sequence AS q WHERE q.relpersistence = 'u'
+    UNION ALL
+    -- next_ids() and RESTART go up to 2.1 s ahead
+    SELECT 'warning', s.name, format('its IDs are %s ahead of the clock', s.drift),
+           'Set the server''s clock right, or wait until it has passed the time of these IDs.'
+    FROM (SELECT q.name, instaid.extract_timestamp(instaid._last_value(q.seqrelid), q.epoch)
+                         - clock_timestamp() AS drift FROM sequence AS q) AS s
+    WHERE s.drift > interval '5 s'
+    UNION ALL
+    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
+    SELECT 'error', t.sequence::text, 'stands at a value of another server: next_ticket() fails',
+           format('ALTER SEQUENCE %s RESTART WITH %s;', t.sequence,
+                  t.last_value + t.servers - mod(mod(t.last_value - t.server, t.servers)
+                                                 + t.servers, t.servers))
+    FROM instaid.tickets AS t WHERE t.off_stripe;
+END;
+COMMENT ON FUNCTION instaid._audit() IS
+'the findings of audit()';
+
+CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
+                              OUT cure text) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = 'this is instaid 1.0 without C',
+        DETAIL = 'It does not check the values of columns, foreign keys, or parsed code.';
+    RETURN QUERY SELECT f.* FROM instaid._audit() AS f
+                 ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION instaid.audit() IS
+'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
+'nothing';
+
+--
+-- What this edition lacks
+--
+
+CREATE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = 'this edition of instaid has no C',
+        DETAIL = what || ' needs the extension instaid.',
+        HINT = instead;
+END
+$$;
+COMMENT ON FUNCTION instaid._refuse_without_c(text, text) IS
+'fail, and say what to do instead';
+
+-- A caller would need UPDATE on the sequence, and could set it back.
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('instaid.next_id()', 'Use the next_id() of a shard, which'
+                                      ' instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('instaid.next_ids()', 'Use the next_ids() of a shard, which'
+                                      ' instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.next_id() RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard, which'
+                                      ' instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_id() IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_ids() of a shard,'
+                                      ' which instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
+                                      ' transaction that inserts.');
+END
+$$;
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
+                                   epoch timestamptz DEFAULT instaid.default_epoch(),
+                                   wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
+                                      ' transaction that inserts.');
+END
+$$;
+COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
+                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
+    RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('A ticket with a source', 'Leave out source.');
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
+                                          regtype) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.audit_servers(servers text[],
+                                      OUT severity text, OUT object text, OUT problem text,
+                                      OUT cure text) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('audit_servers()', 'Compare instaid.shards of the servers.');
+END
+$$;
+COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
+'not in this edition: fails';
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
