@@ -15,13 +15,15 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
-my %password = map { my $name = $_; $name => join '', map { sprintf '%04x', rand(65536) } 1 .. 8 } 'etcd', 'rest', 'replicator';
+my %password = map { my $name = $_; $name => join '', map { sprintf '%04x', rand(65536) } 1 .. 8 }
+  'etcd', 'rest', 'replicator';
 my (%started, @nodes);
 
 sub start
 {
 	my ($name, @command) = @_;
-	$started{$name} = IPC::Run::start(\@command, '<', '/dev/null', '>>', "$ENV{TESTLOGDIR}/patroni_$name.log", '2>&1');
+	$started{$name} = IPC::Run::start(\@command, '<', '/dev/null', '>>',
+		"$ENV{TESTLOGDIR}/patroni_$name.log", '2>&1');
 	return;
 }
 
@@ -44,7 +46,8 @@ sub kill_node
 	my ($node) = @_;
 	$started{ $node->name }->signal('KILL');
 	$started{ $node->name }->finish;
-	my ($postmaster) = -f $node->data_dir . '/postmaster.pid' ? split /\n/, slurp_file($node->data_dir . '/postmaster.pid') : return;
+	my $file = $node->data_dir . '/postmaster.pid';
+	my ($postmaster) = -f $file ? split /\n/, slurp_file($file) : return;
 	kill 'STOP', $postmaster;
 	kill 'KILL', split(/ /, slurp_file("/proc/$postmaster/task/$postmaster/children")), $postmaster;
 	return;
@@ -64,17 +67,21 @@ END
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 my $etcd = "http://127.0.0.1:$port";
 my $peer = 'http://127.0.0.1:' . PostgreSQL::Test::Cluster::get_free_port();
-start('etcd', 'etcd', '--name', 'etcd', '--data-dir', "$dir/etcd", '--listen-client-urls', $etcd, '--advertise-client-urls', $etcd,
-	'--listen-peer-urls', $peer, '--initial-advertise-peer-urls', $peer, '--initial-cluster', "etcd=$peer");
+start('etcd', 'etcd', '--name', 'etcd', '--data-dir', "$dir/etcd",
+	'--listen-client-urls', $etcd, '--advertise-client-urls', $etcd,
+	'--listen-peer-urls', $peer, '--initial-advertise-peer-urls', $peer,
+	'--initial-cluster', "etcd=$peer");
 
 sub etcdctl
 {
 	my ($input, $command) = @_;
 	local $ENV{ETCDCTL_API} = 3;
-	return IPC::Run::run([ 'etcdctl', "--endpoints=$etcd", split / /, $command ], '<', \$input, '>&', \my $output);
+	return IPC::Run::run([ 'etcdctl', "--endpoints=$etcd", split / /, $command ], '<', \$input,
+		'>&', \my $output);
 }
 wait_for('etcd answers', sub { etcdctl('', 'endpoint health') });
-etcdctl("$password{etcd}\n", 'user add root --interactive=false') && etcdctl('', 'user grant-role root root') && etcdctl('', 'auth enable')
+etcdctl("$password{etcd}\n", 'user add root --interactive=false')
+	&& etcdctl('', 'user grant-role root root') && etcdctl('', 'auth enable')
   or die 'could not set the password of etcd';
 
 ### Two servers
@@ -85,8 +92,10 @@ sub wait_leader
 {
 	my ($name, $standby) = @_;
 	wait_for("$name leads", sub {
-			my ($list) = run_command([ 'patronictl', '-c', "$dir/node1.yml", 'list', '-f', 'tsv', 'instaid' ]);
-			return $list =~ /\t$name\t.*\tLeader\trunning/ && (!$standby || $list =~ /\tSync Standby\t(running|streaming)/);
+			my ($list) = run_command(
+				[ 'patronictl', '-c', "$dir/node1.yml", 'list', '-f', 'tsv', 'instaid' ]);
+			return $list =~ /\t$name\t.*\tLeader\trunning/
+				&& (!$standby || $list =~ /\tSync Standby\t(running|streaming)/);
 		});
 	return;
 }
@@ -101,7 +110,8 @@ for my $name ('node1', 'node2')
 scope: instaid
 name: $name
 etcd3: {host: '127.0.0.1:$port', username: root, password: '$password{etcd}'}
-restapi: {listen: '$rest', connect_address: '$rest', authentication: {username: rest, password: '$password{rest}'}}
+restapi: {listen: '$rest', connect_address: '$rest',
+          authentication: {username: rest, password: '$password{rest}'}}
 bootstrap:
   dcs:
     ttl: 20
@@ -152,7 +162,8 @@ my %statements = (
 	ticket   => q{SELECT instaid.next_ticket('invoices');},
 	segment  => q{SELECT instaid.next_ticket('segments');},
 	segment2 => q{SELECT instaid.next_ticket('segments');});
-my $target = join ' ', 'host=' . join(',', map { $_->host } @nodes), 'port=' . join(',', map { $_->port } @nodes),
+my $target = join ' ', 'host=' . join(',', map { $_->host } @nodes),
+	'port=' . join(',', map { $_->port } @nodes),
   'dbname=postgres target_session_attrs=read-write application_name=load';
 my %clients = map {
 	$_ => IPC::Run::start([ 'sh', '-c', 'until [ -e "$1/stop" ]; do
@@ -172,7 +183,8 @@ sub clients_go_on
 clients_go_on();
 
 my $switchover_at = time;
-system_or_bail('patronictl', '-c', "$dir/node1.yml", 'switchover', '--leader', 'node1', '--candidate', 'node2', '--force', 'instaid');
+system_or_bail('patronictl', '-c', "$dir/node1.yml", 'switchover', '--leader', 'node1',
+	'--candidate', 'node2', '--force', 'instaid');
 wait_leader('node2', 1);
 clients_go_on();
 
@@ -185,7 +197,8 @@ wait_leader('node1');
 clients_go_on();
 
 append_to_file("$dir/stop", '');
-$nodes[0]->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'});
+$nodes[0]->safe_psql('postgres',
+	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'});
 $_->finish for values %clients;
 
 ### What they received
@@ -204,7 +217,8 @@ sub duplicates
 sub missing
 {
 	my ($table, @values) = @_;
-	my %there = map { $_ => 1 } split /\n/, $nodes[0]->safe_psql('postgres', "SELECT id FROM $table");
+	my %there = map { $_ => 1 } split /\n/,
+		$nodes[0]->safe_psql('postgres', "SELECT id FROM $table");
 	return scalar grep { !$there{$_} } @values;
 }
 
@@ -216,14 +230,17 @@ is(duplicates(@ids), 0, 'none of ' . @ids . ' IDs comes twice');
 is(duplicates(@tickets), 0, '... nor of ' . @tickets . ' tickets');
 is(duplicates(@leased), 0, '... nor of ' . @leased . ' tickets of segments');
 is(missing('insta5.photos', @rows), 0, 'none of ' . @rows . ' rows is missing');
-is(missing('invoices', @{ $received{invoice} }), 0, '... nor of ' . @{ $received{invoice} } . ' rows with tickets');
+is(missing('invoices', @{ $received{invoice} }), 0,
+	'... nor of ' . @{ $received{invoice} } . ' rows with tickets');
 for my $name ('row', 'row_too', 'bulk', 'bare', 'invoice', 'ticket')
 {
-	is((grep { $received{$name}[$_] <= $received{$name}[ $_ - 1 ] } 1 .. $#{ $received{$name} }), 0, "the client \"$name\" receives them in order");
+	is((grep { $received{$name}[$_] <= $received{$name}[ $_ - 1 ] } 1 .. $#{ $received{$name} }), 0,
+		"the client \"$name\" receives them in order");
 }
 for my $name (sort keys %statements)
 {
-	is(join('', grep { /ERROR: / && !/read-only transaction/ } split /^/, slurp_file("$dir/$name.err")), '', "... and no statement of the client \"$name\" fails");
+	is(join('', grep { /ERROR: / && !/read-only transaction/ } split /^/,
+		slurp_file("$dir/$name.err")), '', "... and no statement of the client \"$name\" fails");
 }
 
 # the seconds between IDs
@@ -231,8 +248,11 @@ my @times = sort { $a <=> $b } map { (($_ >> 23) + 1314220021721) / 1000 } @rows
 for my $case ([ 'switchover', $switchover_at, $kill_at ], [ 'kill -9', $kill_at, 'inf' ])
 {
 	my ($name, $from, $to) = @$case;
-	diag sprintf '%s: longest gap %.1f s', $name, max map { $times[$_] - $times[ $_ - 1 ] } grep { $times[$_] >= $from && $times[ $_ - 1 ] < $to } 1 .. $#times;
+	diag sprintf '%s: longest gap %.1f s', $name,
+		max map { $times[$_] - $times[ $_ - 1 ] }
+		grep { $times[$_] >= $from && $times[ $_ - 1 ] < $to } 1 .. $#times;
 }
-diag @ids . ' IDs, ' . @tickets . ' tickets and ' . @leased . ' of segments received; ' . @rows . ' rows';
+diag @ids . ' IDs, ' . @tickets . ' tickets and ' . @leased . ' of segments received; ' . @rows
+	. ' rows';
 
 done_testing();

@@ -19,7 +19,8 @@ my $node = Clients::server('main', 'synchronous_commit = off');
 $node->safe_psql('postgres', q{
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE UNLOGGED TABLE insta5.photos (
-		id bigint DEFAULT insta5.next_id(), pid integer DEFAULT pg_backend_pid(), xid xid8 DEFAULT pg_current_xact_id());});
+		id bigint DEFAULT insta5.next_id(), pid integer DEFAULT pg_backend_pid(),
+		xid xid8 DEFAULT pg_current_xact_id());});
 
 # It listens on a socket in a directory of its own, under a user without a password.
 my $directory = PostgreSQL::Test::Utils::tempdir_short;
@@ -37,23 +38,29 @@ pool_mode = transaction
 default_pool_size = 4
 logfile = $directory/log
 ");
-my $pgbouncer = IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ], '<', '/dev/null', '>&', "$directory/output");
-append_to_file("$directory/inserts", "INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;\n" x 1000);
+my $pgbouncer = IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ], '<', '/dev/null',
+	'>&', "$directory/output");
+append_to_file("$directory/inserts",
+	"INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;\n" x 1000);
 my $pool = "host=$directory port=6432 dbname=postgres";
-$node->poll_query_until('postgres', 'SELECT 1', '1', connstr => $pool) or die slurp_file("$directory/output");
+$node->poll_query_until('postgres', 'SELECT 1', '1', connstr => $pool)
+	or die slurp_file("$directory/output");
 
 for my $cache (1, 32)
 {
-	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache; TRUNCATE insta5.photos");
+	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache;
+		TRUNCATE insta5.photos");
 	my @files = map { "$directory/cache$cache.$_" } 1 .. 16;
 	my @clients = map {
-		IPC::Run::start([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $pool, '-f', "$directory/inserts" ], '>', $_, '2>', "$_.err")
+		IPC::Run::start([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $pool, '-f',
+			"$directory/inserts" ], '>', $_, '2>', "$_.err")
 	} @files;
 	is(scalar(grep { $_->finish } @clients), 16, "CACHE $cache: 16 clients insert");
 
 	my ($sessions, $ids, $different, $back) = split /\|/, $node->safe_psql('postgres', '
 		SELECT count(DISTINCT pid), count(*), count(DISTINCT id), count(*) FILTER (WHERE back)
-		FROM (SELECT pid, id, id < lag(id) OVER (PARTITION BY pid ORDER BY xid) AS back FROM insta5.photos) AS p');
+		FROM (SELECT pid, id, id < lag(id) OVER (PARTITION BY pid ORDER BY xid) AS back
+			FROM insta5.photos) AS p');
 	is("$ids $different", '16000 16000', "CACHE $cache: no ID comes twice");
 	like($sessions, qr/^[234]\z/, "CACHE $cache: they share sessions of the server");
 	is($back, 0, "CACHE $cache: the IDs of each session of the server increase");
@@ -69,7 +76,8 @@ for my $cache (1, 32)
 		}
 	}
 	is($out_of_order, 0, "CACHE $cache: the IDs of each client increase");
-	diag("CACHE $cache: $ids IDs, $sessions sessions, $out_of_order IDs below the previous ID of their client");
+	diag("CACHE $cache: $ids IDs, $sessions sessions, "
+		  . "$out_of_order IDs below the previous ID of their client");
 }
 
 $pgbouncer->kill_kill;

@@ -15,19 +15,24 @@ use Clients;
 use Docs;
 
 # after an error, PL/Proxy connects again before the old session has ended
-my %nodes = map { $_ => Clients::server($_, { allows_streaming => 'logical' }, 'max_connections = 100') } qw(one two router);
+my %nodes =
+  map { $_ => Clients::server($_, { allows_streaming => 'logical' }, 'max_connections = 100') }
+  qw(one two router);
 my @blocks = map { section_blocks('docs/clusters.md', $_) } 'PL/Proxy', 'Move a shard';
 my $switch = pop @blocks;
-$_->{text} =~ s/host=(\w+)\.example dbname=app/sprintf 'host=%s port=%s dbname=postgres', $nodes{$1}->host, $nodes{$1}->port/eg
+$_->{text} =~ s/host=(\w+)\.example dbname=app/sprintf 'host=%s port=%s dbname=postgres',
+	$nodes{$1}->host, $nodes{$1}->port/eg
   for @blocks, $switch;
 for my $block (@blocks)
 {
-	follow([ { %$block, server => $_ } ], %nodes) for $block->{server} eq 'both' ? qw(one two) : $block->{server};
+	follow([ { %$block, server => $_ } ], %nodes)
+	  for $block->{server} eq 'both' ? qw(one two) : $block->{server};
 }
 
 # Four clients of shard 5, and one of all shards
 my @users = (5, 69, 133, 197, '(random() * 10000)::bigint');
-my $clients = Clients->start($nodes{router}, { retry => 1 }, map { "SET ROLE app; SELECT add_photo($_, 'sunset');" } @users);
+my $clients = Clients->start($nodes{router}, { retry => 1 },
+	map { "SET ROLE app; SELECT add_photo($_, 'sunset');" } @users);
 my @files = $clients->files;
 
 # Wait until each client has received some more IDs.
@@ -43,15 +48,18 @@ sub wait_for_ids
 }
 
 wait_for_ids();
-follow([ section_blocks('docs/moving-a-shard.md', $_) ], source => $nodes{one}, target => $nodes{two})
+follow([ section_blocks('docs/moving-a-shard.md', $_) ], source => $nodes{one},
+	target => $nodes{two})
   for 'Before', 'With logical replication';
-my %old = map { $_ => 1 } split /\n/, $nodes{one}->safe_psql('postgres', 'SELECT id FROM insta5.photos');
+my %old = map { $_ => 1 } split /\n/,
+	$nodes{one}->safe_psql('postgres', 'SELECT id FROM insta5.photos');
 follow([$switch], %nodes);
 wait_for_ids();
 like($clients->stop, qr/^(.*(shard insta5 is frozen|permission denied for table photos)\n)+\z/,
 	'calls fail only while the shard is frozen');
 
-is(scalar(grep { Clients::in_order($_) } @files[ 0 .. 3 ]), 4, 'the IDs of each client of the shard increase');
+is(scalar(grep { Clients::in_order($_) } @files[ 0 .. 3 ]), 4,
+	'the IDs of each client of the shard increase');
 
 my @received = map { split /\n/, slurp_file($_) } @files;
 my %different = map { $_ => 1 } @received;
@@ -62,15 +70,18 @@ for my $i (1 .. $#moved)
 	my $ms = ($moved[$i] >> 23) - ($moved[ $i - 1 ] >> 23);
 	$gap = $ms if $ms > $gap;
 }
-diag(@received . ' IDs, ' . @moved . " of the shard that moved; the longest time between two IDs of this shard: $gap ms");
+diag(@received . ' IDs, ' . @moved
+	. " of the shard that moved; the longest time between two IDs of this shard: $gap ms");
 is(scalar(keys %different), scalar(@received), 'no ID comes twice');
 my ($first) = grep { !$old{$_} } @moved;
-cmp_ok($first // 0, '>', (sort { $a <=> $b } keys %old)[-1], 'the IDs of the new server are above those of the old server');
+cmp_ok($first // 0, '>', (sort { $a <=> $b } keys %old)[-1],
+	'the IDs of the new server are above those of the old server');
 
 # also the rows whose commit no client saw
 my @rows = keys %{ { %different, %old } };
 is($nodes{router}->safe_psql('postgres', "SET ROLE app;
-	SELECT count(*) FROM unnest('{" . join(',', @rows) . "}'::bigint[]) AS id WHERE get_caption(id) = 'sunset'"),
+	SELECT count(*) FROM unnest('{" . join(',', @rows)
+		. "}'::bigint[]) AS id WHERE get_caption(id) = 'sunset'"),
 	scalar(@rows), 'no row is lost: the router finds each one by its ID');
 
 $_->stop for values %nodes;

@@ -63,7 +63,8 @@ sub start
 		push @{ $self->{psql} },
 		  IPC::Run::start(
 			[ 'yes', $statements[$i] =~ s/\s+/ /gr ], '|',
-			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=' . ($options{retry} ? 0 : 1), '-d', $node->connstr('postgres') . " application_name='$self->{name}'" ],
+			[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=' . ($options{retry} ? 0 : 1), '-d',
+				$node->connstr('postgres') . " application_name='$self->{name}'" ],
 			'>', $self->file($i), '2>', $self->file($i) . '.err');
 	}
 	$node->poll_query_until('postgres',
@@ -90,7 +91,8 @@ sub stop
 {
 	my ($self) = @_;
 	$self->{node}->safe_psql('postgres',
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '$self->{name}'");
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE application_name = '$self->{name}'");
 	return $self->finish;
 }
 

@@ -11,7 +11,8 @@ use PostgreSQL::Test::Utils;
 sub new
 {
 	my ($class) = @_;
-	my $self = bless { file => File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir . '/clock') }, $class;
+	my $self = bless { file => File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir . '/clock') },
+		$class;
 	chomp($self->{library} = `faketime -f +0 printenv LD_PRELOAD`);
 	die 'faketime does not work' unless $self->{library};
 	$self->set(0);

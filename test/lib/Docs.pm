@@ -46,8 +46,10 @@ sub blocks
 		}
 		my $indent = $match{indent} // '';
 		my $text   = $match{text} =~ s/^$indent//mgr;
-		my ($language, $server, $repeat) = split / /, defined $match{setup} ? "sql$match{setup}" : $match{info}, 3;
-		if (!defined $language && @blocks && $blocks[-1]{language} ne '' && !defined $blocks[-1]{shows} && $gap !~ /\S/)
+		my ($language, $server, $repeat) = split / /,
+			defined $match{setup} ? "sql$match{setup}" : $match{info}, 3;
+		if (!defined $language && @blocks && $blocks[-1]{language} ne ''
+			&& !defined $blocks[-1]{shows} && $gap !~ /\S/)
 		{
 			$blocks[-1]{shows} = $text;
 			next;

@@ -84,7 +84,8 @@ for my $run (@runs)
 	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache");
 	my @files = load($wanted, $rows, @statements);
 
-	is(scalar(grep { !Clients::in_order($_) } @files), 0, "$name: the IDs of each session increase");
+	is(scalar(grep { !Clients::in_order($_) } @files), 0,
+		"$name: the IDs of each session increase");
 	my $sum = Clients::summary(@files);
 	cmp_ok($sum->{count}, '>=', $wanted, "$name: $sum->{count} IDs");
 	is($sum->{duplicates}, 0, "$name: no ID came twice");

@@ -19,7 +19,8 @@ $node->safe_psql('postgres', q{
 });
 
 my $nothing_left = q{
-	SELECT (SELECT count(*) FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass AND pid IS DISTINCT FROM pg_backend_pid()),
+	SELECT (SELECT count(*) FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass
+		AND pid IS DISTINCT FROM pg_backend_pid()),
 		(SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache
 		 WHERE relfilenode = pg_relation_filenode('insta5.table_id_seq'))};
 
@@ -35,11 +36,13 @@ my $prepared = $node->safe_psql('postgres', q{
 	SELECT max(id) FROM insta5.photos;
 	PREPARE TRANSACTION 'p';});
 cmp_ok(next_id(), '>', $prepared, 'IDs go on past a prepared transaction');
-is($node->safe_psql('postgres', q{SELECT mode FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass}),
+is($node->safe_psql('postgres',
+	q{SELECT mode FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass}),
 	'RowExclusiveLock', 'the prepared transaction holds the lock');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'p'});
 is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it is committed');
-$node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.photos (n) VALUES (11); PREPARE TRANSACTION 'p'});
+$node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.photos (n) VALUES (11);
+	PREPARE TRANSACTION 'p'});
 $node->restart;
 my $after_restart = next_id();
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
@@ -50,21 +53,26 @@ is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it 
 # (an hour ahead, max_drift 0).
 for my $case ([ 'making IDs', '' ],
 	[ 'waiting for the clock', q{
-		SELECT setval('insta5.table_id_seq', ((extract(epoch FROM now()) * 1000)::bigint + 3600000) << 10);} ])
+		SELECT setval('insta5.table_id_seq',
+			((extract(epoch FROM now()) * 1000)::bigint + 3600000) << 10);} ])
 {
 	my ($name, $before) = @$case;
 	my $err = '';
 	$node->safe_psql('postgres', $before) if $before;
-	my $psql = IPC::Run::start([ 'psql', '-Xq', '-d', $node->connstr('postgres') . q{ application_name=victim},
+	my $psql = IPC::Run::start([ 'psql', '-Xq', '-d',
+		$node->connstr('postgres') . q{ application_name=victim},
 			'-c', 'SET client_min_messages = error', '-c', 'SET instaid.max_drift = 0',
 			'-c', 'SELECT count(insta5.next_id()) FROM generate_series(1, 100000000)' ],
 		'<', \undef, '>', '/dev/null', '2>', \$err);
 	$node->poll_query_until('postgres', q{
-		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND query ~ 'next_id'}) or die;
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim'
+			AND query ~ 'next_id'}) or die;
 	$node->poll_query_until('postgres', q{
-		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND wait_event = 'Extension'}) or die
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim'
+			AND wait_event = 'Extension'}) or die
 	  if $before;
-	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'});
+	$node->safe_psql('postgres',
+		q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'});
 	$psql->finish;
 	like($err, qr/canceling statement due to user request/, "a statement is cancelled while $name");
 	is($node->safe_psql('postgres', $nothing_left), '0|0', '... and leaves neither lock nor pin');
@@ -72,22 +80,35 @@ for my $case ([ 'making IDs', '' ],
 # how to bring back a sequence that is ahead by mistake
 $node->safe_psql('postgres', q{SELECT setval('insta5.table_id_seq', 1)});
 is($node->safe_psql('postgres', q{
-	SELECT instaid.extract_timestamp(insta5.next_id()) BETWEEN now() - interval '1 s' AND clock_timestamp()}),
+	SELECT instaid.extract_timestamp(insta5.next_id()) BETWEEN now() - interval '1 s'
+		AND clock_timestamp()}),
 	't', 'setval sets the sequence back');
 
 # The page of the sequence that was used last stays pinned until the transaction ends.
 # The pages of other sequences are not pinned.
 my $pins = q{
-	SELECT string_agg(relname || ' ' || pinning_backends, ', ' ORDER BY relname) FROM pg_buffercache AS b
-	JOIN pg_class AS c ON pg_relation_filenode(c.oid) = b.relfilenode WHERE relname ~ '_pin$' AND pinning_backends > 0;};
-$node->safe_psql('postgres', 'CREATE SEQUENCE a_pin; CREATE SEQUENCE b_pin; CREATE TABLE pinned_ids (id bigint UNIQUE)');
+	SELECT string_agg(relname || ' ' || pinning_backends, ', ' ORDER BY relname)
+	FROM pg_buffercache AS b
+	JOIN pg_class AS c ON pg_relation_filenode(c.oid) = b.relfilenode WHERE relname ~ '_pin$'
+		AND pinning_backends > 0;};
+$node->safe_psql('postgres', 'CREATE SEQUENCE a_pin; CREATE SEQUENCE b_pin;
+	CREATE TABLE pinned_ids (id bigint UNIQUE)');
 for my $case (
-	[ 'a transaction', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; $pins SELECT instaid.next_id('b_pin', 5) > 0; $pins COMMIT", "t\na_pin 1\nt\nb_pin 1" ],
-	[ 'a savepoint that is rolled back', "BEGIN; SAVEPOINT s; SELECT instaid.next_id('a_pin', 5) > 0; ROLLBACK TO s; $pins COMMIT", "t\na_pin 1" ],
-	[ 'a transaction that is rolled back', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; ROLLBACK", 't' ],
-	[ 'a prepared transaction', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; PREPARE TRANSACTION 'p'; $pins COMMIT PREPARED 'p'", "t\n" ],
-	[ 'commits in a procedure', q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP PERFORM instaid.next_id('a_pin', 5); IF i = 2 THEN ROLLBACK; ELSE COMMIT; END IF; END LOOP; END $$}, '' ],
-	[ 'a cursor that is held', q{BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT * FROM instaid.next_ids('a_pin', 5, 3); FETCH 1 FROM c \g /dev/null
+	[ 'a transaction', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0;
+		$pins SELECT instaid.next_id('b_pin', 5) > 0; $pins COMMIT", "t\na_pin 1\nt\nb_pin 1" ],
+	[ 'a savepoint that is rolled back',
+		"BEGIN; SAVEPOINT s; SELECT instaid.next_id('a_pin', 5) > 0; ROLLBACK TO s; $pins COMMIT",
+		"t\na_pin 1" ],
+	[ 'a transaction that is rolled back',
+		"BEGIN; SELECT instaid.next_id('a_pin', 5) > 0; ROLLBACK", 't' ],
+	[ 'a prepared transaction', "BEGIN; SELECT instaid.next_id('a_pin', 5) > 0;
+		PREPARE TRANSACTION 'p'; $pins COMMIT PREPARED 'p'", "t\n" ],
+	[ 'commits in a procedure',
+		q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP PERFORM instaid.next_id('a_pin', 5);
+			IF i = 2 THEN ROLLBACK; ELSE COMMIT; END IF; END LOOP; END $$}, '' ],
+	[ 'a cursor that is held',
+		q{BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT * FROM instaid.next_ids('a_pin', 5, 3);
+		FETCH 1 FROM c \g /dev/null
 		COMMIT}, '' ])
 {
 	my ($name, $sql, $expected) = @$case;
@@ -107,27 +128,35 @@ for my $case (
 		BEGIN; $before SAVEPOINT s; $way; SELECT instaid.next_id(%s, 5) FROM generate_series(1, 3);
 		SAVEPOINT t; SELECT instaid.next_id(%s, 5); ROLLBACK TO s;
 		SELECT instaid.next_id('b_pin', 5); COMMIT;}, ($sequence) x 3));
-	is(scalar(split /\n/, $ids), ($before ? 1 : 0) + 5, "$way, rolled back to a savepoint: no error");
+	is(scalar(split /\n/, $ids), ($before ? 1 : 0) + 5,
+		"$way, rolled back to a savepoint: no error");
 	is($node->safe_psql('postgres', $pins), '', '... and nothing is left pinned');
 }
 # a transaction may drop a sequence that it has used
 $node->safe_psql('postgres', q{CREATE SEQUENCE d_pin});
-is($node->safe_psql('postgres', q{BEGIN; SELECT instaid.next_id('d_pin', 5) > 0; DROP SEQUENCE d_pin; COMMIT; SELECT to_regclass('d_pin') IS NULL}),
+is($node->safe_psql('postgres', q{BEGIN; SELECT instaid.next_id('d_pin', 5) > 0;
+	DROP SEQUENCE d_pin; COMMIT; SELECT to_regclass('d_pin') IS NULL}),
 	"t\nt", 'a transaction drops the sequence that it has used');
 
 # Another session's temporary sequence
 my $other = Clients::session($node);
 my $oid = $other->("CREATE TEMPORARY SEQUENCE theirs; SELECT 'theirs'::regclass::oid");
-my ($ret, $stdout, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT instaid.next_id($oid, 5)");
-like($stderr, qr/ERROR:  0A000: cannot access temporary sequence "theirs" of another session\nHINT:.* without TEMPORARY/, 'temporary sequences of other sessions are refused');
+my ($ret, $stdout, $stderr) = $node->psql('postgres',
+	"\\set VERBOSITY verbose\nSELECT instaid.next_id($oid, 5)");
+like($stderr,
+	qr/ERROR:  0A000: cannot access temporary sequence "theirs" of .*\nHINT:.* without TEMPORARY/,
+	'temporary sequences of other sessions are refused');
 
 # One session lists shards while another creates and drops some: there is no error.
 my $tempdir = PostgreSQL::Test::Utils::tempdir;
 append_to_file("$tempdir/look.sql", 'SELECT * FROM instaid.shards;');
 append_to_file("$tempdir/come_and_go.sql",
-	"SELECT instaid.create_shard('z:client_id', 100 + :client_id);\nDROP SCHEMA z:client_id CASCADE;");
+	"SELECT instaid.create_shard('z:client_id', 100 + :client_id);\n"
+	  . 'DROP SCHEMA z:client_id CASCADE;');
 my @pgbench = map {
-	IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '5', '-f', "$tempdir/$_.sql", '-h', $node->host, '-p', $node->port, 'postgres' ],
+	IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '2', '-T', '5', '-f', "$tempdir/$_.sql",
+			$node->connstr('postgres') ],
 		'<', \undef, '&>', '/dev/null')
 } 'look', 'come_and_go';
 ok((!grep { !$_->finish } @pgbench), 'shards can be listed while others are created and dropped');

@@ -37,8 +37,10 @@ sub boundaries
 }
 
 # The model itself.
-is(row(477017388785, 854, 954), "4001511883701836730\t477017388785\t854\t954\n", "model: an ID of Instagram's");
-is((split /\t/, row(2**40 - 1, 8191, 1023))[0], '9223372036854775807', 'model: the last positive ID');
+is(row(477017388785, 854, 954), "4001511883701836730\t477017388785\t854\t954\n",
+	"model: an ID of Instagram's");
+is((split /\t/, row(2**40 - 1, 8191, 1023))[0], '9223372036854775807',
+	'model: the last positive ID');
 is((split /\t/, row(2**40, 0, 0))[0], '-9223372036854775808', 'model: the first negative ID');
 is((split /\t/, row(2**41 - 1, 8191, 1023))[0], '-1', 'model: the last ID');
 
@@ -77,7 +79,8 @@ cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM ids WHERE id < 0'),
 my @wrong = (
 	[ 'make_id', 'instaid.make_id(created_at, shard_id, sequence EPOCH) IS DISTINCT FROM id' ],
 	[ 'make_id, 999 us later',
-		q{instaid.make_id(created_at + interval '999 us', shard_id, sequence EPOCH) IS DISTINCT FROM id} ],
+		q{instaid.make_id(created_at + interval '999 us', shard_id, sequence EPOCH) IS DISTINCT
+			FROM id} ],
 	[ 'make_id, sequence modulo 1024',
 		'instaid.make_id(created_at, shard_id, sequence + 1024 * ms EPOCH) IS DISTINCT FROM id' ],
 	[ 'extract_timestamp', 'instaid.extract_timestamp(id EPOCH) IS DISTINCT FROM created_at' ],
@@ -98,7 +101,8 @@ for my $epoch ('2011-08-24 21:07:01.721+00', '1969-07-20 20:17:40.123+00')
 	} @wrong;
 	my @found = split /\|/, $node->safe_psql('postgres', qq{
 		SELECT $columns
-		FROM (SELECT *, '$epoch'::timestamptz + ms * interval '1 ms' AS created_at FROM ids OFFSET 0) AS i});
+		FROM (SELECT *, '$epoch'::timestamptz + ms * interval '1 ms' AS created_at
+			FROM ids OFFSET 0) AS i});
 
 	is($found[$_], '0', "epoch $epoch: $wrong[$_][0]") for 0 .. $#wrong;
 }

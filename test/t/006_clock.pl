@@ -62,7 +62,8 @@ for my $case (
 	$clock->set($base);
 
 	my $clients = Clients->start($node, $timed, $control,
-		$row, $row, "BEGIN; $row ROLLBACK;", 'COPY (SELECT insta5.next_ids(100)) TO STDOUT;', @more);
+		$row, $row, "BEGIN; $row ROLLBACK;", 'COPY (SELECT insta5.next_ids(100)) TO STDOUT;',
+		@more);
 	for my $offset (@$offsets)
 	{
 		$clock->set($base + $offset);
@@ -76,9 +77,11 @@ for my $case (
 	is($errors, '', "$name: no errors");
 	cmp_ok($sum->{count}, '>', 0, "$name: there are IDs");
 	is($sum->{duplicates}, 0, "$name: none of $sum->{count} IDs came twice");
-	is(scalar(grep { !Clients::in_order($_) } $ours, @rest), 0, "$name: the IDs of each client increase");
+	is(scalar(grep { !Clients::in_order($_) } $ours, @rest), 0,
+		"$name: the IDs of each client increase");
 	# the time of nextval() shows how long this busy machine delays any statement
-	cmp_ok($slowest, '<', 200 + $usual, "$name: no client waited longer than $slowest ms for an ID (for nextval, $usual ms)");
+	cmp_ok($slowest, '<', 200 + $usual,
+		"$name: no client waited longer than $slowest ms for an ID (for nextval, $usual ms)");
 }
 
 # The warning comes when the clock was set back, and again after a minute.
@@ -93,13 +96,15 @@ my @steps = (
 my ($stdout, $stderr);
 $node->psql('postgres',
 	join('', map { '\! ' . $clock->command($base + $_->[0])
-				. "\n\\warn step\nSELECT count(insta5.next_id()) FROM generate_series(1, 3000);\n" } @steps),
+				. "\n\\warn step\n"
+				. "SELECT count(insta5.next_id()) FROM generate_series(1, 3000);\n" } @steps),
 	stdout => \$stdout, stderr => \$stderr);
 my (undef, @heard) = split /^step\n/m, $stderr;
 for my $i (0 .. $#steps)
 {
 	my ($offset, $expected, $name) = @{ $steps[$i] };
-	my @drifts = $heard[$i] =~ /WARNING:  IDs of sequence \w+\.table_id_seq are (\d+) ms ahead of the clock$/mg;
+	my @drifts =
+		$heard[$i] =~ /WARNING:  IDs of sequence \w+\.table_id_seq are (\d+) ms ahead of the/g;
 	is(scalar(@drifts), $expected, $name);
 	cmp_ok(abs($_ + 1000 * $offset), '<', 5000, "... with the drift, $_ ms") for @drifts;
 }
@@ -110,7 +115,8 @@ for my $offset (-0.005, -3, -3600)
 {
 	$base += 7200;
 	$clock->set($base);
-	my $clients = Clients->start($node, ($row) x 4, "BEGIN; $row ROLLBACK;", 'SELECT insta5.next_id();');
+	my $clients = Clients->start($node, ($row) x 4, "BEGIN; $row ROLLBACK;",
+		'SELECT insta5.next_id();');
 	sleep(0.5);
 	$node->stop('immediate');
 	$clients->finish;
@@ -119,21 +125,24 @@ for my $offset (-0.005, -3, -3600)
 	my $sum = Clients::summary(($clients->files)[ 0 .. 3 ]);
 	my $next = $node->safe_psql('postgres', "SET client_min_messages = error; $row");
 	cmp_ok($sum->{count}, '>', 0, "crash, and $offset s: there are committed rows");
-	cmp_ok($next, '>', $sum->{last}, "crash, and $offset s: new IDs are above those of $sum->{count} committed rows");
+	cmp_ok($next, '>', $sum->{last},
+		"crash, and $offset s: new IDs are above those of $sum->{count} committed rows");
 }
 
 # A committed advance_past() holds after a crash, whatever the clock reads, even if the
 # WAL record that covers it belongs to a transaction that is still open.
 $base += 7200;
 $clock->set($base);
-$node->safe_psql('postgres', q{ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf(); CREATE SEQUENCE s});
+$node->safe_psql('postgres', q{ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf();
+	CREATE SEQUENCE s});
 # a session writes a record for the first ID that it takes from a sequence
 my $committed = Clients::session($node);
 $committed->(q{SELECT instaid.next_id('s', 0)});
 my $open = Clients::session($node);
 $open->(q{CHECKPOINT; BEGIN; SELECT instaid.next_id('s', 0)});
 my $past = $committed->(q{
-	SELECT instaid.max_id(clock_timestamp() + interval '400 ms') AS id, pg_current_wal_insert_lsn() AS written \gset
+	SELECT instaid.max_id(clock_timestamp() + interval '400 ms') AS id,
+		pg_current_wal_insert_lsn() AS written \gset
 	SELECT instaid.advance_past('s', :id, instaid.default_epoch()) \g /dev/null
 	SELECT pg_current_wal_flush_lsn() >= :'written', :id});
 $node->stop('immediate');
@@ -141,7 +150,8 @@ $clock->set($base - 3600);
 $clock->start($node);
 like($past, qr/^t\|\d+$/, 'advance_past() flushes the record of another transaction');
 my $id = (split /\|/, $past)[1];
-cmp_ok($node->safe_psql('postgres', q{SET client_min_messages = error; SELECT instaid.next_id('s', 0)}), '>', $id,
+cmp_ok($node->safe_psql('postgres',
+	q{SET client_min_messages = error; SELECT instaid.next_id('s', 0)}), '>', $id,
 	'... so that a crash does not undo it');
 $node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf()});
 
@@ -163,16 +173,22 @@ $node->safe_psql('postgres', q{
 	INSERT INTO insta5.photos (n) SELECT generate_series(1, 5000);
 	INSERT INTO insta5.likes (photo_id) SELECT id FROM insta5.photos ORDER BY n DESC;});
 $clock->set($base + 60);
-$node->safe_psql('postgres', 'SET client_min_messages = error; INSERT INTO insta5.photos (n) VALUES (5001)');
-my $years = $node->safe_psql('postgres', q{SELECT extract(year FROM justify_interval(drift)) FROM instaid.shards});
+$node->safe_psql('postgres',
+	'SET client_min_messages = error; INSERT INTO insta5.photos (n) VALUES (5001)');
+my $years = $node->safe_psql('postgres',
+	q{SELECT extract(year FROM justify_interval(drift)) FROM instaid.shards});
 cmp_ok($years, '>=', 9, "a shard is $years years ahead");
 $node->safe_psql('postgres', $procedure->{text});
 is($node->safe_psql('postgres', q{
-	SELECT drift, instaid.extract_timestamp(instaid.last_id('insta5.likes_id_seq', 5)) <= clock_timestamp() FROM instaid.shards}),
+	SELECT drift,
+		instaid.extract_timestamp(instaid.last_id('insta5.likes_id_seq', 5)) <= clock_timestamp()
+		FROM instaid.shards}),
 	'00:00:00|t', '... and brought back');
-is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right, 'rows from before have kept their IDs');
+is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right,
+	'rows from before have kept their IDs');
 is($node->safe_psql('postgres', q{
-	SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_timestamp(id) <= clock_timestamp()),
+	SELECT count(*), count(DISTINCT id),
+		bool_and(instaid.extract_timestamp(id) <= clock_timestamp()),
 		array_agg(n ORDER BY id) = array_agg(n ORDER BY n) FROM insta5.photos}),
 	'5002|5002|t|t', 'the other rows have IDs of the present, in the same order');
 is($node->safe_psql('postgres', q{
@@ -180,7 +196,9 @@ is($node->safe_psql('postgres', q{
 		array_agg(n ORDER BY l.id) = array_agg(n ORDER BY n DESC)
 	FROM insta5.likes AS l JOIN insta5.photos AS p ON p.id = photo_id}),
 	'5001|t|t', '... as do rows of other tables, and references to them');
-is($node->safe_psql('postgres', q{INSERT INTO insta5.photos (n) VALUES (5002) RETURNING id > (SELECT max(id) FROM insta5.photos)}),
+is($node->safe_psql('postgres',
+	q{INSERT INTO insta5.photos (n) VALUES (5002)
+		RETURNING id > (SELECT max(id) FROM insta5.photos)}),
 	't', '... and new IDs are above them');
 
 $node->stop;

@@ -14,21 +14,25 @@ use Clients;
 use Docs;
 
 my @before = section_blocks('docs/moving-a-shard.md', 'Before');
-my @ways = map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump', 'With logical replication';
+my @ways = map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump',
+  'With logical replication';
 my @statements = (
 	('SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3,
-	'SET ROLE app; INSERT INTO insta5.likes (photo_id) SELECT min(id) FROM insta5.photos; SELECT insta5.next_id();');
+	'SET ROLE app; INSERT INTO insta5.likes (photo_id) SELECT min(id) FROM insta5.photos;
+		SELECT insta5.next_id();');
 
 for my $way (0, 1)
 {
 	my $name = (qw(pg_dump logical))[$way];
-	my ($source, $target) = map { Clients::server("${_}_$name", { allows_streaming => 'logical' }) } 'source', 'target';
+	my ($source, $target) = map { Clients::server("${_}_$name",
+		{ allows_streaming => 'logical' }) } 'source', 'target';
 	$source->safe_psql('postgres', q{
 		CREATE ROLE app LOGIN;
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE SEQUENCE insta5.likes_id_seq;
 		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-		CREATE TABLE insta5.likes (id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'),
+		CREATE TABLE insta5.likes (id bigint PRIMARY KEY
+			DEFAULT insta5.next_id('insta5.likes_id_seq'),
 			photo_id bigint REFERENCES insta5.photos);
 		GRANT USAGE ON SCHEMA insta5 TO app;
 		GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app;
@@ -38,25 +42,32 @@ for my $way (0, 1)
 	my $clients = Clients->start($source, @statements);
 	sleep(0.5);
 	my $misdirected = Clients->start($target, { retry => 1 },
-		'SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id; RESET ROLE; DO $$ BEGIN PERFORM pg_sleep(0.01); END $$;');
+		'SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id; RESET ROLE;
+			DO $$ BEGIN PERFORM pg_sleep(0.01); END $$;');
 
 	# the first command copies, and fails here because there is no role app
 	my @blocks = @{ $ways[$way] };
 	my ($copy) = grep { $blocks[$_]{language} eq 'sh' } 0 .. $#blocks;
 	follow(\@before, source => $source, target => $target);
-	ok(!eval { follow([ $blocks[$copy] ], source => $source, target => $target) }, "$name: a copy that fails");
-	is($target->safe_psql('postgres', q{SELECT to_regnamespace('insta5')}), '', "$name: ... leaves nothing behind");
+	ok(!eval { follow([ $blocks[$copy] ], source => $source, target => $target) },
+		"$name: a copy that fails");
+	is($target->safe_psql('postgres', q{SELECT to_regnamespace('insta5')}), '',
+		"$name: ... leaves nothing behind");
 
 	$target->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 	follow([ @blocks[ 0 .. $copy ] ], source => $source, target => $target);
-	is($target->safe_psql('postgres', 'SELECT frozen FROM instaid.shards'), 't', "$name: the shard arrives frozen");
+	is($target->safe_psql('postgres', 'SELECT frozen FROM instaid.shards'), 't',
+		"$name: the shard arrives frozen");
 	for my $as ('', 'SET ROLE app; ')
 	{
-		like(($target->psql('postgres', "${as}SELECT insta5.next_id()"))[2], qr/ERROR:  shard insta5 is frozen/, "$name: ... and issues no ID");
+		like(($target->psql('postgres', "${as}SELECT insta5.next_id()"))[2],
+			qr/ERROR:  shard insta5 is frozen/, "$name: ... and issues no ID");
 	}
-	for my $change ('INSERT INTO insta5.photos (id) VALUES (1)', 'UPDATE insta5.photos SET n = 0', 'DELETE FROM insta5.likes')
+	for my $change ('INSERT INTO insta5.photos (id) VALUES (1)', 'UPDATE insta5.photos SET n = 0',
+		'DELETE FROM insta5.likes')
 	{
-		like(($target->psql('postgres', "SET ROLE app; $change"))[2], qr/ERROR:  permission denied for table/, "$name: ... and takes no $change");
+		like(($target->psql('postgres', "SET ROLE app; $change"))[2],
+			qr/ERROR:  permission denied for table/, "$name: ... and takes no $change");
 	}
 	splice @blocks, 0, $copy + 1;
 	if ($way)
@@ -64,13 +75,16 @@ for my $way (0, 1)
 		my ($switch) = grep { $blocks[$_]{text} =~ /freeze_shard/ } 0 .. $#blocks;
 		follow([ splice @blocks, 0, $switch ], source => $source, target => $target);
 		$target->safe_psql('postgres', 'ALTER SUBSCRIPTION insta5 DISABLE');
-		$source->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication') or die;
+		$source->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
+			or die;
 		my $arrived = $target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos');
-		$source->poll_query_until('postgres', "SELECT count(*) > $arrived FROM insta5.photos") or die;
+		$source->poll_query_until('postgres', "SELECT count(*) > $arrived FROM insta5.photos")
+			or die;
 		follow([ shift @blocks ], source => $source, target => $target);
 		local $ENV{PGOPTIONS} = '-c statement_timeout=3s';
-		like(($source->psql('postgres', $blocks[0]{text}))[2], qr/ERROR:  canceling statement due to statement timeout/,
-			"$name: the wait for the last changes does not end while the subscriber is disconnected");
+		like(($source->psql('postgres', $blocks[0]{text}))[2],
+			qr/ERROR:  canceling statement due to statement timeout/,
+			"$name: the wait for the last changes goes on while the subscriber is disconnected");
 		$target->safe_psql('postgres', 'ALTER SUBSCRIPTION insta5 ENABLE');
 	}
 	{
@@ -79,37 +93,50 @@ for my $way (0, 1)
 		follow(\@blocks, source => $source, target => $target);
 	}
 	my $errors = $clients->finish;
-	like($errors, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/, "$name: the switch stops the clients");
+	like($errors, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/,
+		"$name: the switch stops the clients");
 	my $rows = $target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos');
 	my $after = Clients->start($target, @statements);
 	sleep(0.5);
 	is($after->stop, '', "$name: clients go on at the target");
 
-	like($misdirected->stop, qr/ERROR:  permission denied for table photos/, "$name: the client that comes too early is refused");
+	like($misdirected->stop, qr/ERROR:  permission denied for table photos/,
+		"$name: the client that comes too early is refused");
 
 	my $old = Clients::summary($clients->files);
 	my $new = Clients::summary($after->files);
 	my $stray = Clients::summary($misdirected->files);
 	is(Clients::summary($clients->files, $after->files, $misdirected->files)->{duplicates}, 0,
 		"$name: none of $old->{count}, $new->{count} and $stray->{count} IDs comes twice");
-	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and the target's IDs are above the source's");
+	cmp_ok($new->{first}, '>', $old->{last},
+		"$name: ... and the target's IDs are above the source's");
 	cmp_ok($stray->{count}, '>', 0, "$name: the client that came too early is served in the end");
 	cmp_ok($stray->{first}, '>', $old->{last}, "$name: ... above all IDs of the source");
 
 	# the rows of the source, and the rows whose commit its clients saw
-	my %there = map { $_ => 1 } split /\n/, $target->safe_psql('postgres', 'SELECT id FROM insta5.photos');
-	my @lost = grep { !$there{$_} } split(/\n/, $source->safe_psql('postgres', 'SELECT id FROM insta5.photos')),
+	my %there = map { $_ => 1 } split /\n/,
+	  $target->safe_psql('postgres', 'SELECT id FROM insta5.photos');
+	my @lost = grep { !$there{$_} } split(/\n/,
+		$source->safe_psql('postgres', 'SELECT id FROM insta5.photos')),
 	  map { split /\n/, slurp_file($_) } ($clients->files)[ 0 .. 2 ];
 	is(scalar(@lost), 0, "$name: none of $rows rows is lost");
-	is($target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos AS p FULL JOIN insta5.likes AS l ON p.id = l.photo_id WHERE p.id IS NULL'),
+	is($target->safe_psql('postgres',
+		'SELECT count(*) FROM insta5.photos AS p FULL JOIN insta5.likes AS l ON p.id = l.photo_id
+			WHERE p.id IS NULL'),
 		0, "$name: ... nor a row that refers to them");
 
-	is(join(' ', map { $_->safe_psql('postgres', 'SELECT shard_id, frozen FROM instaid.shards') } $source, $target),
+	is(join(' ',
+		map { $_->safe_psql('postgres', 'SELECT shard_id, frozen FROM instaid.shards') } $source,
+		$target),
 		'5|t 5|f', "$name: the shard is frozen at the source, and not at the target");
-	my ($ret, $stdout, $stderr) = $source->psql('postgres', 'SET ROLE app; UPDATE insta5.photos SET n = 0');
+	my ($ret, $stdout, $stderr) = $source->psql('postgres',
+		'SET ROLE app; UPDATE insta5.photos SET n = 0');
 	like($stderr, qr/permission denied/, "$name: the source takes no update");
-	is(join(' ', map { $_->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_subscription)
-		+ (SELECT count(*) FROM pg_replication_slots)}) } $source, $target), '0 0', "$name: no replication is left");
+	is(join(' ',
+		map { $_->safe_psql('postgres',
+			q{SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_subscription)
+		+ (SELECT count(*) FROM pg_replication_slots)}) } $source, $target), '0 0',
+		"$name: no replication is left");
 	$_->stop for $source, $target;
 }
 

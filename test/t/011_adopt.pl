@@ -27,9 +27,11 @@ $node->safe_psql('postgres', q{
 	INSERT INTO insta5.users DEFAULT VALUES;
 	-- statements that a session plans only once
 	CREATE FUNCTION insta5.add_photo() RETURNS bigint LANGUAGE plpgsql AS $$
-	DECLARE result bigint; BEGIN INSERT INTO insta5.photos DEFAULT VALUES RETURNING id INTO result; RETURN result; END $$;
+	DECLARE result bigint; BEGIN INSERT INTO insta5.photos DEFAULT VALUES RETURNING id INTO result;
+	RETURN result; END $$;
 	CREATE FUNCTION insta5.add_user() RETURNS bigint LANGUAGE plpgsql AS $$
-	DECLARE result bigint; BEGIN INSERT INTO insta5.users DEFAULT VALUES RETURNING id INTO result; RETURN result; END $$;});
+	DECLARE result bigint; BEGIN INSERT INTO insta5.users DEFAULT VALUES RETURNING id INTO result;
+	RETURN result; END $$;});
 
 # Call a function while clients run statements; return the clients and the messages.
 sub adopt
@@ -53,14 +55,16 @@ sub received
 	for my $file ($clients->files)
 	{
 		push @files, "$file.wanted";
-		append_to_file("$file.wanted", join '', grep { chomp(my $id = $_); $wanted->($id) } split /^/, slurp_file($file));
+		append_to_file("$file.wanted", join '',
+			grep { chomp(my $id = $_); $wanted->($id) } split /^/, slurp_file($file));
 	}
 	return @files;
 }
 
 my $what = q{SELECT p.oid, array_agg(d.adrelid::regclass || ' ' || d.adbin::text ORDER BY 1)
 	FROM pg_proc AS p, pg_attrdef AS d
-	WHERE p.oid = 'insta5.next_id()'::regprocedure AND d.adrelid IN ('insta5.photos'::regclass, 'insta5.likes'::regclass)
+	WHERE p.oid = 'insta5.next_id()'::regprocedure
+		AND d.adrelid IN ('insta5.photos'::regclass, 'insta5.likes'::regclass)
 	GROUP BY 1};
 my $before = $node->safe_psql('postgres', $what);
 my ($clients, $said) = adopt(
@@ -68,13 +72,15 @@ my ($clients, $said) = adopt(
 	('INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 2,
 	'INSERT INTO insta5.likes SELECT FROM generate_series(1, 100) RETURNING id;',
 	'SELECT insta5.add_photo();',
-	'BEGIN; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id; COMMIT;',
+	'BEGIN; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;
+		INSERT INTO insta5.photos DEFAULT VALUES RETURNING id; COMMIT;',
 	'SELECT insta5.next_id();');
 is($node->safe_psql('postgres', $what), $before, 'function and defaults are the same objects');
 
 my ($youngest) = $said =~ /IDs of schema insta5 go on above (\d+)/ or die $said;
 is($node->safe_psql('postgres', qq{
-	SELECT count(*) FROM insta5.old_ids JOIN (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t USING (id)
+	SELECT count(*) FROM insta5.old_ids
+	JOIN (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t USING (id)
 	WHERE id > $youngest}), 0, 'the old function makes no row above the announced ID');
 # adopt_shard() does not wait for calls that insert nothing.  Some of these calls made
 # old IDs above the announced one.
@@ -90,17 +96,21 @@ is($new->{duplicates}, 0, "none of $new->{count} new IDs comes twice");
 # All rows from before the function was replaced are below the others.
 is($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t
-	WHERE id > $youngest AND (instaid.extract_shard_id(id) <> 5 OR id > (SELECT last_id FROM instaid.shards))}),
+	WHERE id > $youngest AND (instaid.extract_shard_id(id) <> 5
+		OR id > (SELECT last_id FROM instaid.shards))}),
 	0, '... and all name the shard');
-is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0, '... in the table, too');
+is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
+	'... in the table, too');
 
 ($clients, $said) = adopt(
 	q{* FROM instaid.adopt_column('insta5.users', 'id')},
 	('INSERT INTO insta5.users DEFAULT VALUES RETURNING id;') x 2,
 	'SELECT insta5.add_user();',
 	'INSERT INTO insta5.posts SELECT max(id) FROM insta5.users RETURNING user_id;');
-like($said, qr/insta5\.posts\.user_id \(\d+ (bytes|kB)\), insta5\.users\.id \(\d+ (bytes|kB)\)/, '... with a NOTICE of the tables and their sizes');
-my ($last_serial) = $node->safe_psql('postgres', 'SELECT max(id) FROM insta5.users WHERE id < 4294967296');
+like($said, qr/insta5\.posts\.user_id \(\d+ (bytes|kB)\), insta5\.users\.id \(\d+ (bytes|kB)\)/,
+	'... with a NOTICE of the tables and their sizes');
+my ($last_serial) = $node->safe_psql('postgres',
+	'SELECT max(id) FROM insta5.users WHERE id < 4294967296');
 @files = received($clients, sub { $_[0] > $last_serial });
 for my $i (0 .. $#files)
 {
@@ -109,12 +119,16 @@ for my $i (0 .. $#files)
 $new = Clients::summary(@files[ 0 .. 2 ]);
 is($new->{duplicates}, 0, "none of $new->{count} new IDs comes twice");
 is($node->safe_psql('postgres', qq{
-	SELECT count(*) FROM insta5.users WHERE id > $last_serial AND instaid.extract_shard_id(id) <> 5}), 0, '... and all name the shard');
+	SELECT count(*) FROM insta5.users WHERE id > $last_serial
+		AND instaid.extract_shard_id(id) <> 5}), 0, '... and all name the shard');
 my $received = grep { /\d/ } map { split /^/, slurp_file($_) } ($clients->files)[ 0 .. 2 ];
 # a client may not have received the ID of the last row that it inserted
-cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM insta5.users') - 1, '>=', $received, 'no row is lost');
+cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM insta5.users') - 1, '>=', $received,
+	'no row is lost');
 is($node->safe_psql('postgres', q{
-	SELECT convalidated, (SELECT count(*) FROM insta5.posts LEFT JOIN insta5.users ON id = user_id WHERE id IS NULL)
-	FROM pg_constraint WHERE contype = 'f' AND conrelid = 'insta5.posts'::regclass}), 't|0', 'the foreign key is valid');
+	SELECT convalidated, (SELECT count(*) FROM insta5.posts LEFT JOIN insta5.users ON id = user_id
+		WHERE id IS NULL)
+	FROM pg_constraint WHERE contype = 'f' AND conrelid = 'insta5.posts'::regclass}), 't|0',
+	'the foreign key is valid');
 
 done_testing();

@@ -16,17 +16,21 @@ use Docs;
 # The blocks that are not run: how many of a section, and why
 my %not_run = (
 	'README.md: Install' => [ 1, 'it installs packages; test/lib/run does that' ],
-	'docs/benchmarks.md: Benchmarks' => [ 1, 'it takes half an hour; the suite bench runs it at a smaller size' ],
+	'docs/benchmarks.md: Benchmarks' => [ 1,
+		'it takes half an hour; the suite bench runs it at a smaller size' ],
 	'docs/clusters.md: PL/Proxy' => [ 4, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
-	'docs/clusters.md: Patroni' => [ 1, 'test/cluster/patroni.pl has these settings, but for the watchdog' ],
+	'docs/clusters.md: Patroni' => [ 1,
+		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
 	'docs/model.md: A model of the clocked sequence' => [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: Before' => [ 1, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With logical replication' => [ 10, '010_move.pl runs it' ],
-	'docs/moving-a-shard.md: A whole database with PostgreSQL 19' => [ 12, '024_sequence_sync.pl runs it' ],
-	'docs/partitions.md: pg_partman' => [ 2, '009_partman.pl runs it where pg_partman is installed' ],
+	'docs/moving-a-shard.md: A whole database with PostgreSQL 19' => [ 12,
+		'024_sequence_sync.pl runs it' ],
+	'docs/partitions.md: pg_partman' => [ 2,
+		'009_partman.pl runs it where pg_partman is installed' ],
 	'docs/partitions.md: TimescaleDB' => [ 2, 'Debian has no package of TimescaleDB' ]);
 
 # The lines of a text, with blanks and rules of one length.  psql leaves out zeros at
@@ -123,7 +127,8 @@ sub lies
 		my $node = server(\%servers, $block->{server});
 		my ($ok, $output) = (1, '');
 		# a host that the page names is a server of ours
-		$text =~ s/host '(\w+)'/sprintf "host '%s', port '%s'", $servers{$1}->host, $servers{$1}->port/eg;
+		$text =~ s/host '(\w+)'/sprintf "host '%s', port '%s'",
+			$servers{$1}->host, $servers{$1}->port/eg;
 		if ($block->{language} eq 'conf')
 		{
 			$node->append_conf('postgresql.conf', $text);
@@ -139,14 +144,16 @@ sub lies
 		}
 		else
 		{
-			($ok, $output) = run($node, $text, 'psql', '-Xq', '-P', 'footer=off', '-v', 'ON_ERROR_STOP=1',
+			($ok, $output) = run($node, $text, 'psql', '-Xq', '-P', 'footer=off', '-v',
+				'ON_ERROR_STOP=1',
 				'-v', 'SHOW_CONTEXT=never');
 			# the result of a function that returns nothing
 			$output =~ s/^ +\w+ *\n-+\n *\n\n//mg;
 		}
 		my $fails = defined $shows && $shows =~ /^ERROR:/m;
 		next if !$ok == !!$fails && (!defined $shows || same($shows, $output));
-		push @lies, "$name, line $block->{line}, prints:\n$output" . (defined $shows ? "and the page shows:\n$shows" : '');
+		push @lies, "$name, line $block->{line}, prints:\n$output"
+			. (defined $shows ? "and the page shows:\n$shows" : '');
 	}
 	$_->stop('immediate') for values %servers;
 	return @lies;
@@ -184,15 +191,19 @@ for my $file ('README.md', glob 'docs/*.md')
 	# blocks() would not find it
 	ok($page !~ /^\n {4}/m, '... and none that is indented rather than fenced');
 }
-is_deeply(\%left_out, { map { $_ => $not_run{$_}[0] } keys %not_run }, 'no other block is left out');
+is_deeply(\%left_out, { map { $_ => $not_run{$_}[0] } keys %not_run },
+	'no other block is left out');
 
 # Pages that lie
 for my $change (
 	[ 'a number', 'docs/partitions.md', 'insta5.photos_20261201', 'insta5.photos_20261202' ],
 	[ 'the shard of an ID', 'docs/adopting.md', '653763', '653764' ],
-	[ 'an error message', 'docs/backup.md', 'ERROR:  shard insta5 is frozen', 'ERROR:  shard insta5 is stopped' ],
-	[ 'a statement that fails', 'docs/partitions.md', 'instaid.create_partitions(', 'instaid.create_partition(' ],
-	[ 'a statement that is missing', 'README.md', "SELECT instaid.create_shard('insta5', 5);\n", '' ])
+	[ 'an error message', 'docs/backup.md', 'ERROR:  shard insta5 is frozen',
+		'ERROR:  shard insta5 is stopped' ],
+	[ 'a statement that fails', 'docs/partitions.md', 'instaid.create_partitions(',
+		'instaid.create_partition(' ],
+	[ 'a statement that is missing', 'README.md', "SELECT instaid.create_shard('insta5', 5);\n",
+		'' ])
 {
 	my ($name, $file, $from, $to) = @$change;
 	my $page = slurp_file($file);

@@ -23,7 +23,9 @@ note "INSTAID_TEST_SEED=$seed";
 
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', "log_statement = none\nmax_connections = 40\nmax_prepared_transactions = 20\nwal_writer_delay = 10s\n");
+$node->append_conf('postgresql.conf',
+	join "\n", 'log_statement = none', 'max_connections = 40',
+	'max_prepared_transactions = 20', 'wal_writer_delay = 10s', '');
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION instaid;
@@ -42,22 +44,28 @@ my @plain = (
 PAUSE INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;',
 	# without a transaction block
 	'INSERT INTO insta5.events (writer) SELECT :writer FROM generate_series(1, 10);',
-	'INSERT INTO insta5.events (writer) SELECT :writer FROM (SELECT insta5.next_id(), pg_sleep(0.001)) AS unused;',
+	'INSERT INTO insta5.events (writer) SELECT :writer
+		FROM (SELECT insta5.next_id(), pg_sleep(0.001)) AS unused;',
 	# lost
 	'BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PAUSE ROLLBACK;',
 	# savepoints: the ID of one that was rolled back is used after all
-	'BEGIN; SAVEPOINT s; INSERT INTO insta5.events (writer) VALUES (:writer); ROLLBACK TO s; INSERT INTO insta5.events (writer) VALUES (:writer); PAUSE COMMIT;',
+	'BEGIN; SAVEPOINT s; INSERT INTO insta5.events (writer) VALUES (:writer); ROLLBACK TO s;
+		INSERT INTO insta5.events (writer) VALUES (:writer); PAUSE COMMIT;',
 	'BEGIN; SAVEPOINT s; SELECT insta5.next_id() AS id \gset
 ROLLBACK TO s; PAUSE INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;',
 	# IDs by the hundred, and from a cursor
-	'BEGIN; INSERT INTO insta5.events SELECT id, :writer FROM insta5.next_ids(100) AS id; PAUSE COMMIT;',
+	'BEGIN; INSERT INTO insta5.events SELECT id, :writer FROM insta5.next_ids(100) AS id;
+		PAUSE COMMIT;',
 	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM insta5.next_ids(3) AS id; FETCH c \gset
 PAUSE INSERT INTO insta5.events VALUES (:id, :writer); FETCH c \gset
 INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;',
 	# prepared
-	"BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PREPARE TRANSACTION 'GID'; PAUSE COMMIT PREPARED 'GID';",
-	"BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PREPARE TRANSACTION 'GID'; PAUSE ROLLBACK PREPARED 'GID';",
-	"BEGIN; SAVEPOINT s; INSERT INTO insta5.events (writer) VALUES (:writer); RELEASE s; PAUSE PREPARE TRANSACTION 'GID'; PAUSE COMMIT PREPARED 'GID';");
+	"BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PREPARE TRANSACTION 'GID';
+		PAUSE COMMIT PREPARED 'GID';",
+	"BEGIN; INSERT INTO insta5.events (writer) VALUES (:writer); PREPARE TRANSACTION 'GID';
+		PAUSE ROLLBACK PREPARED 'GID';",
+	"BEGIN; SAVEPOINT s; INSERT INTO insta5.events (writer) VALUES (:writer); RELEASE s;
+		PAUSE PREPARE TRANSACTION 'GID'; PAUSE COMMIT PREPARED 'GID';");
 # With CACHE, core's nextval() keeps values for later transactions.
 my $nextval = q{BEGIN; SELECT id_of(nextval('insta5.table_id_seq')) AS id \gset
 PAUSE INSERT INTO insta5.events VALUES (:id, :writer); COMMIT;};
@@ -89,7 +97,8 @@ sub start_psql
 	my ($sql) = @_;
 	my $file = "$dir/" . ++$started;
 	append_to_file("$file.sql", $sql);
-	my $psql = IPC::Run::start([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$file.sql" ],
+	my $psql = IPC::Run::start([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d',
+		$node->connstr('postgres'), '-f', "$file.sql" ],
 		'>', "$file.out", '2>&1');
 	return ($psql, "$file.out");
 }
@@ -105,7 +114,9 @@ sub let_go
 {
 	my ($sql, $release) = @_;
 	my ($psql, $file) = start_psql($sql);
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%settled_id%' AND wait_event_type = 'Lock'")
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%settled_id%'
+			AND wait_event_type = 'Lock'")
 	  or die 'it does not wait';
 	$release->();
 	$psql->finish;
@@ -124,15 +135,19 @@ for my $cache (1, 32)
 	$late->('BEGIN; INSERT INTO insta5.events (writer) VALUES (0)');
 	$node->safe_psql('postgres', 'INSERT INTO insta5.events (writer) VALUES (0)');
 	my $passed_by = $node->poll_query_until('postgres',
-		"SELECT last >= (SELECT max(id) FROM insta5.events WHERE writer = 0) FROM progress WHERE reader = 'naive'");
+		"SELECT last >= (SELECT max(id) FROM insta5.events WHERE writer = 0) FROM progress
+			WHERE reader = 'naive'");
 
-	my @psql = map { (start_psql(script($_, @plain, $cache == 1 ? $nextval : ())))[0] } 1 .. $writers;
+	my @psql =
+		map { (start_psql(script($_, @plain, $cache == 1 ? $nextval : ())))[0] } 1 .. $writers;
 	$late->('COMMIT');
 	ok(all_succeed(@psql), "CACHE $cache: $writers writers, $transactions transactions each");
 	$node->safe_psql('postgres', 'INSERT INTO stop DEFAULT VALUES');
 	ok(all_succeed(@readers), '... and the readers finish without an error');
 
-	my ($rows, $missed, $twice) = split / /, $node->safe_psql('postgres', q{SELECT concat_ws(' ', rows, missed, "read twice") FROM readers WHERE reader = 'settled'});
+	my ($rows, $missed, $twice) = split / /,
+	$node->safe_psql('postgres',
+		q{SELECT concat_ws(' ', rows, missed, "read twice") FROM readers WHERE reader = 'settled'});
 	cmp_ok($rows, '>', $transactions * $writers, "... $rows rows");
 	is($missed, 0, '... the reader up to settled_id() misses none');
 	is($twice, 0, '... and reads none twice');
@@ -145,13 +160,16 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1');
 
 my $reader = Clients::session($node);
 my $not_now = q{SELECT instaid.settled_id('insta5', wait => false) IS NULL};
-$node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.events (writer) VALUES (99); PREPARE TRANSACTION 'early'});
+$node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.events (writer) VALUES (99);
+	PREPARE TRANSACTION 'early'});
 for my $when ('a prepared transaction', '... after a crash')
 {
 	is($reader->($not_now), 't', "$when is not settled");
-	like($reader->("SET lock_timeout = '50ms'; SELECT instaid.settled_id('insta5'); RESET lock_timeout"), qr/^ERROR:  canceling statement due to lock timeout/,
+	like($reader->("SET lock_timeout = '50ms'; SELECT instaid.settled_id('insta5');
+		RESET lock_timeout"), qr/^ERROR:  canceling statement due to lock timeout/,
 		'... lock_timeout ends the wait for it');
-	like($reader->("SET statement_timeout = '50ms'; SELECT instaid.settled_id('insta5'); RESET statement_timeout"), qr/^ERROR:  canceling statement due to statement timeout/,
+	like($reader->("SET statement_timeout = '50ms'; SELECT instaid.settled_id('insta5');
+		RESET statement_timeout"), qr/^ERROR:  canceling statement due to statement timeout/,
 		'... and so does statement_timeout');
 	last if $when =~ /crash/;
 	$node->stop('immediate');
@@ -162,14 +180,17 @@ is( let_go(
 		q{SELECT instaid.settled_id('insta5') AS settled \gset
 SELECT count(*) FROM insta5.events WHERE writer = 99 AND id <= :settled;},
 		sub {
-			is($node->safe_psql('postgres', q{SELECT pg_blocking_pids(pid) FROM pg_stat_activity WHERE query LIKE '%settled_id%' AND wait_event_type = 'Lock'}),
+			is($node->safe_psql('postgres',
+				q{SELECT pg_blocking_pids(pid) FROM pg_stat_activity WHERE query LIKE '%settled_id%'
+					AND wait_event_type = 'Lock'}),
 				'{0}', '... pg_blocking_pids() shows that it waits for one');
 			$node->safe_psql('postgres', q{COMMIT PREPARED 'early'});
 		}),
 	"1\n", '... and when it is committed, a reader that waited finds its row');
 # the sequence stands up to a second ahead of where it was
 my $settled = $reader->(q{SELECT instaid.settled_id('insta5')});
-is($reader->("SELECT $settled >= max(id) FROM insta5.events"), 't', 'after the crash, the rows before it are settled');
+is($reader->("SELECT $settled >= max(id) FROM insta5.events"), 't',
+	'after the crash, the rows before it are settled');
 is($reader->("SELECT insta5.next_id() > $settled"), 't', '... and new IDs are above');
 
 ### A crash just after the call
@@ -182,16 +203,21 @@ $settled = $reader->(q{SELECT instaid.settled_id('insta7')});
 $node->stop('immediate');
 $node->start;
 $reader = Clients::session($node);
-is($reader->("SELECT instaid.settled_id('insta7') >= $settled"), 't', 'after a crash, settled_id() does not go back');
+is($reader->("SELECT instaid.settled_id('insta7') >= $settled"), 't',
+	'after a crash, settled_id() does not go back');
 
 ### A role without any rights can make a reader wait, until its transaction ends
 
-my $oid = $node->safe_psql('postgres', q{CREATE ROLE stranger; SELECT 'insta7.table_id_seq'::regclass::oid});
+my $oid = $node->safe_psql('postgres',
+	q{CREATE ROLE stranger; SELECT 'insta7.table_id_seq'::regclass::oid});
 my $stranger = Clients::session($node);
-like($stranger->("SET ROLE stranger; BEGIN; SAVEPOINT s; SELECT nextval($oid); ROLLBACK TO s"), qr/permission denied/, 'a role without rights');
-is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 't', '... makes a reader wait');
+like($stranger->("SET ROLE stranger; BEGIN; SAVEPOINT s; SELECT nextval($oid); ROLLBACK TO s"),
+	qr/permission denied/, 'a role without rights');
+is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 't',
+	'... makes a reader wait');
 $stranger->('ROLLBACK');
-is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 'f', '... until its transaction ends');
+is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 'f',
+	'... until its transaction ends');
 
 ### A sequence that is dropped while a reader waits for its lock
 
@@ -210,7 +236,9 @@ my ($delete) = map { $_->{text} } grep { $_->{section} eq 'Deleting old rows' } 
 
 # Two rows are read and in no batch; one is in a batch that a worker has open.
 $node->safe_psql('page', q{INSERT INTO insta5.outbox (topic, payload) VALUES ('third', '{}')});
-$node->safe_psql('page', 'CALL insta5.make_batch(); UPDATE insta5.outbox_readers SET last_id = (SELECT max(id) FROM insta5.outbox)');
+$node->safe_psql('page',
+	'CALL insta5.make_batch();
+	UPDATE insta5.outbox_readers SET last_id = (SELECT max(id) FROM insta5.outbox)');
 my $worker = Clients::session($node, 'page');
 for my $case ([ 'a worker has its batch open', 'BEGIN; DELETE FROM insta5.batches', 'third' ],
 	[ '... has given it back', 'ROLLBACK', 'third' ],
@@ -218,7 +246,8 @@ for my $case ([ 'a worker has its batch open', 'BEGIN; DELETE FROM insta5.batche
 {
 	my ($name, $sql, $left) = @$case;
 	$worker->($sql);
-	is($node->safe_psql('page', "$delete; SELECT topic FROM insta5.outbox"), $left, "deleting what all have read: $name");
+	is($node->safe_psql('page', "$delete; SELECT topic FROM insta5.outbox"), $left,
+		"deleting what all have read: $name");
 }
 
 my ($script) = map { $_->{text} } grep { $_->{section} eq 'Incremental export' } @page;
@@ -227,8 +256,10 @@ mkdir "$dir/export";
 
 sub export
 {
-	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}, $ENV{PGOPTIONS}) = ($node->host, $node->port, 'page', '-c lock_timeout=1s');
-	return IPC::Run::run([ 'sh', '-c', "cd $dir/export && exec sh ../export.sh" ], '>&', \my $output);
+	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}, $ENV{PGOPTIONS}) =
+		($node->host, $node->port, 'page', '-c lock_timeout=1s');
+	return IPC::Run::run([ 'sh', '-c', "cd $dir/export && exec sh ../export.sh" ], '>&',
+		\my $output);
 }
 
 my $insert = q{INSERT INTO insta5.outbox (topic, payload) VALUES ('export', '{}')};
@@ -244,8 +275,10 @@ flock $lock, 2 or die $!;
 ok(!export(), '... fails while another one runs');
 close $lock;
 ok(export(), '... and another one');
-my @exported = map { (split /\t/)[0] } map { split /\n/, slurp_file($_) } sort glob "$dir/export/after_*";
-is("@exported", $node->safe_psql('page', q{SELECT string_agg(id::text, ' ' ORDER BY id) FROM insta5.outbox}),
+my @exported = map { (split /\t/)[0] } map { split /\n/,
+	slurp_file($_) } sort glob "$dir/export/after_*";
+is("@exported", $node->safe_psql('page',
+	q{SELECT string_agg(id::text, ' ' ORDER BY id) FROM insta5.outbox}),
 	'... have all rows, each once');
 
 ### A standby, up to an LSN
@@ -255,7 +288,8 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 like(($standby->psql('postgres', q{SELECT instaid.settled_id('insta5')}))[2],
-	qr/ERROR:  settled_id\(\) cannot be used during recovery\nDETAIL:  .*\nHINT:  Call it on the primary/, 'a standby cannot tell');
+	qr/ERROR:  settled_id\(\) cannot be used during recovery\nDETAIL:  .*\nHINT:  Call it on the/,
+	'a standby cannot tell');
 
 my @psql = map { (start_psql(script($_, @plain)))[0] } 1 .. 4;
 my $different = 0;
@@ -264,8 +298,10 @@ for (1 .. 10)
 {
 	my $upto = $node->safe_psql('postgres', q{SELECT instaid.settled_id('insta5')});
 	my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
-	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die 'the standby does not follow';
-	$different++ if $standby->safe_psql('postgres', "$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
+	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'")
+		or die 'the standby does not follow';
+	$different++ if $standby->safe_psql('postgres',
+		"$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
 }
 ok(all_succeed(@psql), 'writers, while a standby is read');
 is($different, 0, '... it has the rows of the primary, up to the settled ID');
@@ -274,7 +310,8 @@ is($different, 0, '... it has the rows of the primary, up to the settled ID');
 my $idle = Clients::session($node);
 $idle->('BEGIN; INSERT INTO seen (id) VALUES (0)');
 my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
-is($node->safe_psql('postgres', "SELECT pg_current_wal_flush_lsn() >= '$lsn'"), 't', 'the position for the standby is flushed');
+is($node->safe_psql('postgres', "SELECT pg_current_wal_flush_lsn() >= '$lsn'"), 't',
+	'the position for the standby is flushed');
 $idle->('ROLLBACK');
 
 $standby->stop;
