@@ -12,15 +12,17 @@ result=$work/result
 # turns WORK GENERATOR CACHE: print the number of such turns in the result
 turns()
 {
-	awk -F '\t' -v w="$1" -v g="$2" -v c="$3" '$1 == w && $2 == g && $3 == c && $8 > 0 && $9 > 0 { n++ } END { print n + 0 }' "$result"
+	awk -F '\t' -v w="$1" -v g="$2" -v c="$3" '
+		$1 == w && $2 == g && $3 == c && $8 > 0 && $9 > 0 { n++ }
+		END { print n + 0 }' "$result"
 }
 
 # there is one turn of each work; for single rows, one for each number of clients
 complete()
 {
 	for work_and_turns in 'ids 1' 'insert 1' 'copy 1' 'load 1' 'single 4'; do
-		for generator in 'instaid 1' 'instaid 32' 'bigserial 1' 'identity 1' 'published function 1' \
-			'SQL expression 1' 'gen_random_uuid 1'; do
+		for generator in 'instaid 1' 'instaid 32' 'bigserial 1' 'identity 1' \
+			'published function 1' 'SQL expression 1' 'gen_random_uuid 1'; do
 			set -- $work_and_turns
 			[ "$1 $generator" != 'ids identity 1' ] || continue
 			there=$(turns "$1" "${generator% *}" "${generator##* }")
@@ -32,8 +34,10 @@ complete()
 		[ "$(turns "$1" instaid 1)" = "$2" ] || { echo "$1: no turn"; return 1; }
 	done
 	# four numbers of shards, some of which are equal at a small scale
-	for shard_work in create_shard create_shards view_first view view_one audit freeze_shard first_id memory_one memory_all; do
-		[ "$(grep -c "^$shard_work	" "$result")" = 4 ] || { echo "$shard_work: left out"; return 1; }
+	for shard_work in create_shard create_shards view_first view view_one audit freeze_shard \
+		first_id memory_one memory_all; do
+		[ "$(grep -c "^$shard_work	" "$result")" = 4 ] ||
+			{ echo "$shard_work: left out"; return 1; }
 	done
 	# two readers beside transactions of two lengths
 	for reader_work_and_lines in 'reader_median 4' 'reader_p99 4' 'settled_id 1'; do
@@ -51,7 +55,8 @@ complete()
 none()
 {
 	awk -F '\t' -v column="$1" '$1 == "work" { for (i = 1; i <= NF; i++) if ($i == column) k = i }
-		$2 == "instaid" { lines++; if ($k != 0) { print; bad = 1 } } END { exit bad || !lines }' "$result"
+		$2 == "instaid" { lines++; if ($k != 0) { print; bad = 1 } }
+		END { exit bad || !lines }' "$result"
 }
 
 # a report is made, without a warning of Perl

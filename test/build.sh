@@ -8,7 +8,8 @@ set -u
 
 src=$(pwd)
 # the compiler can be clang (see test/lint.sh)
-strict='-Wall -Wextra -Werror -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-cast-function-type-strict'
+strict='-Wall -Wextra -Werror -Wno-unknown-warning-option -Wno-ignored-optimization-argument'
+strict="$strict -Wno-cast-function-type-strict"
 
 # "make -f" in an empty directory, as packagers do
 out_of_tree()

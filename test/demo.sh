@@ -44,11 +44,13 @@ for n in 5 6; do
 done
 
 psql -Xq -v ON_ERROR_STOP=1 -v schema=published -v shard_id=5 -f test/lib/published.sql \
-	-c 'CREATE TABLE published.our_table ("id" bigint NOT NULL DEFAULT published.next_id(), user_id integer)'
+	-c 'CREATE TABLE published.our_table (
+		"id" bigint NOT NULL DEFAULT published.next_id(), user_id integer)'
 
 title '16 clients insert 640,000 rows into each, 2,000 in a statement'
 for schema in insta5 insta6 published; do
-	echo "INSERT INTO $schema.our_table (user_id) SELECT generate_series(1, 2000);" >"$SCRATCH/load.sql"
+	echo "INSERT INTO $schema.our_table (user_id) SELECT generate_series(1, 2000);" \
+		>"$SCRATCH/load.sql"
 	printf '%-10s' "$schema"
 	pgbench -n -c 16 -j 2 -t 20 -f "$SCRATCH/load.sql" >"$SCRATCH/log/pgbench.log" 2>&1
 	sed -n 's/^tps = \([0-9]*\).*/\1 statements a second/p' "$SCRATCH/log/pgbench.log"
@@ -68,19 +70,28 @@ FROM (SELECT generator, count(*) AS ids, count(DISTINCT id) AS distinct_ids
 GROUP BY generator;
 SQL
 psql -XqP footer=off -c 'SELECT * FROM made ORDER BY generator'
-duplicates=$(psql -XAtc "SELECT count(*) - count(DISTINCT id) FROM loaded WHERE generator LIKE 'instaid%'")
+duplicates=$(psql -XAtc "
+	SELECT count(*) - count(DISTINCT id) FROM loaded WHERE generator LIKE 'instaid%'")
 
 title 'Each ID says when and where it was made'
 show "SELECT id, d.* FROM (SELECT max(id) AS id FROM insta5.our_table
     UNION ALL SELECT max(id) FROM insta6.our_table) AS t, instaid.decode(id) AS d;"
-show "SELECT schema_name, shard_id, last_issued_at, drift, expires_at FROM instaid.shards ORDER BY shard_id;"
+show "SELECT schema_name, shard_id, last_issued_at, drift, expires_at
+FROM instaid.shards ORDER BY shard_id;"
 
 title 'Two IDs of Instagram'
-show "SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS t (id), instaid.decode(id) AS d;"
+show "SELECT id, d.*
+FROM (VALUES (908540701891980503), (4001511883701836730)) AS t (id), instaid.decode(id) AS d;"
 
 title 'Two readers poll a table for new IDs, while 8 clients insert and commit later'
 psql -Xq -v ON_ERROR_STOP=1 -f test/lib/readers.sql
-printf '%s\n' '\set ms random(0, 20)' 'BEGIN;' 'INSERT INTO insta5.events (writer) VALUES (:client_id);' '\sleep :ms ms' 'COMMIT;' >"$SCRATCH/writer.sql"
+cat >"$SCRATCH/writer.sql" <<'SQL'
+\set ms random(0, 20)
+BEGIN;
+INSERT INTO insta5.events (writer) VALUES (:client_id);
+\sleep :ms ms
+COMMIT;
+SQL
 psql -Xq -c "CALL read_events('naive')" &
 psql -Xq -c "CALL read_events('settled')" &
 pgbench -n -c 8 -j 2 -T 3 -f "$SCRATCH/writer.sql" >"$SCRATCH/log/writers.log" 2>&1
@@ -95,7 +106,8 @@ show "SELECT instaid.next_ticket('invoices') FROM generate_series(1, 3);"
 
 title 'To go on with a server of your own'
 version=$("$server" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-if [ -d /etc/postgresql-common ] && ! ls /etc/postgresql/$version/*/postgresql.conf >/dev/null 2>&1; then
+if [ -d /etc/postgresql-common ] &&
+	! ls /etc/postgresql/$version/*/postgresql.conf >/dev/null 2>&1; then
 	echo "pg_createcluster $version main --start      # as root: there is no server yet"
 fi
 cat <<END

@@ -37,7 +37,8 @@ jit_inlines()
 (
 	serve &&
 		psql -Xq -c 'CREATE EXTENSION instaid' -c 'SET jit = on' -c 'SET jit_dump_bitcode = on' \
-			-c 'SET jit_above_cost = 0' -c 'SET jit_inline_above_cost = 0' -c 'SET jit_optimize_above_cost = 0' \
+			-c 'SET jit_above_cost = 0' -c 'SET jit_inline_above_cost = 0' \
+			-c 'SET jit_optimize_above_cost = 0' \
 			-c 'SELECT count(instaid.extract_shard_id(id)) FROM generate_series(1, 1000) AS id' &&
 		calls "$SCRATCH"/data/*.0.bc && ! calls "$SCRATCH"/data/*.0.optimized.bc
 )
@@ -54,7 +55,8 @@ works_on()
 		s390x) endian=-DWORDS_BIGENDIAN ;;
 		*) endian= ;;
 	esac
-	"$1-linux-gnu-gcc" -static -O2 -fwrapv -Wall -Wextra -Werror $endian -isystem "$include" -I "$3" \
+	"$1-linux-gnu-gcc" -static -O2 -fwrapv -Wall -Wextra -Werror $endian \
+		-isystem "$include" -I "$3" \
 		-o "$work/$2" "test/fuzz/$2_fuzz.c" test/fuzz/random_inputs.c &&
 		"qemu-$1-static" "$work/$2"
 }
@@ -72,10 +74,12 @@ for machine in s390x aarch64; do
 	check "$machine: the text forms" works_on $machine text_forms src
 done
 rm "$work/layout" "$work/text_forms"
-check '... and faults are found' fails_on s390x layout ids/layout.h 's/since_first % 1000 == 0/since_first % 1000 < 999/'
+check '... and faults are found' fails_on s390x layout ids/layout.h \
+	's/since_first % 1000 == 0/since_first % 1000 < 999/'
 check '... in both' fails_on s390x text_forms ids/text_forms.h '/^\t"ABC/s/-_"/+\/"/'
 check 'built with -O3 and LTO, the regression tests pass' works_with '-O3 -flto'
-check '... and with -fsanitize=undefined' works_with '-fsanitize=undefined -fno-sanitize-recover=all'
+check '... and with -fsanitize=undefined' works_with \
+	'-fsanitize=undefined -fno-sanitize-recover=all'
 ! grep -q '^with_llvm[[:space:]]*= yes' "$global" || [ ! -x "$llvm/llvm-nm" ] ||
 	check 'a query that is compiled has our function inlined' jit_inlines
 echo "1..$n"

@@ -109,8 +109,8 @@ check_full '... undefined behaviour with the right result' finds layout ids/layo
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
 
 check "ids/text_forms.h: $runs inputs" fuzz text_forms
-check_full '... and the fuzzer finds an overflow that is let through' finds text_forms ids/text_forms.h \
-	's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
+check_full '... and the fuzzer finds an overflow that is let through' \
+	finds text_forms ids/text_forms.h 's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
 check_full '... digits of another base64' finds text_forms ids/text_forms.h \
 	'/^\t"ABC/s/-_"/+\/"/'
 check_full '... a letter that is not forgiven' finds text_forms ids/text_forms.h \

@@ -15,14 +15,27 @@ clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefi
 in_tree()
 {
 	make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" CC="$clang" \
-		PROFILE="$strict -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-cast-function-type-strict" &&
+		PROFILE="$strict -Wno-unknown-warning-option -Wno-ignored-optimization-argument\
+ -Wno-cast-function-type-strict" &&
 		make -s PG_CONFIG="$PG_CONFIG" clean
+}
+
+# in_width COLUMNS FILE...: no line is wider; a tab has four columns
+in_width()
+{
+	columns=$1
+	shift
+	! for file in "$@"; do
+		expand -t 4 "$file" | awk -v file="$file" -v columns="$columns" \
+			'length > columns { print file ": " FNR }'
+	done | grep .
 }
 
 [ -z "$clang" ] || check 'clang, in the tree, without warnings' in_tree
 check 'cppcheck' cppcheck --quiet --error-exitcode=1 --std=c99 \
-	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches -D'INT64CONST(x)=(x##LL)' \
-	-D'foreach(cell,list)=while (next_cell(&cell, list))' -DERROR=21 -DPG_VERSION_NUM=150000 -D'ereport(level,rest)=if ((level) == ERROR) abort()' src
+	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches \
+	-D'INT64CONST(x)=(x##LL)' -D'foreach(cell,list)=while (next_cell(&cell, list))' \
+	-DERROR=21 -DPG_VERSION_NUM=150000 -D'ereport(level,rest)=if ((level) == ERROR) abort()' src
 check 'one version is everywhere' perl -MJSON::PP -e '
 	sub text { local (@ARGV, $/) = @_; scalar <> }
 	my ($v) = text("instaid.control") =~ /^default_version = .([\d.]+)./m;
@@ -39,16 +52,22 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)-/,
 		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m);
 	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
-	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others if @others;
+	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others
+		if @others;
 	-f "instaid--$v.sql" or die "there is no instaid--$v.sql\n"'
 check 'released scripts are never edited' \
 	sh -c '[ ! -e test/released.sha256 ] || sha256sum --check --quiet test/released.sha256'
-check 'lines of SQL are under 100 columns' awk 'length >= 100 { print FILENAME ": " FNR; wide = 1 } END { exit wide }' instaid--1.0.sql
+# files whose lines are still to be broken
+wide='t/002|t/005|t/008|t/01[2-8]|t/023|t/025|cluster/citus|lib/Segments|lib/Sources'
+check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql
+check 'lines of tests have at most 100 columns' in_width 100 \
+	$(ls .ci/run test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl | grep -vE "test/($wide)")
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \
 	sh -c '! grep -n PG_VERSION_NUM src/*.c src/sequence.h src/*/*.[ch]'
 check 'the two wings do not include each other' \
-	sh -c '! grep -n "include \"tickets/" src/ids/* src/sequence.* && ! grep -n "include \"ids/" src/tickets/* src/sequence.*'
+	sh -c '! grep -n "include \"tickets/" src/ids/* src/sequence.* &&
+		! grep -n "include \"ids/" src/tickets/* src/sequence.*'
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"

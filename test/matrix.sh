@@ -18,13 +18,20 @@ if [ "${1:-}" = prepare ]; then
 	prepare_only=yes
 	shift
 fi
-versions=${*:-$(echo "$table" | awk -v all="${FULL:-}$prepare_only" 'all != "" || $4 != "-" { print $1 }')}
+versions=${*:-$(echo "$table" |
+	awk -v all="${FULL:-}$prepare_only" 'all != "" || $4 != "-" { print $1 }')}
 for version in $versions; do row "$version"; done
 
 # run_suites VARIABLE=VALUE...: the tests in this folder
 run_suites()
 {
-	in_folder env INSTAID_LOGS=/logs/tmp_check "$@" /src/test/lib/run test/suites.sh 2>&1 | tee "$logs/output"
+	in_folder env INSTAID_LOGS=/logs/tmp_check "$@" /src/test/lib/run test/suites.sh 2>&1 |
+		tee "$logs/output"
+}
+
+failed_in()
+{
+	sed -n 's/^failed: //p' "$1" | tail -n 1
 }
 
 seconds()
@@ -43,7 +50,8 @@ for version in $versions; do
 	major=${version%%-*}
 	if [ "$version" = "$major-assert" ]; then
 		in_background in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
-			{ tail -n 20 "$logs/build" >&2; fail "Could not build PostgreSQL $major with assertions in $folder"; }
+			{ tail -n 20 "$logs/build" >&2
+				fail "Could not build PostgreSQL $major with assertions in $folder"; }
 		set -- PG_CONFIG="/opt/postgresql-$version/bin/pg_config"
 	elif [ -n "$arch" ]; then
 		# there is no pg_config in PATH, and no apt
@@ -61,7 +69,8 @@ for version in $versions; do
 			set -- SUITES="${SUITES:-$full}" "$@"
 		else
 			# here the load tests are about the version, and short ones show that
-			set -- SUITES="${SUITES:-${suites:-$full}}" INSTAID_TEST_IDS="${INSTAID_TEST_IDS:-1000000}" \
+			set -- SUITES="${SUITES:-${suites:-$full}}" \
+				INSTAID_TEST_IDS="${INSTAID_TEST_IDS:-1000000}" \
 				INSTAID_TEST_ROUNDS="${INSTAID_TEST_ROUNDS:-5}" "$@"
 		fi
 		began=$(date +%s)
@@ -74,7 +83,7 @@ for version in $versions; do
 		passed=$((passed + ${sum% *}))
 		failed=$((failed + ${sum#* }))
 		[ "${sum#* }" -eq 0 ] ||
-			failed_suites="$failed_suites $version ($(sed -n 's/^failed: //p' "$logs/output" | tail -n 1))"
+			failed_suites="$failed_suites $version ($(failed_in "$logs/output"))"
 		keep_logs
 	fi
 	exec 9>&-

@@ -21,7 +21,8 @@ for version in ${*:-15 17}; do
 	echo "== PostgreSQL $version, Debian $release"
 	rm -rf "$logs/result"
 	take_folder "$release"
-	in_background in_folder env INSTAID_LOGS=/logs/tmp_check PG_MAJOR="$version" RESULT=/logs/result \
+	in_background in_folder env INSTAID_LOGS=/logs/tmp_check PG_MAJOR="$version" \
+		RESULT=/logs/result \
 		/src/test/lib/run test/packages/build.sh >"$logs/build" 2>&1 || :
 	cat "$logs/build"
 	count "$logs/build"

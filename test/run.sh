@@ -44,10 +44,13 @@ nothing_left()
 }
 
 # a pg_config of another version, or with other directories
-echo "[ \"\$1\" != --version ] && exec '$real' \"\$@\" || echo 'PostgreSQL 14.3'" | program pg_config-14
-echo "[ \"\$1\" != --bindir ] && exec '$real' \"\$@\" || echo /nowhere/bin" | program pg_config-client
+echo "[ \"\$1\" != --version ] && exec '$real' \"\$@\" || echo 'PostgreSQL 14.3'" |
+	program pg_config-14
+echo "[ \"\$1\" != --bindir ] && exec '$real' \"\$@\" || echo /nowhere/bin" |
+	program pg_config-client
 echo "[ \"\$1\" != --includedir-server ] || { echo /nowhere/server; exit; }
-case \$1 in --bindir) cd '$work/bin'; pwd ;; *) exec '$real' \"\$@\" ;; esac" | program pg_config-server
+case \$1 in --bindir) cd '$work/bin'; pwd ;; *) exec '$real' \"\$@\" ;; esac" |
+	program pg_config-server
 echo "case \$1 in --bindir) echo /nowhere/bin ;; --pgxs) echo /nowhere/pgxs.mk ;;
 	*) exec '$real' \"\$@\" ;; esac" | program pg_config-pgxs
 ln -sf "$("$real" --bindir)/initdb" "$work/bin/initdb"
@@ -101,7 +104,8 @@ program apt-get <<'END'
 exit 1
 END
 check 'with apt, an ordinary user is told the packages' refuses \
-	'Missing packages; as root: apt-get install libipc-no-such-perl no-such-program' PG_CONFIG="$real"
+	'Missing packages; as root: apt-get install libipc-no-such-perl no-such-program' \
+	PG_CONFIG="$real"
 
 # From here on, the run believes that it is root, and apt-get tells what it is doing.
 program id <<'END'
@@ -221,7 +225,8 @@ demonstration()
 		my ($longest) = sort { $b <=> $a } @silences;
 		print "silent for $silences[0] s at first, and for $longest s at most\n";
 		my $whole = time - $began;
-		exit($silences[0] > 2 && $silences[0] > $whole / 10 || $longest > 10 && $longest > $whole / 3)' \
+		exit($silences[0] > 2 && $silences[0] > $whole / 10
+			|| $longest > 10 && $longest > $whole / 3)' \
 		make demo PG_CONFIG="$real" && nothing_left
 }
 check_full 'the demonstration passes, and is not silent for long' demonstration

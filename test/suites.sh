@@ -211,12 +211,14 @@ run_suite()
 			rm -f regression.diffs
 			# "setup" makes what the other files use
 			[ "$file" = setup ] || file=${file:+setup $file}
-			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= ${file:+REGRESS="$file"}
+			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
+				${file:+REGRESS="$file"}
 			mv regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :
 			;;
 		isolation)
 			rm -f test/regression.diffs
-			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS= ${file:+ISOLATION="$file"}
+			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck REGRESS= \
+				${file:+ISOLATION="$file"}
 			mv test/regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :
 			;;
 		pgtap)

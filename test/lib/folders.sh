@@ -5,7 +5,8 @@
 # and processes of a run are gone when it ends, even by Ctrl-C.
 
 # The columns are: the version, the Debian, where else the packages are, the suites
-# (see test/suites.sh) by default and with FULL, separated by commas, and an old version for pg_upgrade.
+# (see test/suites.sh) by default and with FULL, separated by commas, and an old version for
+# pg_upgrade.
 # A version with "-" for the suites runs if FULL is set or if it is named: "make
 # test" runs all tests on 15.  "18-assert" is built from Debian's source package with
 # assertions.  "15-arm64" and "15-s390x" have Debian's packages of that architecture,
@@ -73,9 +74,11 @@ make_folder()
 # none is configured, since that takes most of the time in the emulation.
 unpack_folder()
 {
-	mmdebstrap --variant=extract --architectures="$arch" --aptopt='Acquire::Check-Valid-Until "false"' \
+	mmdebstrap --variant=extract --architectures="$arch" \
+		--aptopt='Acquire::Check-Valid-Until "false"' \
 		--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include='?essential' \
-		--include="gcc libc6-dev make postgresql-${version%-*} postgresql-server-dev-${version%-*}" \
+		--include="gcc libc6-dev make" \
+		--include="postgresql-${version%-*} postgresql-server-dev-${version%-*}" \
 		--include="postgresql-${version%-*}-pgtap libtap-parser-sourcehandler-pgtap-perl" \
 		"$release" "$folder" "$mirror" || return
 	# what configuring would have made
@@ -89,13 +92,14 @@ bootstrap_folder()
 {
 	# sid's script, since an older debootstrap has none for a newer Debian; the
 	# mounts end with the namespace
-	unshare --mount debootstrap --variant=minbase --include=ca-certificates "$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
+	unshare --mount debootstrap --variant=minbase --include=ca-certificates \
+		"$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	for suite in $release $also ${old:+$(row "$old"; echo "$release")}; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
 	done >"$folder/etc/apt/sources.list"
 	[ -z "$also" ] ||
-		printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
-			"$version" "$also" >"$folder/etc/apt/preferences.d/instaid"
+		printf '%s\n' "Package: src:postgresql-$version src:postgresql-common" \
+			"Pin: release a=$also" 'Pin-Priority: 990' >"$folder/etc/apt/preferences.d/instaid"
 	# a mirror that was not renewed lately is good enough
 	echo 'Acquire::Check-Valid-Until "false";' >"$folder/etc/apt/apt.conf.d/99instaid"
 }
@@ -105,13 +109,15 @@ bootstrap_folder()
 # command writes is kept in memory and gone at the end.
 in_folder()
 {
-	emulating sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$logs/unshare" unshare --mount --pid --fork --kill-child=TERM sh -euc '
+	emulating sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$logs/unshare" \
+		unshare --mount --pid --fork --kill-child=TERM sh -euc '
 		folder=$1 top=$2 logs=$3 throwaway=$4
 		shift 4
 		if [ -n "$throwaway" ]; then
 			mount -t tmpfs tmpfs /mnt
 			mkdir /mnt/upper /mnt/work /mnt/folder
-			mount -t overlay -o lowerdir="$folder",upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/folder
+			mount -t overlay -o lowerdir="$folder",upperdir=/mnt/upper,workdir=/mnt/work overlay \
+				/mnt/folder
 			folder=/mnt/folder
 		fi
 		mount --bind -o ro "$top" "$folder/src"
@@ -135,12 +141,15 @@ command -v apt-get >/dev/null ||
 have()
 {
 	command -v "$1" >/dev/null ||
-		{ apt-get update -q && apt-get install -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends "$2"; } >/dev/null ||
+		{ apt-get update -q &&
+			apt-get install -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends "$2"
+		} >/dev/null ||
 		fail "Missing package; as root: apt-get install $2"
 }
 have debootstrap debootstrap
 # the mirror that apt uses here
-mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' |
+	grep -v security | head -n 1)
 [ -n "$mirror" ] || fail "apt has no mirror of Debian: see /etc/apt/sources.list.d"
 
 mkdir -p "$cache"
@@ -194,10 +203,12 @@ in_background()
 take_folder()
 {
 	release=$1
-	[ -z "$arch" ] || { have "qemu-$machine-static" qemu-user-static && have mmdebstrap mmdebstrap; }
+	[ -z "$arch" ] ||
+		{ have "qemu-$machine-static" qemu-user-static && have mmdebstrap mmdebstrap; }
 	folder=$cache/${2:-$1}
 	exec 9>"$folder.lock"
 	flock 9
 	in_background make_folder >"$logs/debootstrap" 2>&1 ||
-		{ tail -n 20 "$logs/debootstrap" >&2; fail "Could not make a Debian $release from $mirror in $folder"; }
+		{ tail -n 20 "$logs/debootstrap" >&2
+			fail "Could not make a Debian $release from $mirror in $folder"; }
 }

@@ -19,10 +19,12 @@ copy_postgresql()
 	includedir=$("$1" --includedir)
 	libdir=$("$1" --libdir)
 	mkdir -p "$2$includedir" "$2$libdir"
-	cp -Rs "$includedir"/libpq* "$includedir"/pg_config*.h "$includedir/postgres_ext.h" "$2$includedir/" 2>/dev/null || :
+	cp -Rs "$includedir"/libpq* "$includedir"/pg_config*.h "$includedir/postgres_ext.h" \
+		"$2$includedir/" 2>/dev/null || :
 	cp -Rs "$libdir"/libpq* "$libdir"/libpg* "$2$libdir/" 2>/dev/null || :
 	# an instaid that is installed must not be overwritten through a link
-	find "$2$("$1" --sharedir)" "$2$("$1" --pkglibdir)" -depth -mindepth 1 -name 'instaid*' -exec rm -rf {} +
+	find "$2$("$1" --sharedir)" "$2$("$1" --pkglibdir)" -depth -mindepth 1 -name 'instaid*' \
+		-exec rm -rf {} +
 
 	dir=$("$1" --bindir)
 	rm -rf "$2$dir"

@@ -41,5 +41,6 @@ CREATE VIEW readers AS
     SELECT p.reader, count(*) AS rows, count(*) FILTER (WHERE s.times IS NULL) AS missed,
            count(*) FILTER (WHERE s.times > 1) AS "read twice"
     FROM progress AS p CROSS JOIN insta5.events AS e
-         LEFT JOIN (SELECT reader, id, count(*) AS times FROM seen GROUP BY reader, id) AS s USING (reader, id)
+         LEFT JOIN (SELECT reader, id, count(*) AS times FROM seen GROUP BY reader, id) AS s
+             USING (reader, id)
     GROUP BY p.reader;
