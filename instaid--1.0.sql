@@ -2994,7 +2994,8 @@ BEGIN ATOMIC
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
     -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
-    -- ORM may take their values from the sequence, which gives ticks.
+    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
+    -- next_id() is called.
     filled (relid, attnum, schema, has_default) AS MATERIALIZED (
         SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns() AS i
         UNION
@@ -3009,7 +3010,11 @@ BEGIN ATOMIC
     sample AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
-               t.histogram_bounds::text::bigint[] AS bounds
+               t.histogram_bounds::text::bigint[] AS bounds,
+               (instaid._last_tick(s.sequence)).tick AS position,
+               EXISTS (SELECT FROM pg_constraint AS k
+                       WHERE k.conrelid = f.relid AND k.contype = 'f'
+                         AND f.attnum = ANY (k.conkey)) AS is_reference
         FROM filled AS f JOIN shard AS s ON s.schema = f.schema
              JOIN pg_class AS c ON c.oid = f.relid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -3019,23 +3024,37 @@ BEGIN ATOMIC
                                    AND t.attname = a.attname AND NOT t.inherited
         WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
     wrong AS (
-        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest,
-               instaid.extract_timestamp(v.value, m.epoch) AS made_at,
+        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
                -- the time of the value as a tick; null if it is none
                instaid.extract_timestamp(instaid._tick_to_id(v.value, m.shard_id, m.epoch),
-                                         m.epoch) AS tick_at
+                                         m.epoch) AS tick_at,
+               -- A key without a default is not one that was adopted.  Another column is like
+               -- it as long as its sequence has given nothing but small values.
+               i.made_at = m.epoch
+               AND (NOT m.has_default AND NOT m.is_reference
+                    OR v.value <= m.position AND m.position < 8388608)
+               AS is_small
         FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
-        WHERE v.value > 0 AND instaid.extract_shard_id(v.value) <> m.shard_id)
+             CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
+        -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
+        WHERE v.value > 0
+          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch))
     SELECT 'warning', w.table_name || '.' || w.column_name,
            COALESCE('it has values that are ticks of a sequence, and not IDs, such as '
                     || max(w.value) FILTER (WHERE w.tick_at < now() + interval '1 day'),
+                    'it has values that are not IDs, such as '
+                    || max(w.value) FILTER (WHERE w.is_small)
+                    || '; nextval() gives these until next_id() is called',
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
            format('Let the default make the ID: insert without the column, and use RETURNING.'
-                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s) NOT VALID'
-                  ' refuses such values.', w.table_name, w.column_name, w.shard_id)
+                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s%s) NOT VALID'
+                  ' refuses such values.', w.table_name, w.column_name, w.shard_id,
+                  -- some of these name this shard
+                  CASE WHEN bool_or(w.is_small)
+                       THEN format(' AND %s >= 8388608', w.column_name) END)
     FROM wrong AS w
-    WHERE w.tick_at < now() + interval '1 day'
+    WHERE w.tick_at < now() + interval '1 day' OR w.is_small
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard_id

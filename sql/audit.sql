@@ -531,6 +531,25 @@ INSERT INTO regress_5.mixed DEFAULT VALUES;
 SELECT try('INSERT INTO regress_5.mixed VALUES (1838407098201298)') LIMIT 1;
 DROP SCHEMA regress_5 CASCADE;
 
+-- values that an ORM takes from a sequence before anything has called next_id(); shard ID 0 is in them
+SELECT instaid.create_shard('regress_0', 0);
+SELECT instaid.create_shard('regress_1', 1);
+CREATE TABLE regress_0.hibernate (id bigint PRIMARY KEY);
+CREATE TABLE regress_1.hibernate (id instaid.id PRIMARY KEY DEFAULT regress_1.next_id());
+INSERT INTO regress_0.hibernate SELECT nextval('regress_0.table_id_seq') FROM generate_series(1, 3);
+INSERT INTO regress_1.hibernate SELECT nextval('regress_1.table_id_seq') FROM generate_series(1, 3);
+-- values of a serial column that was adopted, and a table that has the keys of that one
+CREATE TABLE regress_1.serial (id bigint PRIMARY KEY DEFAULT regress_1.next_id());
+CREATE TABLE regress_0.keys (id bigint PRIMARY KEY REFERENCES regress_1.serial);
+INSERT INTO regress_1.serial SELECT generate_series(11, 20);
+INSERT INTO regress_0.keys TABLE regress_1.serial;
+ANALYZE;
+SELECT severity, object, problem, cure FROM instaid.audit();
+-- later, only a column without a default is known to have others' values
+SELECT regress_0.next_id() > 0, regress_1.next_id() > 0;
+SELECT object, problem FROM instaid.audit();
+DROP SCHEMA regress_0, regress_1 CASCADE;
+
 DROP VIEW findings;
 SELECT * FROM instaid.audit();
 DROP PROCEDURE declare_shard;
