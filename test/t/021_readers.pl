@@ -298,8 +298,15 @@ for (1 .. 10)
 {
 	my $upto = $node->safe_psql('postgres', q{SELECT instaid.settled_id('insta5')});
 	my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
-	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'")
-		or die 'the standby does not follow';
+	if ($node->pg_version >= 19)
+	{
+		$standby->safe_psql('postgres', "WAIT FOR LSN '$lsn' WITH (TIMEOUT '180s')");
+	}
+	else
+	{
+		$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'")
+			or die 'the standby does not follow';
+	}
 	$different++ if $standby->safe_psql('postgres',
 		"$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
 }
