@@ -2579,143 +2579,92 @@ CREATE VIEW instaid._homes AS
 COMMENT ON VIEW instaid._homes IS
 'the schemas with a next_id() of their owner or of a superuser; for audit()';
 
--- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
--- variable or a sum, or multiplies by such a power.  In a tree, any shift counts.
-CREATE VIEW instaid._tree_patterns AS
-    SELECT format(':funcid %s ', 'nextval(regclass)'::regprocedure::oid) AS nextval,
-           format(':funcid (?:%s|%s) ', 'clock_timestamp()'::regprocedure::oid,
-                  'timeofday()'::regprocedure::oid) AS clock,
-           format(':funcid (?:%s|%s|%s) |\{SQLVALUEFUNCTION :op \d+ :type (?:%s|%s) ',
-                  'now()'::regprocedure::oid, 'statement_timestamp()'::regprocedure::oid,
-                  'transaction_timestamp()'::regprocedure::oid, 'timestamptz'::regtype::oid,
-                  'timestamp'::regtype::oid) AS still_clock,
-           -- << and ^, power(), and the constants 2^23 and 2^22 of either endianness
-           format(':opno (?:%s) |:funcid (?:%s) '
-                  '|\[ (?:0 0 (?:-?128|64) 0 0 0 0 0|0 0 0 0 0 (?:-?128|64) 0 0) \]',
-                  (SELECT string_agg(oid::text, '|') FROM pg_operator
-                   WHERE oprname IN ('^', '<<') AND oprnamespace = 'pg_catalog'::regnamespace),
-                  (SELECT string_agg(oid::text, '|') FROM pg_proc
-                   WHERE proname IN ('pow', 'power')
-                     AND pronamespace = 'pg_catalog'::regnamespace)) AS shift,
-           (SELECT format(':funcid (?:%s) ', string_agg(oid::text, '|')) FROM pg_proc
-            WHERE proname = 'next_id' AND pronargs > 0
-              AND pronamespace = 'instaid'::regnamespace) AS next_id;
-COMMENT ON VIEW instaid._tree_patterns IS
-'regular expressions for parsed code that makes IDs; for audit()';
-
-CREATE FUNCTION instaid._find_copies(OUT kind text, OUT routine oid, OUT column_default oid,
-                                     OUT schema oid, OUT owner oid, OUT object text, OUT code text,
-                                     OUT has_percents boolean, OUT clock_stands boolean,
-                                     OUT has_name boolean) RETURNS SETOF record
+CREATE FUNCTION instaid._find_copies(OUT classid oid, OUT objid oid, OUT schema oid, OUT owner oid,
+                                     OUT object text, OUT is_copy boolean, OUT source text,
+                                     OUT bare text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    -- What users wrote in SQL and PL/pgSQL, and column defaults; how much of it is read
-    WITH written (routine, column_default, schema, is_next_id, body, is_tree, max_bytes)
-        AS NOT MATERIALIZED (
-        SELECT p.oid, NULL::oid, n.oid, p.proname = 'next_id' AND p.pronargs = 0,
-               COALESCE(p.prosqlbody::text, p.prosrc), p.prosqlbody IS NOT NULL,
-               CASE WHEN p.prosqlbody IS NULL THEN 100000 ELSE 1000000 END
+    -- What users wrote: the text of functions, or what PostgreSQL has parsed: standard SQL
+    -- bodies and column defaults.  Very long ones are read in part.
+    WITH written AS NOT MATERIALIZED (
+        SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema,
+               p.proowner AS owner,
+               format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
+               p.proname = 'next_id' AND p.pronargs = 0 AS is_next_id,
+               left(p.prosrc, 100000) AS source, left(p.prosqlbody::text, 1000000) AS parsed
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
-        SELECT NULL, d.oid, c.relnamespace, false, d.adbin::text, true, 1000000
+        SELECT 'pg_attrdef'::regclass, d.oid, n.oid, c.relowner,
+               format('%I.%I.%I', n.nspname, c.relname, a.attname), false, '',
+               left(d.adbin::text, 1000000)
         FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
         WHERE c.relpersistence <> 't' AND NOT c.relispartition),
 
-    word AS MATERIALIZED (SELECT k.* FROM instaid._tree_patterns AS k),
-    tree AS MATERIALIZED (
-        SELECT w.*, position(k.nextval IN w.body) > 0 AND w.body ~ k.shift
-                    AND w.body ~ (k.clock || '|' || k.still_clock) AS is_copy,
-               w.is_next_id AND w.body ~ k.next_id AS is_caller
-        FROM written AS w CROSS JOIN word AS k
-        WHERE w.is_tree AND CASE WHEN octet_length(w.body) <= w.max_bytes
-                                 THEN w.is_next_id OR position(k.nextval IN w.body) > 0 END),
-
-    -- Comments do not count; in "bare", strings do not, either.  What is not closed ends
-    -- with the text, lest each place be tried to the end.
-    code AS MATERIALIZED (
-        SELECT w.*, regexp_replace(w.body, '(\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?'
-                                           '|"[^"]*"?)|--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?',
-                                   '\1 ', 'gi') AS code
-        FROM written AS w
-        WHERE NOT w.is_tree AND CASE WHEN octet_length(w.body) <= w.max_bytes THEN
-              w.body ~* 'nextval' OR w.is_next_id AND w.body ~* 'instaid' END),
-    bared AS MATERIALIZED (
-        SELECT c.*, regexp_replace(c.code, '\mE''(?:[^''\\]|\\.|'''')*''?|''(?:[^'']|'''')*''?',
-                                   '''''', 'gi') AS bare FROM code AS c),
-    plain AS MATERIALIZED (
-        SELECT b.*, b.code ~* '\mnextval\s*\('
-               AND b.bare ~* '\m(?:(?:clock_timestamp|now|statement_timestamp|timeofday'
-                             '|transaction_timestamp)\s*\(|(?:current_timestamp|localtimestamp)\M)'
-               AND b.bare ~* '(?:[a-z_)\]\"]|\d{9})\s*<<\s*[(''\s]*(?:1[6-9]\M|2[0-4]\M|[a-z_]'
-                             '|\d+\s*[-+*])|\^\s*[(''\s]*2[0-4]\M|\mpow(?:er)?\s*\([\s(]*2'
-                             '|\*\s*[(''\s]*(?:8388608|4194304)\M' AS is_copy,
-               b.is_next_id AND b.code ~* '\minstaid\M"?\s*\.\s*"?next_id\M"?\s*\(\s*[^\s)]'
-                                    AS is_caller,
-               substring(b.code, '(?i)\mnextval\s*\(\s*(\w{1,63})\s*(?:::\s*regclass\s*)?\)') arg
-        FROM bared AS b),
-
-    -- has_name: the sequence is looked up by a name in text
-    found AS (
-        SELECT CASE WHEN t.is_copy THEN 'copy' ELSE 'caller' END AS kind, t.routine,
-               t.column_default, t.schema, NULL AS code, NULL AS arg, false AS has_percents,
-               t.body !~ k.clock AS clock_stands,
-               t.body ~ (k.nextval || '[^{]*\{(?:FUNCEXPR|COERCEVIAIO) ') AS has_name
-        FROM tree AS t CROSS JOIN word AS k WHERE t.is_copy OR t.is_caller
+    -- Parsed code names functions and operators by their OIDs.  They are written as calls
+    -- with x as an argument, in the order in which they stand there.
+    word AS MATERIALIZED (
+        SELECT 'funcid ' || p.oid AS code,
+               format('%s.%s(%s)', n.nspname, p.proname, left('x', p.pronargs)) AS word
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE n.nspname IN ('pg_catalog', 'instaid')
+        UNION ALL SELECT 'opno ' || o.oid, format('x %s x', o.oprname) FROM pg_operator AS o
+        UNION ALL SELECT 'SQLVALUEFUNCTION', 'current_timestamp'),
+    code (classid, objid, schema, owner, object, is_next_id, source, bare) AS MATERIALIZED (
+        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, '',
+               string_agg(d.word, ' ' ORDER BY m.n)
+        FROM written AS w CROSS JOIN LATERAL regexp_matches(
+                 w.parsed, '(funcid \d+|opno \d+|SQLVALUEFUNCTION) ', 'g')
+                 WITH ORDINALITY AS m (code, n)
+             JOIN word AS d ON d.code = m.code[1]
+        WHERE w.parsed ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)
+           OR w.parsed IS NOT NULL AND w.is_next_id
+        GROUP BY w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id
         UNION ALL
-        SELECT CASE WHEN p.is_copy THEN 'copy' ELSE 'caller' END, p.routine, NULL, p.schema,
-               p.code, p.arg, p.bare ~ '%%', p.bare !~* '\m(clock_timestamp|timeofday)\s*\(',
-               p.code ~* '\mnextval\s*\(\s*(?:E?''|(?:format|concat|concat_ws|quote_ident|cast)'
-                         '\s*\(|[^;'')]*(?:\|\||::\s*text))'
-               OR p.code ~* ('\m' || p.arg || '\s+(?:constant\s+)?'
-                             '(?:text|varchar|character\s+varying|name)\M') IS TRUE
-        FROM plain AS p WHERE p.is_copy OR p.is_caller
-        UNION ALL
-        SELECT 'unreadable', w.routine, w.column_default, w.schema, NULL, NULL, NULL, NULL, NULL
-        FROM written AS w WHERE octet_length(w.body) > w.max_bytes)
-    SELECT f.kind, f.routine, f.column_default, f.schema, COALESCE(p.proowner, c.relowner),
-           CASE WHEN f.routine IS NULL THEN format('%I.%I.%I', n.nspname, c.relname, a.attname)
-                ELSE format('%I.%I(%s)', n.nspname, p.proname,
-                            (SELECT string_agg(format_type(t.oid, NULL), ',' ORDER BY t.n)
-                             FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))) END,
-           f.code, f.has_percents, f.clock_stands,
-           f.has_name OR EXISTS (
-               SELECT FROM unnest(p.proargnames, COALESCE(p.proallargtypes, p.proargtypes::oid[]))
-                           AS t (name, type)
-               WHERE lower(t.name) = lower(f.arg)
-                 AND t.type IN ('text'::regtype, 'varchar'::regtype, 'name'::regtype))
-    FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema
-         LEFT JOIN pg_proc AS p ON p.oid = f.routine
-         LEFT JOIN pg_attrdef AS d ON d.oid = f.column_default
-         LEFT JOIN pg_class AS c ON c.oid = d.adrelid
-         LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE f.kind <> 'caller' OR f.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
+        -- without strings and comments; what is not closed ends with the text
+        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, w.source,
+               regexp_replace(w.source, '\mE''(?:[^''\\]|\\.)*''?|''[^'']*''?|--[^\n\r]*'
+                                        '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '''''', 'gi')
+        FROM written AS w WHERE w.source ~* '\mnextval\M' OR w.source <> '' AND w.is_next_id)
+
+    -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
+    -- variable or a sum, or multiplies by such a power.
+    SELECT c.classid, c.objid, c.schema, c.owner, c.object, k.is_copy, c.source, c.bare
+    FROM code AS c CROSS JOIN LATERAL (
+        SELECT c.bare ~* '\m(?:nextval\s*\(|execute\M)'
+           AND c.bare ~* '\m(?:clock_timestamp|now|timeofday|(?:statement|transaction)_timestamp'
+                         '|current_timestamp|localtimestamp)\M'
+           AND c.bare ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
+                         '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
+                         '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
+    WHERE k.is_copy OR c.is_next_id AND c.bare ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
+                       AND c.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
 END;
 COMMENT ON FUNCTION instaid._find_copies() IS
-'copies of the published function, callers of instaid.next_id(), and code that is too long to '
-'read; for audit()';
+'copies of the published function and, where is_copy is false, other functions next_id() that '
+'call instaid.next_id(); for audit()';
 
 CREATE FUNCTION instaid._audit_copies(OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    WITH found AS MATERIALIZED (SELECT f.* FROM instaid._find_copies() AS f),
-    home AS MATERIALIZED (SELECT h.schema FROM instaid._homes AS h),
-    copy AS MATERIALIZED (
-        SELECT f.*, COALESCE(f.routine, f.column_default) AS id,
-               CASE WHEN f.column_default IS NOT NULL AND s.keeps_next_id
+    WITH found AS MATERIALIZED (
+        SELECT f.*, n.nspname,
+               CASE WHEN a.attnum IS NOT NULL AND s.keeps_next_id
                          AND (s.owner = f.owner OR s.is_superuser)
-                    THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %I.next_id();', n.nspname,
-                                c.relname, a.attname, n.nspname)
-                    WHEN s.schema IS NOT NULL OR f.routine IS NOT NULL AND p.proname <> 'next_id'
-                                                 AND f.schema IN (SELECT h.schema FROM home AS h)
+                    THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %s.next_id();', n.nspname,
+                                c.relname, a.attname, s.name)
+                    WHEN s.schema IS NOT NULL OR p.proname <> 'next_id'
+                         AND instaid._find_function(n.nspname, 'next_id', '') IS NOT NULL
                     THEN format('Let columns default to %I.next_id() instead.', n.nspname)
-                    WHEN f.routine IS NULL OR p.pronargs > 0 OR p.prorettype <> 'bigint'::regtype
+                    WHEN p.oid IS NULL OR p.pronargs > 0 OR p.prorettype <> 'bigint'::regtype
                     THEN 'Let columns default to the next_id() of a shard instead;'
                          ' instaid.create_shard() makes one.'
                     ELSE format('Find its shard ID in its text, and pass it to'
@@ -2723,45 +2672,26 @@ BEGIN ATOMIC
                                 CASE WHEN p.proname <> 'next_id' THEN
                                     format(' after ALTER FUNCTION %s RENAME TO next_id', f.object)
                                 END) END AS cure
-        FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema
-             LEFT JOIN pg_proc AS p ON p.oid = f.routine
-             LEFT JOIN pg_attrdef AS d ON d.oid = f.column_default
+        FROM instaid._find_copies() AS f JOIN pg_namespace AS n ON n.oid = f.schema
+             LEFT JOIN pg_proc AS p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
+             LEFT JOIN pg_attrdef AS d ON f.classid = 'pg_attrdef'::regclass AND d.oid = f.objid
              LEFT JOIN pg_class AS c ON c.oid = d.adrelid
              LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-             LEFT JOIN instaid._shards AS s ON s.schema = f.schema
-        WHERE f.kind = 'copy'),
+             LEFT JOIN instaid._shards AS s ON s.schema = f.schema),
+    copy AS (SELECT f.* FROM found AS f WHERE f.is_copy),
 
-    -- The sequences that matter, and their names: in its own schema, one does without it.
-    sequence AS MATERIALIZED (
-        SELECT s.oid, s.relowner, format('%I.%I', n.nspname, s.relname) AS name, q.seqcache,
-               s.relnamespace, n.nspname, s.relname
-        FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
-             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        WHERE s.relpersistence <> 't' AND q.seqcache > 1),
-    sequence_name (oid, name, schema) AS (
-        SELECT s.oid, s.nspname || '.' || s.relname, NULL FROM sequence AS s
-        UNION ALL
-        SELECT s.oid, s.relname, s.relnamespace FROM sequence AS s),
-
-    -- The strings of a copy, as names: folded to lower case if nothing is quoted
-    copy_string AS (
-        SELECT DISTINCT c.id, c.schema, replace(replace(replace(CASE
-                   WHEN l.literal LIKE '%"%' THEN l.literal ELSE lower(l.literal) END,
-                   '""', E'\x01'), '"', ''), E'\x01', '"') AS name
-        FROM copy AS c
-             CROSS JOIN LATERAL regexp_matches(c.code, '''((?:[^'']|'''')*)''', 'g') AS m (string)
-             CROSS JOIN LATERAL (SELECT replace(m.string[1], '''''', '''')) AS l (literal)),
-
-    -- Its sequences: those that it has parsed, and whatever string names one.
-    copy_sequence AS (
-        SELECT c.id, d.refobjid AS sequence
-        FROM copy AS c JOIN pg_depend AS d ON d.objid = c.id
-        WHERE d.classid = CASE WHEN c.routine IS NOT NULL THEN 'pg_proc'::regclass
-                               ELSE 'pg_attrdef'::regclass END
-          AND d.refclassid = 'pg_class'::regclass
+    -- Its sequences: those that it refers to, and those whose names are in its strings
+    copy_sequence (classid, objid, sequence) AS (
+        SELECT c.classid, c.objid, d.refobjid
+        FROM copy AS c JOIN pg_depend AS d ON d.classid = c.classid AND d.objid = c.objid
+        WHERE d.refclassid = 'pg_class'::regclass
         UNION
-        SELECT c.id, s.oid FROM copy_string AS c JOIN sequence_name AS s ON s.name = c.name
-        WHERE s.schema IS NULL OR s.schema = c.schema)
+        SELECT c.classid, c.objid, s.oid
+        FROM copy AS c CROSS JOIN LATERAL regexp_matches(lower(replace(c.source, '"', '')),
+                 '''(?:([^''.]+)\.)?([^''.]+)''', 'g') AS m (name)
+             JOIN pg_namespace AS n ON lower(n.nspname) = COALESCE(m.name[1], lower(c.nspname))
+             JOIN pg_class AS s ON s.relnamespace = n.oid AND s.relkind = 'S'
+                                AND lower(replace(s.relname, '"', '')) = m.name[2])
 
     -- It takes nextval and the time in two steps, so that two sessions can pair
     -- the same of both; and it repeats IDs when the clock is set back.
@@ -2770,34 +2700,35 @@ BEGIN ATOMIC
     UNION ALL
     -- from a page that doubled the percent sign: every call fails
     SELECT 'error', c.object, 'has the operator %%, which does not exist', c.cure
-    FROM copy AS c WHERE c.has_percents
+    FROM copy AS c WHERE c.bare ~ '%%'
     UNION ALL
     -- the 1,025th ID of a transaction is the first again
     SELECT 'error', c.object, 'reads a clock that stands still in a statement:'
            ' its 1,025th ID is the first again', c.cure
-    FROM copy AS c WHERE c.clock_stands
+    FROM copy AS c WHERE c.bare !~* '\m(?:clock_timestamp|timeofday)\M'
     UNION ALL
     -- A name in text is looked up at each call: after a rename it is not found,
-    -- or search_path finds another.  Only what is parsed once holds a regclass.
+    -- or search_path finds another.  An argument can be a regclass, which follows a rename.
     SELECT 'warning', c.object, 'names its sequence in its text: it fails after a rename', c.cure
-    FROM copy AS c WHERE c.has_name
+    FROM copy AS c
+    WHERE c.bare ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) pg_catalog.regclass\(x\)'
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
-    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
-                                     s.name, s.seqcache),
-           CASE WHEN s.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', s.name)
+    SELECT 'error', c.object, format('its sequence %I.%I has CACHE %s: its IDs repeat at any rate',
+                                     n.nspname, s.relname, q.seqcache),
+           CASE WHEN s.relowner = c.owner
+                THEN format('ALTER SEQUENCE %I.%I CACHE 1;', n.nspname, s.relname)
                 ELSE 'If it is its sequence, set its CACHE to 1.' END
-    FROM copy AS c JOIN copy_sequence AS q ON q.id = c.id JOIN sequence AS s ON s.oid = q.sequence
+    FROM copy AS c JOIN copy_sequence AS k ON k.classid = c.classid AND k.objid = c.objid
+         JOIN pg_sequence AS q ON q.seqrelid = k.sequence AND q.seqcache > 1
+         JOIN pg_class AS s ON s.oid = q.seqrelid AND s.relpersistence <> 't'
+         JOIN pg_namespace AS n ON n.oid = s.relnamespace
     UNION ALL
     -- What is not seen is not frozen, watched, or kept from being taken twice.
     SELECT 'warning', f.object,
            'calls instaid.next_id() in a way that instaid.shards does not see',
-           format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', n.nspname)
-    FROM found AS f JOIN pg_namespace AS n ON n.oid = f.schema WHERE f.kind = 'caller'
-    UNION ALL
-    SELECT 'warning', f.object, 'cannot be read: it is too long',
-           'See whether it makes IDs; if it does, let it call the next_id() of a shard.'
-    FROM found AS f WHERE f.kind = 'unreadable';
+           format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', f.nspname)
+    FROM found AS f WHERE NOT f.is_copy;
 END;
 COMMENT ON FUNCTION instaid._audit_copies() IS
 'copies of the published function; a part of audit()';
@@ -2816,19 +2747,19 @@ BEGIN ATOMIC
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id'
           AND (n.nspname = 'instaid' OR n.oid IN (SELECT s.schema FROM instaid._shards AS s))),
-    found AS MATERIALIZED (
-        SELECT f.* FROM instaid._find_copies() AS f WHERE f.kind <> 'unreadable'),
+    found AS MATERIALIZED (SELECT f.* FROM instaid._find_copies() AS f),
     maker (default_oid, schema, is_copy, is_ours) AS (
         SELECT d.objid, m.schema, m.is_copy, m.is_ours
         FROM (SELECT f.oid, CASE WHEN NOT f.is_ours THEN f.schema END, false, f.is_ours
               FROM next_id AS f
               UNION ALL
-              SELECT f.routine, f.schema, f.kind = 'copy', false FROM found AS f
-              WHERE f.routine IS NOT NULL) AS m (oid, schema, is_copy, is_ours)
+              SELECT f.objid, f.schema, f.is_copy, false FROM found AS f
+              WHERE f.classid = 'pg_proc'::regclass) AS m (oid, schema, is_copy, is_ours)
              JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = m.oid
         WHERE d.classid = 'pg_attrdef'::regclass
         UNION
-        SELECT f.column_default, NULL, true, false FROM found AS f WHERE f.routine IS NULL)
+        SELECT f.objid, NULL, true, false FROM found AS f
+        WHERE f.classid = 'pg_attrdef'::regclass)
     SELECT d.oid, d.adrelid, d.adnum, c.relnamespace, c.relowner, c.relkind, c.relispartition,
            format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), m.schema, m.is_copy,
            -- Its two bytes that are not 0 come first or last.

@@ -434,7 +434,7 @@ SELECT * FROM findings;
 --
 -- audit() does not fail because of what it reads, and runs nothing of it
 --
--- a function that is too long is one row; deep expressions are read
+-- what is long is read in part; deep expressions are read
 SET client_min_messages = error;
 -- some architectures need more stack
 SET max_stack_depth = '7MB';
