@@ -180,7 +180,7 @@ END;
 COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
 'whether a relation does not belong to a superuser, or its schema does, too';
 
-CREATE FUNCTION instaid._table_owner(relation regclass) RETURNS regrole
+CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -198,36 +198,25 @@ BEGIN
             HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
                           relation, main.schema_owner);
     END IF;
-    RETURN main.owner;
 END
 $$;
-COMMENT ON FUNCTION instaid._table_owner(regclass) IS
-'the owner of a table; refuse if the caller does not have the rights of the owner, or if '
-'another role could put another table in its place';
+COMMENT ON FUNCTION instaid._check_table_owner(regclass) IS
+'refuse a caller who does not have the rights of the owner of a table, and a table that another '
+'role could replace by another table';
 
-CREATE FUNCTION instaid._heirs(relation oid) RETURNS SETOF oid
+CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
+    RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    WITH RECURSIVE heir (relid) AS (
+    WITH RECURSIVE descendant (relid) AS (
         SELECT relation
         UNION
-        SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
-    SELECT h.relid FROM heir AS h;
+        SELECT i.inhrelid FROM descendant AS d JOIN pg_inherits AS i ON i.inhparent = d.relid)
+    SELECT d.relid, c.relowner
+    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
-COMMENT ON FUNCTION instaid._heirs(oid) IS
-'a table, its partitions and its children, at all levels';
-
-CREATE FUNCTION instaid._heirs_of_others(relation oid) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT c.oid::regclass
-    FROM instaid._heirs(relation) AS h (relid) JOIN pg_class AS c ON c.oid = h.relid
-         JOIN pg_class AS main ON main.oid = relation
-    WHERE c.relowner <> main.relowner
-    ORDER BY c.oid;
-END;
-COMMENT ON FUNCTION instaid._heirs_of_others(oid) IS
-'the partitions and children of a table, at all levels, that belong to another owner';
+COMMENT ON FUNCTION instaid._descendants(oid) IS
+'a table, its partitions and its children, at all levels, and their owners';
 
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
@@ -252,26 +241,6 @@ END
 $$;
 COMMENT ON FUNCTION instaid._check_name(text, text) IS
 'refuse a name that is too long, or empty';
-
-CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema')
-       OR starts_with(schema_name, 'pg_') THEN
-        RAISE reserved_name USING
-            MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = CASE WHEN starts_with(schema_name, 'instaid')
-                          THEN 'It belongs to the extension.'
-                          ELSE 'It belongs to the server.' END,
-            HINT = 'Choose another schema.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_shard_schema(text) IS
-'refuse a schema name that no shard can have';
 
 --
 -- Reading and packing IDs
@@ -393,148 +362,6 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'the difference between two IDs whose times are that far apart; for tools that partition by '
 'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
--- By multiples of the step, because months differ in length: partitions that begin on a
--- 31st begin on the last day of shorter months, and on the 31st again.
-CREATE FUNCTION instaid._partition_starts(from_time timestamptz, to_time timestamptz,
-                                          step interval) RETURNS timestamptz[]
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    max_partitions CONSTANT integer := 1000;
-    starts timestamptz[];
-BEGIN
-    WITH RECURSIVE series (n, since) AS (
-        SELECT 0, from_time
-        UNION ALL
-        SELECT n + 1, from_time + (n + 1) * step FROM series
-        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
-    SELECT array_agg(since ORDER BY n) INTO starts FROM series;
-    IF cardinality(starts) > max_partitions THEN
-        RAISE program_limit_exceeded USING
-            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
-            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
-                            max_partitions, step, starts[max_partitions + 1]),
-            HINT = 'Choose a longer step, or an earlier to_time.';
-    END IF;
-    RETURN starts;
-END
-$$;
-COMMENT ON FUNCTION instaid._partition_starts(timestamptz, timestamptz, interval) IS
-'the times at which partitions begin; refuse more than 1000';
-
--- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no bound.  The
--- end of a partition that ends after the format is null, too.
-CREATE FUNCTION instaid._missing_partitions(parent regclass, starts timestamptz[], step interval,
-                                            epoch timestamptz, OUT since timestamptz,
-                                            OUT until timestamptz, OUT first_id bigint,
-                                            OUT end_id bigint) RETURNS SETOF record
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    part record;
-BEGIN
-    FOR part IN
-        WITH existing AS MATERIALIZED (
-            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
-                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
-                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
-            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-                 -- without the table's OID it takes no lock
-                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
-            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
-        SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids
-        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
-             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
-             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
-                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
-             CROSS JOIN LATERAL (
-                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
-                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
-             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
-                                ORDER BY existing.ids LIMIT 1) AS e ON true
-        ORDER BY s.n
-    LOOP
-        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('a partition from %s to %s would hold no ID',
-                                 part.since, part.until),
-                DETAIL = format('The step is %s.', step);
-        END IF;
-        IF part.ids = part.others_ids AND NOT part.is_leaving THEN
-            CONTINUE;
-        END IF;
-        IF part.name IS NOT NULL THEN
-            RAISE invalid_object_definition USING
-                MESSAGE = format('a partition from %s to %s would overlap %s',
-                                 part.since, part.until, part.name),
-                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
-                                part.name, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
-                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
-                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
-                                         '-infinity'),
-                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
-                                         'infinity'),
-                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
-                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
-                       ' or detach it.';
-        END IF;
-        since := part.since;
-        until := part.until;
-        first_id := part.first_id;
-        end_id := part.end_id;
-        RETURN NEXT;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid._missing_partitions(regclass, timestamptz[], interval, timestamptz) IS
-'the partitions that a table does not have yet; refuse one that would overlap another';
-
-CREATE FUNCTION instaid._check_default_partition(parent regclass, column_name name, owner regrole,
-                                                 since timestamptz, until timestamptz,
-                                                 first_id bigint, last_id bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    default_partition regclass;
-    default_owner oid;
-    is_occupied boolean;
-BEGIN
-    SELECT c.oid, c.relowner INTO default_partition, default_owner
-    FROM pg_partitioned_table AS p JOIN pg_class AS c ON c.oid = p.partdefid
-    WHERE p.partrelid = parent;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    IF default_owner <> owner
-       OR EXISTS (SELECT FROM instaid._heirs_of_others(default_partition)) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('default partition %s does not belong to the owner of table %s',
-                             default_partition, parent),
-            DETAIL = format('The owner of the table, %s, must be able to read the default'
-                            ' partition and its partitions.', owner),
-            HINT = 'Give them to one owner, or detach the default partition.';
-    END IF;
-    -- The table is read: no other partition has such rows.
-    is_occupied := instaid._execute_as(owner, format(
-        'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)',
-        parent, column_name, first_id, last_id));
-    IF is_occupied THEN
-        RAISE check_violation USING
-            MESSAGE = format('default partition %s has rows from %s to %s',
-                             default_partition, since, until),
-            DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-            HINT = 'Detach the default partition, create the others, and insert its rows into'
-                   ' the table.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_default_partition(regclass, name, regrole, timestamptz,
-                                                     timestamptz, bigint, bigint) IS
-'refuse if the default partition has rows of a new one, or belongs to another owner';
-
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
@@ -547,9 +374,9 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET quote_all_identifiers = off
 AS $$
 DECLARE
+    max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
     main record;
-    owner regrole;
     starts timestamptz[];
     part record;
     name_format text;
@@ -559,7 +386,8 @@ BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
         'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
         'epoch', epoch));
-    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
+    SELECT c.relname, n.nspname, c.relowner::regrole AS owner, p.partstrat,
+           a.attname, a.atttypid,
            CASE WHEN p.partrelid IS NULL THEN 'It is not partitioned.'
                 ELSE format('It is partitioned by %s.', pg_get_partkeydef(c.oid)) END AS key
     INTO main
@@ -575,7 +403,7 @@ BEGIN
             DETAIL = COALESCE(main.key, 'It does not exist.'),
             HINT = 'Create the table with PARTITION BY RANGE (id), where id is a bigint column.';
     END IF;
-    owner := instaid._table_owner(parent);
+    PERFORM instaid._check_table_owner(parent);
     IF step < '1 ms' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('step %s is too short', step),
@@ -594,20 +422,78 @@ BEGIN
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
     END IF;
-    starts := instaid._partition_starts(from_time, to_time, step);
-    SELECT CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
+    -- By multiples of the step, because months differ in length: partitions that begin on a
+    -- 31st begin on the last day of shorter months, and on the 31st again.
+    WITH RECURSIVE series (n, since) AS (
+        SELECT 0, from_time
+        UNION ALL
+        SELECT n + 1, from_time + (n + 1) * step FROM series
+        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
+    SELECT array_agg(since ORDER BY n),
+           CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
                 WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
                 ELSE 'YYYYMMDD_HH24MISSUS' END
-    INTO name_format FROM unnest(starts) AS since;
+    INTO starts, name_format FROM series;
+    IF cardinality(starts) > max_partitions THEN
+        RAISE program_limit_exceeded USING
+            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
+            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
+                            max_partitions, step, starts[max_partitions + 1]),
+            HINT = 'Choose a longer step, or an earlier to_time.';
+    END IF;
 
     -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
     -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
     -- for example, can hold code that runs when the table is read.
-    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE',
-                                              parent));
+    PERFORM instaid._execute_as(main.owner, format(
+        'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
-        SELECT m.* FROM instaid._missing_partitions(parent, starts, step, epoch) AS m
+        -- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no
+        -- bound.  The end of a partition that ends after the format is null, too.
+        WITH existing AS MATERIALIZED (
+            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
+                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
+                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+                 -- without the table's OID it takes no lock
+                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
+            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
+        SELECT w.*, e.name AS other, e.is_leaving, e.ids AS others_ids,
+               (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
+                WHERE p.partrelid = parent) AS default_partition
+        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
+             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
+                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
+             CROSS JOIN LATERAL (
+                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
+                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
+             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
+                                ORDER BY existing.ids LIMIT 1) AS e ON true
+        ORDER BY s.n
     LOOP
+        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('a partition from %s to %s would hold no ID',
+                                 part.since, part.until),
+                DETAIL = format('The step is %s.', step);
+        END IF;
+        CONTINUE WHEN part.ids = part.others_ids AND NOT part.is_leaving;
+        IF part.other IS NOT NULL THEN
+            RAISE invalid_object_definition USING
+                MESSAGE = format('a partition from %s to %s would overlap %s',
+                                 part.since, part.until, part.other),
+                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
+                                part.other, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
+                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
+                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
+                                         '-infinity'),
+                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
+                                         'infinity'),
+                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
+                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
+                       ' or detach it.';
+        END IF;
         partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
         IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
             RAISE name_too_long USING
@@ -625,10 +511,28 @@ BEGIN
                                 part.since, part.until),
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
-        PERFORM instaid._check_default_partition(
-            parent, main.attname, owner, part.since, part.until,
-            part.first_id, COALESCE(part.end_id - 1, 9223372036854775807));
-        PERFORM instaid._execute_as(owner, format(
+        -- PostgreSQL reads the default partition, which can hold code of its owner.
+        IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
+                   WHERE d.owner <> main.owner) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('default partition %s does not belong to the owner of table %s',
+                                 part.default_partition, parent),
+                DETAIL = format('The owner of the table, %s, must be able to read the default'
+                                ' partition and its partitions.', main.owner),
+                HINT = 'Give them to one owner, or detach the default partition.';
+        END IF;
+        -- The table is read: no other partition has such rows.
+        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
+               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
+               part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
+            RAISE check_violation USING
+                MESSAGE = format('default partition %s has rows from %s to %s',
+                                 part.default_partition, part.since, part.until),
+                DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
+                HINT = 'Detach the default partition, create the others, and insert its rows into'
+                       ' the table.';
+        END IF;
+        PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
             partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
         RETURN NEXT partition::regclass;
@@ -828,12 +732,6 @@ CREATE FUNCTION instaid._max_tick() RETURNS bigint
 COMMENT ON FUNCTION instaid._max_tick() IS
 'the highest tick that a sequence can reach';
 
-CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_check_shard_id';
-COMMENT ON FUNCTION instaid._check_shard_id(integer) IS
-'refuse a shard ID that is out of range';
-
 --
 -- Shards
 --
@@ -940,36 +838,6 @@ COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
 'what conflicts with a new shard: the schema that has its shard ID, a function of its schema '
 'with the name of one that it needs, and the epoch of another shard';
 
-CREATE FUNCTION instaid._check_epoch(epoch timestamptz) RETURNS timestamptz
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    expires_at timestamptz;
-BEGIN
-    IF NOT isfinite(epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a point in time', epoch),
-            DETAIL = 'An epoch must be finite.';
-    END IF;
-    IF epoch <= clock_timestamp() THEN
-        -- refuses an epoch that is not a whole millisecond
-        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    END IF;
-    IF expires_at IS NULL OR expires_at <= clock_timestamp() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
-                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
-                            clock_timestamp()),
-            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
-    END IF;
-    RETURN expires_at;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_epoch(timestamptz) IS
-'the time when the IDs of an epoch end; refuse an epoch that no new shard can have';
-
 -- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
 -- this ID until the transaction ends.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
@@ -984,9 +852,29 @@ DECLARE
     conflict record;
     other record;
 BEGIN
-    PERFORM instaid._check_shard_schema(schema_name);
-    PERFORM instaid._check_shard_id(shard_id);
-    expires_at := instaid._check_epoch(epoch);
+    PERFORM instaid._check_name('schema', schema_name);
+    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema')
+       OR starts_with(schema_name, 'pg_') THEN
+        RAISE reserved_name USING
+            MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = CASE WHEN starts_with(schema_name, 'instaid')
+                          THEN 'It belongs to the extension.'
+                          ELSE 'It belongs to the server.' END,
+            HINT = 'Choose another schema.';
+    END IF;
+    -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
+    -- or no whole millisecond.
+    PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
+    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    IF clock_timestamp() NOT BETWEEN epoch AND expires_at THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = CASE WHEN epoch > clock_timestamp()
+                           THEN format('epoch %s is in the future', epoch)
+                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock_timestamp()),
+            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+    END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
     SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
@@ -1068,37 +956,29 @@ COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
-CREATE FUNCTION instaid._declare_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                          sequence text) RETURNS text
+CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                        sequence text, is_new boolean) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC'
-    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
+                  || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L;',
+                  || CASE WHEN is_new THEN
+                  ' CREATE FUNCTION %1$I.next_id() RETURNS bigint'
+                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
+                  ELSE '' END || ' COMMENT ON SEQUENCE %2$s IS %4$L',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
                                              THEN 'YYYY-MM-DD HH24:MI:SS'
                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id));
-COMMENT ON FUNCTION instaid._declare_commands(text, integer, timestamptz, text) IS
-'the commands that create the functions next_ids() and next_id(regclass) of a shard, and '
-'comment on its sequence';
-
-CREATE FUNCTION instaid._create_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                         sequence text) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN pg_catalog.concat(
-        pg_catalog.format('CREATE SEQUENCE %s; ', sequence),
-        instaid._declare_commands(schema_name, shard_id, epoch, sequence),
-        pg_catalog.format(' CREATE FUNCTION %I.next_id() RETURNS bigint'
-                          ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''',
-                          schema_name));
-COMMENT ON FUNCTION instaid._create_commands(text, integer, timestamptz, text) IS
-'the commands that create the sequence and the functions of a shard';
+COMMENT ON FUNCTION instaid._shard_commands(text, integer, timestamptz, text, boolean) IS
+'the commands that make a schema a shard; a shard that is not new has its sequence and its '
+'next_id() already';
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -1125,7 +1005,7 @@ BEGIN
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
-    EXECUTE instaid._create_commands(schema_name, shard_id, epoch, sequence);
+    EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence, true);
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
@@ -1142,7 +1022,8 @@ AS $$
 DECLARE
     shard record;
 BEGIN
-    PERFORM instaid._check_shard_id(first), instaid._check_shard_id(last);
+    -- refuses what is out of range
+    PERFORM instaid.make_id(epoch, first, 0, epoch), instaid.make_id(epoch, last, 0, epoch);
     IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
@@ -1161,8 +1042,9 @@ BEGIN
                OR octet_length(m.schema_name) > 63
                OR starts_with(m.schema_name, 'pg_') AS needs_checks,
                format('CREATE SCHEMA %I; ', m.schema_name)
-               || instaid._create_commands(m.schema_name, n, _create_batch.epoch,
-                                           format('%I.table_id_seq', m.schema_name)) AS commands
+               || instaid._shard_commands(m.schema_name, n, _create_batch.epoch,
+                                          format('%I.table_id_seq', m.schema_name), true)
+                   AS commands
         FROM generate_series(first, last) AS n
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
@@ -1289,7 +1171,8 @@ BEGIN
         SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
                c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
                AND instaid._is_in_safe_schema(c.oid)
-               AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
+               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                               WHERE h.owner <> c.relowner) AS is_ours,
                array_agg(t.attname ORDER BY t.attnum) FILTER (
                    WHERE y.base_type IN ('bigint'::regtype, 'instaid.id'::regtype)
                      AND c.relkind <> 'v') AS columns
@@ -1481,8 +1364,8 @@ BEGIN
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
         clock_timestamp() + interval '1 s', epoch)), epoch);
 
-    PERFORM instaid._execute_as(owner, instaid._declare_commands(schema_name, shard_id, epoch,
-                                                                 sequence::text));
+    PERFORM instaid._execute_as(owner, instaid._shard_commands(schema_name, shard_id, epoch,
+                                                               sequence::text, false));
     -- the replaced function keeps its OID, its owner, its rights, and the name of its result
     PERFORM instaid._execute_as(owner, format(
                 'CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
@@ -1520,7 +1403,8 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'tables, which the caller needs';
 
 CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
-                                             OUT name text, OUT attnum smallint,
+                                             OUT name text, OUT owner regrole,
+                                             OUT attnum smallint,
                                              OUT attidentity "char", OUT default_text text,
                                              OUT schema_name name, OUT shard_id integer,
                                              OUT epoch timestamptz, OUT sequence regclass)
@@ -1531,7 +1415,7 @@ DECLARE
     main record;
 BEGIN
     name := format('%s.%I', table_name, column_name);
-    SELECT c.relkind, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
+    SELECT c.relkind, c.relowner, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
            pg_get_expr(d.adbin, d.adrelid) AS default_text,
            (SELECT i.inhparent::regclass FROM pg_inherits AS i
             WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
@@ -1572,6 +1456,7 @@ BEGIN
             MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
     END IF;
+    owner := main.relowner;
     attnum := main.attnum;
     attidentity := main.attidentity;
     default_text := main.default_text;
@@ -1581,58 +1466,18 @@ COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
 'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot '
 'adopt';
 
-CREATE FUNCTION instaid._check_heirs(table_name regclass, column_name text, owner regrole,
-                                     default_text text) RETURNS oid[]
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    heirs CONSTANT oid[] := ARRAY(SELECT h FROM instaid._heirs(table_name) AS h);
-    others text;
-    other record;
-BEGIN
-    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)),
-                      ', ' ORDER BY c.oid) INTO others
-    FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
-    IF others IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s.%I is inherited by tables of other owners',
-                             table_name, column_name),
-            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
-            HINT = 'Give all of them to one owner, or detach those of other owners.';
-    END IF;
-    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
-      -- pg_get_expr() waits for a lock on the table: it must not read those of others
-      AND CASE WHEN d.adrelid = ANY (heirs)
-               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text END;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
-            DETAIL = format('Its default is %s. The default of %s.%I would replace it.',
-                            other.default_text, table_name, column_name),
-            HINT = 'Drop that default first.';
-    END IF;
-    RETURN heirs;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_heirs(regclass, text, regrole, text) IS
-'a table, its partitions and its children, at all levels; refuse if one has another owner, or '
-'another default for the column';
-
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
 -- foreign key can refer to a partition.
-CREATE FUNCTION instaid._widening(table_name regclass, attnum smallint, owner regrole,
-                                  OUT statements text[], OUT other_tables text,
-                                  OUT sizes text, OUT obstacles text)
+CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
+                                       OUT statements text[], OUT other_tables text,
+                                       OUT sizes text, OUT obstacles text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     WITH RECURSIVE family (relid, attnum) AS (
-        SELECT table_name::oid, _widening.attnum
+        SELECT table_name::oid, _widening_plan.attnum
         UNION
         SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
@@ -1697,7 +1542,7 @@ BEGIN
            -- An INSERT locks its table first, and then the tables that the row refers
            -- to, which are mostly older.  This is the same order.
            (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
-            WHERE t.attrelid <> _widening.table_name),
+            WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
            (SELECT string_agg(format('%s (%s)', n.name,
                                      pg_size_pretty(pg_total_relation_size(n.attrelid))),
@@ -1709,20 +1554,20 @@ BEGIN
     INTO statements, other_tables, sizes, obstacles;
 END
 $$;
-COMMENT ON FUNCTION instaid._widening(regclass, smallint, regrole) IS
+COMMENT ON FUNCTION instaid._widening_plan(regclass, smallint, regrole) IS
 'the statements that widen an integer column and the columns that refer to it; the other '
 'tables that they alter, the sizes of all, and what prevents it';
 
 -- A role can insert into the table itself, into a partition, or through a view.
-CREATE FUNCTION instaid._missing_grants(heirs oid[], schema_name text, sequence regclass)
-    RETURNS text
+CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+                                        sequence regclass) RETURNS text
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN (
         WITH RECURSIVE entrance (relid) AS (
-            SELECT unnest(heirs)
+            SELECT d.relid FROM instaid._descendants(table_name) AS d
             UNION
             SELECT r.ev_class
             FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
@@ -1757,8 +1602,8 @@ BEGIN
                                        WHERE q.oid = sequence), 'USAGE'));
 END
 $$;
-COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
-'the GRANT statements for roles that can insert into the tables, and cannot use the next_id() '
+COMMENT ON FUNCTION instaid._missing_grants(regclass, text, regclass) IS
+'the GRANT statements for roles that can insert into a table, and cannot use the next_id() '
 'of the shard; null if there are none';
 
 -- It alters tables of one owner, with the rights of that owner: a table can hold code
@@ -1775,8 +1620,9 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
 AS $$
 DECLARE
     main record;
-    owner regrole;
-    heirs oid[];
+    descendants oid[];
+    others text;
+    other record;
     widening record;
     alter_column text;
     serial regclass;
@@ -1793,10 +1639,32 @@ BEGIN
     END IF;
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
-    owner := instaid._table_owner(table_name);
+    PERFORM instaid._check_table_owner(table_name);
     main := instaid._find_adopted_column(table_name, column_name);
-    heirs := instaid._check_heirs(table_name, column_name, owner, main.default_text);
-    widening := instaid._widening(table_name, main.attnum, owner);
+    SELECT array_agg(d.relid),
+           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
+               FILTER (WHERE d.owner <> main.owner)
+    INTO descendants, others FROM instaid._descendants(table_name) AS d;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (descendants)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            DETAIL = format('Its default is %s. The default of %s would replace it.',
+                            other.default_text, main.name),
+            HINT = 'Drop that default first.';
+    END IF;
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
@@ -1808,9 +1676,9 @@ BEGIN
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                widening.other_tables || ', ', table_name)];
     IF NOT dry_run THEN
-        PERFORM instaid._execute_as(owner, statements[1]);
+        PERFORM instaid._execute_as(main.owner, statements[1]);
     END IF;
-    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s',
+    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
     next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
                         instaid.min_id(clock_timestamp(), main.epoch));
@@ -1847,7 +1715,7 @@ BEGIN
                 CASE WHEN EXISTS (
                          SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
                                 ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                                   AND a.adrelid = ANY (heirs)
+                                   AND a.adrelid = ANY (descendants)
                          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
                            AND d.deptype = 'n'
                            AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
@@ -1866,7 +1734,7 @@ BEGIN
             MESSAGE = 'integer columns become bigint, which rewrites their tables',
             DETAIL = format('They are %s.', widening.sizes);
     END IF;
-    grants := instaid._missing_grants(heirs, main.schema_name, main.sequence);
+    grants := instaid._missing_grants(table_name, main.schema_name, main.sequence);
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
             MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
@@ -1877,7 +1745,7 @@ BEGIN
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
         IF NOT dry_run THEN
-            PERFORM instaid._execute_as(owner, statement);
+            PERFORM instaid._execute_as(main.owner, statement);
         END IF;
     END LOOP;
 END

@@ -33,7 +33,6 @@ PG_FUNCTION_INFO_V1(instaid_settled_id);
 PG_FUNCTION_INFO_V1(instaid_last_tick);
 PG_FUNCTION_INFO_V1(instaid_tick_to_id);
 PG_FUNCTION_INFO_V1(instaid_max_tick);
-PG_FUNCTION_INFO_V1(instaid_check_shard_id);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_make_ids);
@@ -529,14 +528,6 @@ instaid_max_tick(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	PG_RETURN_INT64(MAX_TICK);
-}
-
-/* _check_shard_id(shard_id integer) -> void */
-Datum
-instaid_check_shard_id(PG_FUNCTION_ARGS)
-{
-	check_shard_id(PG_GETARG_INT32(0));
-	PG_RETURN_VOID();
 }
 
 /*
