@@ -220,25 +220,8 @@ COMMENT ON FUNCTION instaid._descendants(oid) IS
 
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    max_bytes CONSTANT integer := current_setting('max_identifier_length');
-BEGIN
-    IF octet_length(name) > max_bytes THEN
-        RAISE name_too_long USING
-            MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
-            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name),
-                            max_bytes);
-    END IF;
-    IF name = '' THEN
-        RAISE invalid_name USING
-            MESSAGE = format('%s name is empty', what),
-            DETAIL = format('A name has 1 to %s bytes.', max_bytes);
-    END IF;
-END
-$$;
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_check_name';
 COMMENT ON FUNCTION instaid._check_name(text, text) IS
 'refuse a name that is too long, or empty';
 
@@ -2398,7 +2381,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Knowing before it breaks
 --
 
--- audit() unites seven functions, one for each subject.  It is an error if IDs repeat, name
+-- audit() unites functions, one for each subject.  It is an error if IDs repeat, name
 -- a wrong shard, or are refused now.  It is a warning if that will happen, or if a
 -- guarantee is weaker.
 --
@@ -2433,19 +2416,6 @@ CREATE VIEW instaid._shards AS
          JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner;
 COMMENT ON VIEW instaid._shards IS
 'the shards of this database, and the owners of their declarations; for audit()';
-
--- Others who may create functions in a schema do not make it the home of IDs.
-CREATE VIEW instaid._homes AS
-    SELECT n.oid AS schema
-    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner
-         JOIN pg_catalog.pg_roles AS o ON o.oid = n.nspowner
-         JOIN pg_catalog.pg_database AS b ON b.datname = pg_catalog.current_database()
-    WHERE p.proname = 'next_id' AND p.pronargs = 0
-      AND (r.rolsuper OR p.proowner = n.nspowner
-           OR o.rolname = 'pg_database_owner' AND p.proowner = b.datdba);
-COMMENT ON VIEW instaid._homes IS
-'the schemas with a next_id() of their owner or of a superuser; for audit()';
 
 CREATE FUNCTION instaid._find_copies(OUT classid oid, OUT objid oid, OUT schema oid, OUT owner oid,
                                      OUT object text, OUT is_copy boolean, OUT source text,
@@ -2652,38 +2622,22 @@ COMMENT ON FUNCTION instaid._id_columns() IS
 'columns whose default makes IDs; maker_schema is null if instaid.next_id() makes them; for '
 'audit()';
 
--- To alter such a table reads, checks or alters tables of other roles, too.
-CREATE VIEW instaid._entangled_tables AS
-    WITH RECURSIVE heir (top, owner, relid) AS (
-        SELECT c.oid, c.relowner, i.inhrelid
-        FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.inhparent
-        UNION
-        SELECT h.top, h.owner, i.inhrelid
-        FROM heir AS h JOIN pg_catalog.pg_inherits AS i ON i.inhparent = h.relid),
-    reason (relid, cure) AS (
-        SELECT h.top, 'Separate it from the tables of other roles that inherit from it.'
-        FROM heir AS h JOIN pg_catalog.pg_class AS c ON c.oid = h.relid
-        WHERE c.relowner <> h.owner
-        UNION ALL
-        -- PostgreSQL checks a foreign key again, in both tables
-        SELECT r.relid, 'Give the tables that foreign keys connect with it to its owner, or drop'
-                        ' these keys, and call audit() again.'
-        FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_class AS a ON a.oid = k.conrelid
-             JOIN pg_catalog.pg_class AS b ON b.oid = k.confrelid AND b.relowner <> a.relowner
-             CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
-        WHERE k.contype = 'f')
-    SELECT r.relid, pg_catalog.max(r.cure) AS cure FROM reason AS r GROUP BY r.relid;
-COMMENT ON VIEW instaid._entangled_tables IS
-'tables with children of other owners, or foreign keys from or to tables of other owners, and '
-'what to do before one is altered; for audit()';
-
 CREATE FUNCTION instaid._audit_columns(OUT severity text, OUT object text, OUT problem text,
                                        OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-    home AS MATERIALIZED (SELECT h.schema FROM instaid._homes AS h),
+    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
+    -- functions in a schema do not make it one that makes IDs.
+    home AS MATERIALIZED (
+        SELECT n.oid AS schema
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             JOIN pg_roles AS r ON r.oid = p.proowner JOIN pg_roles AS o ON o.oid = n.nspowner
+             JOIN pg_database AS b ON b.datname = current_database()
+        WHERE p.proname = 'next_id' AND p.pronargs = 0
+          AND (r.rolsuper OR p.proowner = n.nspowner
+               OR o.rolname = 'pg_database_owner' AND p.proowner = b.datdba)),
     id_column AS MATERIALIZED (
         SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns() AS i),
     id_sequence AS MATERIALIZED (
@@ -2733,23 +2687,31 @@ BEGIN ATOMIC
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
     narrow AS MATERIALIZED (
         SELECT a.attrelid AS relid, a.attnum, format('%I.%I', n.nspname, c.relname) AS table_name,
-               a.attname, c.relnamespace, c.relowner, c.relkind, t.oid AS type
+               quote_ident(a.attname) AS column_name, c.relowner, c.relkind, t.oid AS type
         FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
              JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
               IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
           AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
-    widening AS (
-        SELECT n.*, i.default_oid IS NOT NULL AS is_made,
-               CASE WHEN i.maker_schema = n.relnamespace AND NOT i.is_copy AND n.relkind <> 'f'
-                         AND n.type IN ('integer'::regtype, 'smallint'::regtype)
-                         AND n.relnamespace IN (SELECT s.schema FROM shard AS s)
-                    THEN format('SELECT * FROM instaid.adopt_column(%L, %L)', n.table_name,
-                                n.attname)
-                    ELSE format('ALTER %sTABLE %s ALTER %I TYPE bigint', CASE n.relkind WHEN 'f'
-                                THEN 'FOREIGN ' END, n.table_name, n.attname) END AS statement
-        FROM narrow AS n LEFT JOIN id_column AS i ON i.relid = n.relid AND i.attnum = n.attnum)
+
+    -- To alter such a table reads, checks or alters tables of other roles, too: children,
+    -- and both tables of a foreign key.
+    heir (top, owner, relid) AS (
+        SELECT c.oid, c.relowner, i.inhrelid
+        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhparent
+        UNION
+        SELECT h.top, h.owner, i.inhrelid
+        FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid),
+    entangled (relid) AS (
+        SELECT h.top FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid
+        WHERE c.relowner <> h.owner
+        UNION
+        SELECT r.relid
+        FROM pg_constraint AS k JOIN pg_class AS a ON a.oid = k.conrelid
+             JOIN pg_class AS b ON b.oid = k.confrelid AND b.relowner <> a.relowner
+             CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
+        WHERE k.contype = 'f')
     SELECT 'error', m.name, m.problem,
            CASE WHEN s.keeps_next_id AND (s.owner = m.owner OR s.is_superuser)
                 THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
@@ -2760,16 +2722,20 @@ BEGIN ATOMIC
     WHERE NOT m.is_partition
     UNION ALL
     -- An ID does not fit into it: "integer out of range"; a float rounds it.
-    SELECT 'error', format('%s.%I', w.table_name, w.attname),
+    SELECT 'error', w.table_name || '.' || w.column_name,
            format('type %s cannot hold %s', format_type(w.type, NULL),
-                  CASE WHEN w.is_made THEN 'its IDs' ELSE 'the IDs that it refers to' END),
-           CASE WHEN x.cure IS NOT NULL THEN x.cure
+                  CASE WHEN (w.relid, w.attnum) IN (SELECT i.relid, i.attnum FROM id_column AS i)
+                       THEN 'its IDs' ELSE 'the IDs that it refers to' END),
+           CASE WHEN w.relid IN (SELECT e.relid FROM entangled AS e)
+                THEN 'Separate it from the tables of other roles that inherit from it, or that'
+                     ' foreign keys connect with it, and call audit() again.'
                 WHEN NOT instaid._is_in_safe_schema(w.relid)
                 THEN 'Give it to the owner of its schema, and call audit() again.'
-                WHEN o.rolsuper OR o.rolname = current_user THEN w.statement || ';'
-                ELSE format('Connect as its owner, %I, and run: %s', o.rolname, w.statement) END
-    FROM widening AS w JOIN pg_roles AS o ON o.oid = w.relowner
-         LEFT JOIN instaid._entangled_tables AS x ON x.relid = w.relid
+                ELSE format(CASE WHEN o.rolsuper OR o.rolname = current_user THEN '%2$s;'
+                                 ELSE 'Connect as its owner, %1$I, and run: %2$s' END, o.rolname,
+                            format('ALTER %sTABLE %s ALTER %s TYPE bigint', CASE w.relkind
+                                   WHEN 'f' THEN 'FOREIGN ' END, w.table_name, w.column_name)) END
+    FROM narrow AS w JOIN pg_roles AS o ON o.oid = w.relowner
     UNION ALL
     -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
     SELECT 'warning', i.name, 'no unique index on the ID alone',
@@ -2932,10 +2898,20 @@ BEGIN ATOMIC
                        ELSE 'its IDs end at %s, in under five years' END, s.expires_at),
            'Let its tables use another shard, with a later epoch:'
            ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s WHERE s.expires_at < now() + interval '5 years';
+    FROM shard AS s WHERE s.expires_at < now() + interval '5 years'
+    UNION ALL
+    SELECT 'error', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
+           'does not work: ' || o.problem,
+           CASE WHEN n.nspname = 'instaid'
+                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'
+                     ' database.'
+                ELSE 'Let it be as instaid.create_shard() creates it;'
+                     ' ALTER FUNCTION or a DROP has changed that.' END
+    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace;
 END;
 COMMENT ON FUNCTION instaid._audit_shards() IS
-'shards; a part of audit()';
+'shards and the functions that declare them; a part of audit()';
 
 CREATE FUNCTION instaid._audit_sequences(OUT severity text, OUT object text, OUT problem text,
                                          OUT cure text) RETURNS SETOF record
@@ -3067,26 +3043,6 @@ END;
 COMMENT ON FUNCTION instaid._audit_tickets() IS
 'tickets; a part of audit()';
 
-CREATE FUNCTION instaid._audit_declarations(OUT severity text, OUT object text, OUT problem text,
-                                            OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT 'error', format('%I.%I(%s)', n.nspname, p.proname,
-                           (SELECT string_agg(format_type(t.oid, NULL), ',' ORDER BY t.n)
-                            FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n))),
-           'does not work: ' || o.problem,
-           CASE WHEN n.nspname = 'instaid'
-                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'
-                     ' database.'
-                ELSE 'Let it be as instaid.create_shard() creates it;'
-                     ' ALTER FUNCTION or a DROP has changed that.' END
-    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
-         JOIN pg_namespace AS n ON n.oid = p.pronamespace;
-END;
-COMMENT ON FUNCTION instaid._audit_declarations() IS
-'functions of shards that do not work; a part of audit()';
-
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
@@ -3109,7 +3065,6 @@ BEGIN ATOMIC
           UNION SELECT * FROM instaid._audit_values()
           UNION SELECT * FROM instaid._audit_shards()
           UNION SELECT * FROM instaid._audit_sequences()
-          UNION SELECT * FROM instaid._audit_declarations()
           UNION SELECT * FROM instaid._audit_tickets()) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;

@@ -113,6 +113,7 @@ PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflicts);
+PG_FUNCTION_INFO_V1(instaid_check_name);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
 
 /* The functions of a shard, by their parameters */
@@ -633,26 +634,34 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 }
 
 /*
- * Refuse a name that is empty or too long, as instaid._check_name() does: if it
- * were truncated, it could be the name of another schema.
+ * Refuse a name that is empty or too long.  If it were truncated, it could be the
+ * name of another object.
  */
 static void
-check_schema_name(const char *name)
+check_name(const char *what, const char *name)
 {
 	size_t		length = strlen(name);
 
 	if (length == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("schema name is empty"),
+				 errmsg("%s name is empty", what),
 				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
 	if (length >= NAMEDATALEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_NAME_TOO_LONG),
-				 errmsg("schema name \"%.*s...\" is too long",
+				 errmsg("%s name \"%.*s...\" is too long", what,
 						pg_mbcliplen(name, length, NAMEDATALEN - 1), name),
 				 errdetail("It has %zu bytes; a name has up to %d.",
 						   length, NAMEDATALEN - 1)));
+}
+
+/* _check_name(what text, name text) -> void */
+Datum
+instaid_check_name(PG_FUNCTION_ARGS)
+{
+	check_name(text_to_cstring(PG_GETARG_TEXT_PP(0)), text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	PG_RETURN_VOID();
 }
 
 /*
@@ -669,7 +678,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	Declaration declaration;
 	int64		id;
 
-	check_schema_name(schema_name);
+	check_name("schema", schema_name);
 	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
 	if (!HeapTupleIsValid(tuple) ||
 		(proc = (Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
