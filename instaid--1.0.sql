@@ -1080,54 +1080,6 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 -- Adopting what exists
 --
 
--- A sequence counts the ticks of one epoch, and nothing else.  What a role without
--- rights on the sequence declares, or uses as a default, does not count: that role
--- cannot use the sequence, and must not be able to block its owner.
-CREATE FUNCTION instaid._check_adopted_sequence(sequence regclass, epoch timestamptz, adopted oid)
-    RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    other_use text;
-BEGIN
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = _check_adopted_sequence.sequence
-      AND s.epoch <> _check_adopted_sequence.epoch
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS c ON c.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass
-      AND d.refobjid = _check_adopted_sequence.sequence
-      AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS f
-                      WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = _check_adopted_sequence.sequence AND d.deptype = 'i'
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
-            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
-                   ' this sequence, give that column another default first, for example with'
-                   ' adopt_column().';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_adopted_sequence(regclass, timestamptz, oid) IS
-'refuse a sequence that counts for a shard of another epoch, or for a column';
-
 -- Sessions that insert with the old function as a default finish first, and sessions
 -- that come later use the new one.  A call that waits for the sequence still ends in
 -- the old function: for these calls, new IDs begin a second ahead of the clock.
@@ -1197,20 +1149,6 @@ COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
 'lock the tables that have a function as a default; return their columns, the query for the '
 'largest ID of each, and the role that may run it';
 
--- currval() fails for a sequence that this session has not used.
-CREATE FUNCTION instaid._currval(sequence regclass) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN currval(sequence);
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION instaid._currval(regclass) IS
-'the last value that this session took from a sequence; null if there is none';
-
 CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
                                       epoch timestamptz) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -1218,14 +1156,13 @@ CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequenc
 AS $$
 DECLARE
     before bigint;
-    after bigint;
     id bigint;
     created_at timestamptz;
 BEGIN
     BEGIN
-        before := instaid._currval(sequence);
+        -- so that currval() works
+        before := instaid._execute_as(owner, format('SELECT nextval(%L)', sequence::oid));
         id := instaid._execute_as(owner, format('SELECT %s', function_name));
-        after := instaid._currval(sequence);
     EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
         RAISE;
     WHEN OTHERS THEN
@@ -1247,7 +1184,7 @@ BEGIN
                           ' If not, use create_shard() and adopt_column().',
                           COALESCE(epoch - (created_at - clock_timestamp()), epoch));
     END IF;
-    IF after IS NOT DISTINCT FROM before THEN
+    IF currval(sequence) = before THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
@@ -1280,6 +1217,7 @@ DECLARE
                                             quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
     sequence_owner regrole;
+    other_use text;
     tables record;
     id bigint;
     highest bigint;
@@ -1320,7 +1258,41 @@ BEGIN
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
     sequence_owner := instaid._sequence_owner(schema_name, sequence);
-    PERFORM instaid._check_adopted_sequence(sequence, epoch, adopted);
+    -- A sequence counts the ticks of one epoch, and nothing else.  What a role without
+    -- rights on the sequence declares, or uses as a default, does not count: that role
+    -- cannot use the sequence, and must not be able to block its owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = adopt_shard.sequence
+      AND s.epoch <> adopt_shard.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS c ON c.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass
+      AND d.refobjid = adopt_shard.sequence
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
+    WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = other_use,
+            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
+                   ' this sequence, give that column another default first, for example with'
+                   ' adopt_column().';
+    END IF;
 
     tables := instaid._lock_id_columns(schema_name, adopted, owner);
     id := instaid._try_function(function_name, owner, sequence, epoch);
@@ -1384,70 +1356,6 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'it, widen its sequence (table_id_seq by default), and continue above the IDs of the columns '
 'that use it; acts with the rights of the owners of the function, the sequence and the '
 'tables, which the caller needs';
-
-CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
-                                             OUT name text, OUT owner regrole,
-                                             OUT attnum smallint,
-                                             OUT attidentity "char", OUT default_text text,
-                                             OUT schema_name name, OUT shard_id integer,
-                                             OUT epoch timestamptz, OUT sequence regclass)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    main record;
-BEGIN
-    name := format('%s.%I', table_name, column_name);
-    SELECT c.relkind, c.relowner, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
-           pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i
-            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-                                    AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.oid = table_name;
-    IF main.attnum IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', name),
-            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
-                          ELSE 'It is not a column of a table.' END;
-    END IF;
-    IF main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s is inherited', name),
-            HINT = format('Adopt the column of the parent:'
-                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
-                          column_name);
-    END IF;
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
-    INTO schema_name, shard_id, epoch, sequence
-    FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
-                   ' adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
-                             'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
-            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
-    END IF;
-    owner := main.relowner;
-    attnum := main.attnum;
-    attidentity := main.attidentity;
-    default_text := main.default_text;
-END
-$$;
-COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
-'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot '
-'adopt';
 
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
@@ -1603,6 +1511,7 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
 AS $$
 DECLARE
     main record;
+    shard record;
     descendants oid[];
     others text;
     other record;
@@ -1623,7 +1532,47 @@ BEGIN
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
     PERFORM instaid._check_table_owner(table_name);
-    main := instaid._find_adopted_column(table_name, column_name);
+    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
+           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
+           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', main.name),
+            HINT = format('Adopt the column of the parent:'
+                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
+                          column_name);
+    END IF;
+    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
+                   ' adopt_shard() make a schema a shard.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
+                             'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name,
+                             format_type(main.atttypid, NULL)),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
     SELECT array_agg(d.relid),
            string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
                FILTER (WHERE d.owner <> main.owner)
@@ -1663,19 +1612,19 @@ BEGIN
     END IF;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
-    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
-                        instaid.min_id(clock_timestamp(), main.epoch));
+    next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
+                        instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column %s has values above the next ID of shard %s',
-                             main.name, main.shard_id),
+                             main.name, shard.shard_id),
             DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
-                            ' above %s.', highest, instaid.extract_timestamp(highest, main.epoch),
+                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
                             next_id),
             HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
-                                                       main.epoch)
+                                                       shard.epoch)
                         THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
-                                    main.sequence, highest, main.epoch)
+                                    shard.sequence, highest, shard.epoch)
                         ELSE 'Give those rows other values.' END;
     END IF;
 
@@ -1683,7 +1632,7 @@ BEGIN
     -- The sequence of a serial column goes, too, unless something else uses it.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
-    IF main.default_text = format('%I.next_id()', main.schema_name) THEN
+    IF main.default_text = format('%I.next_id()', shard.schema_name) THEN
         statements := statements || widening.statements;
     ELSE
         IF main.attidentity <> '' THEN
@@ -1692,7 +1641,7 @@ BEGIN
             statements := statements || (alter_column || ' DROP DEFAULT');
         END IF;
         statements := statements || widening.statements
-            || format('%s SET DEFAULT %I.next_id()', alter_column, main.schema_name);
+            || format('%s SET DEFAULT %I.next_id()', alter_column, shard.schema_name);
         IF main.default_text = format('nextval(%L::regclass)', serial) THEN
             statements := statements || format(
                 CASE WHEN EXISTS (
@@ -1708,7 +1657,7 @@ BEGIN
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE USING
             MESSAGE = format('column %s has the IDs of shard %s already', main.name,
-                             main.shard_id);
+                             shard.shard_id);
         RETURN;
     END IF;
 
@@ -1717,11 +1666,11 @@ BEGIN
             MESSAGE = 'integer columns become bigint, which rewrites their tables',
             DETAIL = format('They are %s.', widening.sizes);
     END IF;
-    grants := instaid._missing_grants(table_name, main.schema_name, main.sequence);
+    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
             MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
-                             table_name, main.shard_id),
+                             table_name, shard.shard_id),
             DETAIL = 'Their inserts will fail: permission denied.',
             HINT = grants;
     END IF;
