@@ -2366,12 +2366,7 @@ CREATE VIEW instaid._shards AS
 COMMENT ON VIEW instaid._shards IS
 'the shards of this database, and the owners of their declarations; for audit()';
 
-CREATE FUNCTION instaid._find_copies(OUT classid oid, OUT objid oid, OUT schema oid, OUT owner oid,
-                                     OUT object text, OUT is_copy boolean, OUT source text,
-                                     OUT bare text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._copies (classid, objid, schema, owner, object, is_copy, source, bare) AS
     -- What users wrote: the text of functions, or what PostgreSQL has parsed: standard SQL
     -- bodies and column defaults.  Very long ones are read in part.
     WITH written AS NOT MATERIALIZED (
@@ -2403,16 +2398,19 @@ BEGIN ATOMIC
         WHERE n.nspname IN ('pg_catalog', 'instaid')
         UNION ALL SELECT 'opno ' || o.oid, format('x %s x', o.oprname) FROM pg_operator AS o
         UNION ALL SELECT 'SQLVALUEFUNCTION', 'current_timestamp'),
-    code (classid, objid, schema, owner, object, is_next_id, source, bare) AS MATERIALIZED (
-        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, '',
-               string_agg(d.word, ' ' ORDER BY m.n)
+    call AS MATERIALIZED (
+        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, m.code[1] AS code, m.n
         FROM written AS w CROSS JOIN LATERAL regexp_matches(
                  w.parsed, '(funcid \d+|opno \d+|SQLVALUEFUNCTION) ', 'g')
                  WITH ORDINALITY AS m (code, n)
-             JOIN word AS d ON d.code = m.code[1]
-        WHERE w.parsed ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)
-           OR w.parsed IS NOT NULL AND w.is_next_id
-        GROUP BY w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id
+        WHERE w.parsed ~ 'OPEXPR '
+              AND w.parsed ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)
+           OR w.parsed IS NOT NULL AND w.is_next_id),
+    code (classid, objid, schema, owner, object, is_next_id, source, bare) AS MATERIALIZED (
+        SELECT c.classid, c.objid, c.schema, c.owner, c.object, c.is_next_id, '',
+               string_agg(w.word, ' ' ORDER BY c.n)
+        FROM call AS c JOIN word AS w ON w.code = c.code
+        GROUP BY c.classid, c.objid, c.schema, c.owner, c.object, c.is_next_id
         UNION ALL
         -- without strings and comments; what is not closed ends with the text
         SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, w.source,
@@ -2432,16 +2430,11 @@ BEGIN ATOMIC
                          '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
     WHERE k.is_copy OR c.is_next_id AND c.bare ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
-END;
-COMMENT ON FUNCTION instaid._find_copies() IS
+COMMENT ON VIEW instaid._copies IS
 'copies of the published function and, where is_copy is false, other functions next_id() that '
 'call instaid.next_id(); for audit()';
 
-CREATE FUNCTION instaid._audit_copies(OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._audit_copies (severity, object, problem, cure) AS
     WITH found AS MATERIALIZED (
         SELECT f.*, n.nspname,
                CASE WHEN a.attnum IS NOT NULL AND s.keeps_next_id
@@ -2459,7 +2452,7 @@ BEGIN ATOMIC
                                 CASE WHEN p.proname <> 'next_id' THEN
                                     format(' after ALTER FUNCTION %s RENAME TO next_id', f.object)
                                 END) END AS cure
-        FROM instaid._find_copies() AS f JOIN pg_namespace AS n ON n.oid = f.schema
+        FROM instaid._copies AS f JOIN pg_namespace AS n ON n.oid = f.schema
              LEFT JOIN pg_proc AS p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
              LEFT JOIN pg_attrdef AS d ON f.classid = 'pg_attrdef'::regclass AND d.oid = f.objid
              LEFT JOIN pg_class AS c ON c.oid = d.adrelid
@@ -2467,18 +2460,26 @@ BEGIN ATOMIC
              LEFT JOIN instaid._shards AS s ON s.schema = f.schema),
     copy AS (SELECT f.* FROM found AS f WHERE f.is_copy),
 
-    -- Its sequences: those that it refers to, and those whose names are in its strings
+    -- Its sequences with CACHE: those that it refers to, and those that its strings name
+    cached AS MATERIALIZED (
+        SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
+               lower(n.nspname) AS schema_name, lower(replace(s.relname, '"', '')) AS sequence_name
+        FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
+             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        WHERE q.seqcache > 1 AND s.relpersistence <> 't'),
+    string AS MATERIALIZED (
+        SELECT c.classid, c.objid, COALESCE(m.name[1], lower(c.nspname)) AS schema_name,
+               m.name[2] AS sequence_name
+        FROM copy AS c CROSS JOIN LATERAL regexp_matches(lower(replace(c.source, '"', '')),
+                 '''(?:([^''.]+)\.)?([^''.]+)''', 'g') AS m (name)),
     copy_sequence (classid, objid, sequence) AS (
         SELECT c.classid, c.objid, d.refobjid
         FROM copy AS c JOIN pg_depend AS d ON d.classid = c.classid AND d.objid = c.objid
         WHERE d.refclassid = 'pg_class'::regclass
         UNION
-        SELECT c.classid, c.objid, s.oid
-        FROM copy AS c CROSS JOIN LATERAL regexp_matches(lower(replace(c.source, '"', '')),
-                 '''(?:([^''.]+)\.)?([^''.]+)''', 'g') AS m (name)
-             JOIN pg_namespace AS n ON lower(n.nspname) = COALESCE(m.name[1], lower(c.nspname))
-             JOIN pg_class AS s ON s.relnamespace = n.oid AND s.relkind = 'S'
-                                AND lower(replace(s.relname, '"', '')) = m.name[2])
+        SELECT t.classid, t.objid, s.oid
+        FROM string AS t JOIN cached AS s ON s.schema_name = t.schema_name
+                                          AND s.sequence_name = t.sequence_name)
 
     -- It takes nextval and the time in two steps, so that two sessions can pair
     -- the same of both; and it repeats IDs when the clock is set back.
@@ -2501,40 +2502,30 @@ BEGIN ATOMIC
     WHERE c.bare ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) pg_catalog.regclass\(x\)'
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
-    SELECT 'error', c.object, format('its sequence %I.%I has CACHE %s: its IDs repeat at any rate',
-                                     n.nspname, s.relname, q.seqcache),
-           CASE WHEN s.relowner = c.owner
-                THEN format('ALTER SEQUENCE %I.%I CACHE 1;', n.nspname, s.relname)
+    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
+                                     s.name, s.seqcache),
+           CASE WHEN s.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', s.name)
                 ELSE 'If it is its sequence, set its CACHE to 1.' END
     FROM copy AS c JOIN copy_sequence AS k ON k.classid = c.classid AND k.objid = c.objid
-         JOIN pg_sequence AS q ON q.seqrelid = k.sequence AND q.seqcache > 1
-         JOIN pg_class AS s ON s.oid = q.seqrelid AND s.relpersistence <> 't'
-         JOIN pg_namespace AS n ON n.oid = s.relnamespace
+         JOIN cached AS s ON s.oid = k.sequence
     UNION ALL
     -- What is not seen is not frozen, watched, or kept from being taken twice.
     SELECT 'warning', f.object,
            'calls instaid.next_id() in a way that instaid.shards does not see',
            format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', f.nspname)
     FROM found AS f WHERE NOT f.is_copy;
-END;
-COMMENT ON FUNCTION instaid._audit_copies() IS
+COMMENT ON VIEW instaid._audit_copies IS
 'copies of the published function; a part of audit()';
 
-CREATE FUNCTION instaid._id_columns(OUT default_oid oid, OUT relid oid, OUT attnum smallint,
-                                    OUT schema oid, OUT owner oid, OUT relkind "char",
-                                    OUT is_partition boolean, OUT table_name text,
-                                    OUT column_name text, OUT maker_schema oid,
-                                    OUT is_copy boolean, OUT shard_id integer) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._id_columns (default_oid, relid, attnum, schema, owner, relkind, is_partition,
+                                 table_name, column_name, maker_schema, is_copy, shard_id) AS
     WITH next_id AS MATERIALIZED (
         SELECT p.oid, p.pronamespace AS schema,
                p.pronamespace = 'instaid'::regnamespace AND p.pronargs > 0 AS is_ours
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id'
           AND (n.nspname = 'instaid' OR n.oid IN (SELECT s.schema FROM instaid._shards AS s))),
-    found AS MATERIALIZED (SELECT f.* FROM instaid._find_copies() AS f),
+    found AS MATERIALIZED (SELECT f.* FROM instaid._copies AS f),
     maker (default_oid, schema, is_copy, is_ours) AS (
         SELECT d.objid, m.schema, m.is_copy, m.is_ours
         FROM (SELECT f.oid, CASE WHEN NOT f.is_ours THEN f.schema END, false, f.is_ours
@@ -2566,16 +2557,11 @@ BEGIN ATOMIC
                               WHERE f.is_ours),
                              'regclass'::regtype::oid, 'integer'::regtype::oid)) END) AS k (b)
     WHERE c.relpersistence <> 't';
-END;
-COMMENT ON FUNCTION instaid._id_columns() IS
+COMMENT ON VIEW instaid._id_columns IS
 'columns whose default makes IDs; maker_schema is null if instaid.next_id() makes them; for '
 'audit()';
 
-CREATE FUNCTION instaid._audit_columns(OUT severity text, OUT object text, OUT problem text,
-                                       OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
     -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
     -- functions in a schema do not make it one that makes IDs.
@@ -2588,7 +2574,7 @@ BEGIN ATOMIC
           AND (r.rolsuper OR p.proowner = n.nspowner
                OR o.rolname = 'pg_database_owner' AND p.proowner = b.datdba)),
     id_column AS MATERIALIZED (
-        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns() AS i),
+        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns AS i),
     id_sequence AS MATERIALIZED (
         SELECT i.default_oid, i.maker_schema, s.relnamespace AS schema
         FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.default_oid
@@ -2696,22 +2682,17 @@ BEGIN ATOMIC
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL);
-END;
-COMMENT ON FUNCTION instaid._audit_columns() IS
+COMMENT ON VIEW instaid._audit_columns IS
 'columns that hold IDs, and defaults that make them; a part of audit()';
 
-CREATE FUNCTION instaid._audit_values(OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
     -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
     -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
     -- next_id() is called.
     filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns() AS i
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i
         UNION
         SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
@@ -2792,16 +2773,11 @@ BEGIN ATOMIC
       AND left(d.adbin::text, 600) ~ format(
           '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
           'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid);
-END;
-COMMENT ON FUNCTION instaid._audit_values() IS
+COMMENT ON VIEW instaid._audit_values IS
 'columns with values that their shard did not make, by the statistics of ANALYZE or by the '
 'default; a part of audit()';
 
-CREATE FUNCTION instaid._audit_shards(OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
@@ -2858,15 +2834,10 @@ BEGIN ATOMIC
                      ' ALTER FUNCTION or a DROP has changed that.' END
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace;
-END;
-COMMENT ON FUNCTION instaid._audit_shards() IS
+COMMENT ON VIEW instaid._audit_shards IS
 'shards and the functions that declare them; a part of audit()';
 
-CREATE FUNCTION instaid._audit_sequences(OUT severity text, OUT object text, OUT problem text,
-                                         OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
     -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
@@ -2938,8 +2909,7 @@ BEGIN ATOMIC
                             WHERE g.name = 'instaid.max_drift') AS d (drift)
          ON q.drift > d.drift + interval '64 ms'
     WHERE NOT q.is_at_end;
-END;
-COMMENT ON FUNCTION instaid._audit_sequences() IS
+COMMENT ON VIEW instaid._audit_sequences IS
 'sequences that make IDs; a part of audit()';
 
 CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT problem text,
@@ -2992,10 +2962,13 @@ END;
 COMMENT ON FUNCTION instaid._audit_tickets() IS
 'tickets; a part of audit()';
 
+GRANT SELECT ON instaid._copies, instaid._id_columns, instaid._audit_copies, instaid._audit_columns,
+    instaid._audit_values, instaid._audit_shards, instaid._audit_sequences TO PUBLIC;
+
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     SELECT f.severity, f.object, f.problem,
            -- what Citus refuses
@@ -3009,11 +2982,11 @@ BEGIN ATOMIC
                      ' this column first: Citus refuses a unique index without the distribution'
                      ' column.'
                 ELSE f.cure END
-    FROM (SELECT * FROM instaid._audit_copies()
-          UNION SELECT * FROM instaid._audit_columns()
-          UNION SELECT * FROM instaid._audit_values()
-          UNION SELECT * FROM instaid._audit_shards()
-          UNION SELECT * FROM instaid._audit_sequences()
+    FROM (SELECT * FROM instaid._audit_copies
+          UNION SELECT * FROM instaid._audit_columns
+          UNION SELECT * FROM instaid._audit_values
+          UNION SELECT * FROM instaid._audit_shards
+          UNION SELECT * FROM instaid._audit_sequences
           UNION SELECT * FROM instaid._audit_tickets()) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
