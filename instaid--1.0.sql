@@ -2962,9 +2962,6 @@ END;
 COMMENT ON FUNCTION instaid._audit_tickets() IS
 'tickets; a part of audit()';
 
-GRANT SELECT ON instaid._copies, instaid._id_columns, instaid._audit_copies, instaid._audit_columns,
-    instaid._audit_values, instaid._audit_shards, instaid._audit_sequences TO PUBLIC;
-
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
