@@ -27,7 +27,8 @@ for my $case (
 	[ "$create; SET ROLE mallory", '', 'a superuser has created it for the installer' ],
 	[ "$create; CREATE FUNCTION instaid_tickets.f() RETURNS integer LANGUAGE sql RETURN 1",
 		'It is not empty.', 'a function is in the way' ],
-	[ "$create; ALTER DEFAULT PRIVILEGES IN SCHEMA instaid_tickets GRANT ALL ON SEQUENCES TO mallory",
+	[ "$create; ALTER DEFAULT PRIVILEGES IN SCHEMA instaid_tickets"
+		. ' GRANT ALL ON SEQUENCES TO mallory',
 		'It is not empty.', 'default privileges are in the way' ],
 	[ "$create; CREATE TYPE instaid_tickets.t AS ENUM ()",
 		'It is not empty.', 'a type is in the way' ],
