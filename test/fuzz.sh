@@ -5,7 +5,7 @@
 # the end.  It must also find faults that are put into a copy of the source: otherwise
 # it would prove nothing.
 #
-# FULL=1 adds these faults
+# FULL=1 adds faults that the fuzzer must find
 # INSTAID_TEST_IDS=N tries N / 20 inputs of a target, instead of a million.
 #
 # packages: libclang-rt-@CLANG@-dev?
