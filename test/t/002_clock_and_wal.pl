@@ -12,7 +12,8 @@ use Test::More;
 use Clients;
 
 # Only what is tested here writes or flushes WAL.
-my $node = Clients::server('main', 'autovacuum = off', 'checkpoint_timeout = 1d', 'wal_writer_delay = 10s',
+my $node = Clients::server('main', 'autovacuum = off', 'checkpoint_timeout = 1d',
+	'wal_writer_delay = 10s',
 	'synchronous_commit = off');
 $node->safe_psql('postgres', q{
 	SELECT instaid.create_shard('insta5', 5);
@@ -22,7 +23,8 @@ $node->safe_psql('postgres', q{
 # Idle: the clock read the ID's millisecond during the call.
 is($node->safe_psql('postgres', q{
 	SELECT count(*) FROM (
-		SELECT clock_timestamp() AS before, insta5.next_id() AS id, clock_timestamp() AS after, pg_sleep(0.003)
+		SELECT clock_timestamp() AS before, insta5.next_id() AS id, clock_timestamp() AS after,
+			pg_sleep(0.003)
 		FROM generate_series(1, 200) OFFSET 0) AS v
 	WHERE instaid.extract_timestamp(id) NOT BETWEEN before - interval '1 ms' AND after}),
 	0, 'on an idle server, IDs have the time of the clock');
@@ -42,14 +44,16 @@ for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
 				SET client_min_messages = error;
 				SET instaid.max_drift = $max_drift;
 				SELECT ceil(extract(epoch FROM max(drift)) * 1000)
-				FROM (SELECT instaid.extract_timestamp((SELECT max(id) FROM insta5.next_ids(1000 + 0 * n) AS id))
+				FROM (SELECT instaid.extract_timestamp(
+								(SELECT max(id) FROM insta5.next_ids(1000 + 0 * n) AS id))
 							 - clock_timestamp() AS drift
 					  FROM generate_series(1, 5000 / $sessions) AS n OFFSET 0) AS v},
 			'>', \$out[$session]);
 	}
 	$_->finish or die "psql: $?" for @psql;
 	my ($most) = sort { $b <=> $a } map { $_ + 0 } @out;
-	cmp_ok($most, '<=', $max_drift + 64, "max_drift $max_drift, $sessions sessions: $most ms ahead at most");
+	cmp_ok($most, '<=', $max_drift + 64,
+		"max_drift $max_drift, $sessions sessions: $most ms ahead at most");
 	cmp_ok($most, '>=', $max_drift, '... and there was overload') if $max_drift;
 	# let the clock catch up
 	$node->poll_query_until('postgres', q{SELECT drift = '0' FROM instaid.shards}) or die;
@@ -58,9 +62,11 @@ for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
 # Ticks that sessions reserve with CACHE and drop do not drive the sequence ahead.
 $node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1000');
 append_to_file($node->basedir . '/single.sql', 'SELECT insta5.next_id();');
-$node->command_ok([ 'pgbench', '-n', '-c', '8', '-T', '3', '-f', $node->basedir . '/single.sql', $node->connstr('postgres') ],
+$node->command_ok([ 'pgbench', '-n', '-c', '8', '-T', '3', '-f', $node->basedir . '/single.sql',
+	$node->connstr('postgres') ],
 	'8 sessions take single IDs with CACHE 1000');
-my $drift = $node->safe_psql('postgres', q{SELECT extract(epoch FROM drift) * 1000 FROM instaid.shards});
+my $drift = $node->safe_psql('postgres',
+	q{SELECT extract(epoch FROM drift) * 1000 FROM instaid.shards});
 cmp_ok($drift, '<', 100, "... and the sequence is $drift ms ahead");
 $node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1');
 
@@ -76,21 +82,26 @@ $node->psql('postgres', q{
 	stdout => \$stdout, stderr => \$stderr);
 my @warnings = $stderr =~ /WARNING/g;
 is(scalar(@warnings), 1, 'one warning of a sequence that is too far ahead');
-like($stderr, qr/WARNING:  IDs of sequence insta5\.table_id_seq are \d+ ms ahead of the clock\nDETAIL:.*max_drift.*\nHINT:.*clock/, '... which says how far it is ahead, and why');
+like($stderr, qr/WARNING:  IDs of sequence insta5\.table_id_seq are \d+ ms ahead of the clock\n/,
+	'... which says how far it is ahead');
+like($stderr, qr/DETAIL:.*max_drift.*\nHINT:.*clock/, '... and why');
 
 # There is no warning of what overload alone can cause, which is max_drift and the
 # longest wait.  The sequence is set further ahead than max_drift, by less than two
 # such waits, and the call waits once.
 $node->psql('postgres', q{
 	SET instaid.max_drift = '1 h';
-	SELECT setval('insta5.table_id_seq', ((extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3600000 + 100 << 10) + 1023), insta5.next_id();},
+	SELECT setval('insta5.table_id_seq',
+		((extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3600000 + 100 << 10) + 1023),
+		insta5.next_id();},
 	stderr => \$stderr);
 is($stderr, '', 'no warning of mere overload');
 
 $node->safe_psql('postgres', q{SELECT setval('insta5.table_id_seq', 1)});
 
 # The pace in the statements above: 64 ms for each of the nine ms that they opened.
-like($stdout, qr/^10240\nt\n10240$/m, 'a sequence that is too far ahead is slowed to 16 IDs per ms');
+like($stdout, qr/^10240\nt\n10240$/m,
+	'a sequence that is too far ahead is slowed to 16 IDs per ms');
 
 # WAL: one record for each second of ticks.
 my $written = q{
@@ -100,7 +111,8 @@ my $written = q{
 sub wal_of
 {
 	my ($call) = @_;
-	my $out = $node->safe_psql('postgres', 'SET client_min_messages = error;' . sprintf($written, $call));
+	my $out = $node->safe_psql('postgres', 'SET client_min_messages = error;'
+		. sprintf($written, $call));
 	return (split /\n/, $out)[-1];
 }
 my $ours = wal_of('insta5.next_id()');
@@ -111,21 +123,26 @@ cmp_ok($cores, '>', 1_000_000, "... where nextval writes $cores");
 # No session writes and flushes a record only because it uses a sequence for the first
 # time.  One record is for 32 tickets, or a second of IDs, whoever takes them.  The tests
 # run with fsync = off, so writes are counted.
-my $writes = $node->safe_psql('postgres', q{SELECT current_setting('server_version_num')::integer}) < 180000 ?
+my $writes = $node->safe_psql('postgres',
+	q{SELECT current_setting('server_version_num')::integer}) < 180000 ?
   'SELECT wal_write FROM pg_stat_wal' : q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'};
 $node->safe_psql('postgres', q{
 	SELECT instaid.create_ticket('t');
 	CREATE SEQUENCE far;
-	SELECT instaid.advance_past('far', instaid.min_id(now() + interval '1 h'), instaid.default_epoch());
+	SELECT instaid.advance_past('far', instaid.min_id(now() + interval '1 h'),
+		instaid.default_epoch());
 	CHECKPOINT});
-for my $case ([ 'tickets', q{instaid.next_ticket('t')} ], [ 'IDs ahead of the clock', q{instaid.next_id('far', 5)} ])
+for my $case ([ 'tickets', q{instaid.next_ticket('t')} ],
+	[ 'IDs ahead of the clock', q{instaid.next_id('far', 5)} ])
 {
 	my ($name, $call) = @$case;
 	my $file   = $node->basedir . '/connect.sql';
 	my $before = $node->safe_psql('postgres', $writes);
 	unlink $file;
-	append_to_file($file, "SET client_min_messages = error; SET instaid.max_drift = '1d'; SELECT $call;");
-	$node->command_ok([ 'pgbench', '-n', '-C', '-c', '4', '-t', '100', '-f', $file, $node->connstr('postgres') ],
+	append_to_file($file, "SET client_min_messages = error; SET instaid.max_drift = '1d';
+		SELECT $call;");
+	$node->command_ok([ 'pgbench', '-n', '-C', '-c', '4', '-t', '100', '-f', $file,
+		$node->connstr('postgres') ],
 		"400 sessions take $name");
 	my $flushes = $node->safe_psql('postgres', $writes) - $before;
 	cmp_ok($flushes, '<', 40, "... with $flushes flushes of WAL");
@@ -137,7 +154,8 @@ is($node->safe_psql('postgres', q{
 	CHECKPOINT;
 	BEGIN;
 	SELECT insta5.next_id() > 0;
-	SELECT pg_current_xact_id_if_assigned() IS NOT NULL;}), "t\nt", 'a transaction that logs a record has an XID');
+	SELECT pg_current_xact_id_if_assigned() IS NOT NULL;}), "t\nt",
+	'a transaction that logs a record has an XID');
 
 # IDs ahead of the clock do not come again after a crash, even if their transaction
 # did not commit, or if the last record is older than a checkpoint; nor do the values of
@@ -146,24 +164,32 @@ is($node->safe_psql('postgres', q{
 my $ahead = q{
 	SET instaid.max_drift = '1h';
 	BEGIN;
-	SELECT max((SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n) AS id)) FROM generate_series(1, 8) AS n;};
+	SELECT max((SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n) AS id))
+	FROM generate_series(1, 8) AS n;};
 for my $case (
 	[ 'next_ids', $ahead ],
-	[ 'next_id', "$ahead SELECT max(id) FROM (SELECT insta5.next_id() AS id FROM generate_series(1, 2000000) OFFSET 0) AS v;" ],
-	[ 'after a checkpoint', "$ahead COMMIT; CHECKPOINT; SELECT max(id) FROM insta5.next_ids(1000) AS id;" ],
+	[ 'next_id',
+		"$ahead SELECT max(id) FROM (SELECT insta5.next_id() AS id
+			FROM generate_series(1, 2000000) OFFSET 0) AS v;" ],
+	[ 'after a checkpoint', "$ahead COMMIT; CHECKPOINT;
+		SELECT max(id) FROM insta5.next_ids(1000) AS id;" ],
 	[ 'nextval after a checkpoint', "$ahead COMMIT; CHECKPOINT; SELECT insta5.next_id();
 		SET synchronous_commit = on;
-		SELECT max(((t >> 10) - 1314220021721 << 23) | (5 << 10) | (t & 1023)) FROM (SELECT nextval('insta5.table_id_seq') AS t FROM generate_series(1, 1000) OFFSET 0) AS v;" ])
+		SELECT max(((t >> 10) - 1314220021721 << 23) | (5 << 10) | (t & 1023))
+		FROM (SELECT nextval('insta5.table_id_seq') AS t
+			FROM generate_series(1, 1000) OFFSET 0) AS v;" ])
 {
 	my ($name, $statements) = @$case;
 	my $last = (split /\n/, $node->safe_psql('postgres', $statements))[-1];
 	$node->stop('immediate');
 	$node->start;
-	my $next = $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT insta5.next_id()');
+	my $next = $node->safe_psql('postgres',
+		'SET client_min_messages = error; SELECT insta5.next_id()');
 	cmp_ok($next, '>', $last, "crash, $name: new IDs are above the old ones");
 	# by more only if the restart took so long that the clock was ahead
 	my $skipped = ($next >> 23) - ($last >> 23);
-	my $ahead = $node->safe_psql('postgres', "SELECT instaid.extract_timestamp($next) > clock_timestamp()") eq 't';
+	my $ahead = $node->safe_psql('postgres',
+		"SELECT instaid.extract_timestamp($next) > clock_timestamp()") eq 't';
 	ok($skipped <= 1001 || !$ahead, "... by $skipped ms");
 }
 
@@ -173,16 +199,19 @@ $node->safe_psql('postgres', q{
 	CREATE EXTENSION dblink;
 	SELECT setval('insta5.table_id_seq', 1);});
 for my $case ([ 'setval', '' ], [ 'setval and nextval', q{nextval('insta5.table_id_seq'),} ],
-	[ 'setval and advance_past', q{instaid.advance_past('insta5.table_id_seq', 0, instaid.default_epoch()),} ])
+	[ 'setval and advance_past',
+		q{instaid.advance_past('insta5.table_id_seq', 0, instaid.default_epoch()),} ])
 {
 	my ($name, $then) = @$case;
 	is($node->safe_psql('postgres', qq{
-		SELECT dblink_connect('dbname=' || current_database() || ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1)
+		SELECT dblink_connect('dbname=' || current_database()
+			|| ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1)
 			|| ' port=' || current_setting('port'));
 		SELECT count(id), count(DISTINCT id) FROM (
 			SELECT setval('insta5.table_id_seq', 5000), $then insta5.next_id() AS here,
 				setval('insta5.table_id_seq', 5000), $then
-				(SELECT id FROM dblink('SELECT insta5.next_id() -- ' || n) AS d (id bigint)) AS there
+				(SELECT id
+				 FROM dblink('SELECT insta5.next_id() -- ' || n) AS d (id bigint)) AS there
 			FROM generate_series(1, 200) AS n OFFSET 0) AS v, unnest(ARRAY[here, there]) AS id;}),
 		"OK\n400|400", "$name within a millisecond does not repeat an ID");
 }
@@ -192,7 +221,8 @@ is($node->safe_psql('postgres', q{
 	SELECT count(*) FROM (
 		SELECT id, lag(id) OVER (ORDER BY n) AS before FROM (
 			SELECT n, setval('insta5.table_id_seq', 5000),
-				instaid.advance_past('insta5.table_id_seq', 0, instaid.default_epoch()), insta5.next_id() AS id
+				instaid.advance_past('insta5.table_id_seq', 0, instaid.default_epoch()),
+				insta5.next_id() AS id
 			FROM generate_series(1, 200) AS n OFFSET 0) AS v) AS w
 	WHERE id <= before}),
 	0, 'after setval and advance_past, a session\'s IDs increase');
@@ -210,7 +240,8 @@ is($node->safe_psql('postgres', q{
 		RETURN insta5.next_id() <= instaid.max_id(instaid.extract_timestamp(id));
 	END $$;
 	-- meanwhile the clock catches up
-	SELECT count(*) FROM (SELECT not_past(n), pg_sleep(0.025) FROM generate_series(1, 20) AS n OFFSET 0) AS v WHERE not_past;
+	SELECT count(*) FROM (SELECT not_past(n), pg_sleep(0.025)
+		FROM generate_series(1, 20) AS n OFFSET 0) AS v WHERE not_past;
 	ALTER SEQUENCE insta5.table_id_seq CACHE 1}),
 	0, 'with CACHE, a session\'s IDs are above the one of advance_past');
 
@@ -226,9 +257,11 @@ $locker->(q{DO $$
 		END LOOP;
 	EXCEPTION WHEN out_of_memory THEN
 	END $$});
-like($taker->('BEGIN; SAVEPOINT s; SELECT insta5.next_id()'), qr/ERROR:  out of shared memory/, 'a record that cannot be written');
+like($taker->('BEGIN; SAVEPOINT s; SELECT insta5.next_id()'), qr/ERROR:  out of shared memory/,
+	'a record that cannot be written');
 $locker->('SELECT pg_advisory_unlock_all()');
-is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't', '... does not leave the page locked');
+is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't',
+	'... does not leave the page locked');
 
 # A transaction creates a sequence and takes values, and its commit is not flushed.  IDs
 # ahead of the clock, and tickets, which are taken after the commit, do not come again
@@ -236,24 +269,31 @@ is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't', '... doe
 $node->append_conf('postgresql.conf', "wal_level = replica\n");
 $node->restart;
 for my $case (
-	[ 'id', q{CREATE SEQUENCE %s}, q{(SELECT max(id) FROM instaid.next_ids('%s', 5, 1000000 + 0 * n) AS id)},
+	[ 'id', q{CREATE SEQUENCE %s},
+		q{(SELECT max(id) FROM instaid.next_ids('%s', 5, 1000000 + 0 * n) AS id)},
 		q{instaid.next_id('%s', 5)}, 'CREATE SEQUENCE IF NOT EXISTS %s' ],
-	[ 'ticket', q{SELECT instaid.create_ticket('%s')}, q{(instaid.lease_ticket('%s', 100 + 0 * n)).last},
+	[ 'ticket', q{SELECT instaid.create_ticket('%s')},
+		q{(instaid.lease_ticket('%s', 100 + 0 * n)).last},
 		q{instaid.next_ticket('%s')}, q{SET instaid.auto_create_tickets = on} ])
 {
 	my ($name, $create, $take_many, $take, $if_missing) = @$case;
 	for my $session ('this', 'another')
 	{
 		my @statements = map { s/%s/${session}_$name/gr } (
-			"SET instaid.max_drift = '1d'; BEGIN; $create; SELECT count($take_many) FROM generate_series(1, 8) AS n; COMMIT;",
+			"SET instaid.max_drift = '1d'; BEGIN; $create;
+				SELECT count($take_many) FROM generate_series(1, 8) AS n; COMMIT;",
 			"SET client_min_messages = error; SELECT $take");
 		@statements = join '', @statements if $session eq 'this';
 		my $last;
 		$last = (split /\n/, $node->safe_psql('postgres', $_))[-1] for @statements;
 		$node->stop('immediate');
 		$node->start;
-		my $next = $node->safe_psql('postgres', "SET client_min_messages = error; $if_missing; SELECT $take" =~ s/%s/${session}_$name/gr);
-		cmp_ok($next, '>', $last, "crash after an asynchronous commit of a new sequence: no $name comes again ($session session)");
+		my $next = $node->safe_psql('postgres',
+			"SET client_min_messages = error; $if_missing;
+				SELECT $take" =~ s/%s/${session}_$name/gr);
+		cmp_ok($next, '>', $last,
+			'crash after an asynchronous commit of a new sequence: '
+			  . "no $name comes again ($session session)");
 	}
 }
 

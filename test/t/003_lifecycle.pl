@@ -144,7 +144,7 @@ my $oid = $other->("CREATE TEMPORARY SEQUENCE theirs; SELECT 'theirs'::regclass:
 my ($ret, $stdout, $stderr) = $node->psql('postgres',
 	"\\set VERBOSITY verbose\nSELECT instaid.next_id($oid, 5)");
 like($stderr,
-	qr/ERROR:  0A000: cannot access temporary sequence "theirs" of .*\nHINT:.* without TEMPORARY/,
+	qr/0A000: cannot access temporary sequence "theirs" of another session\nHINT: .* without TEMP/,
 	'temporary sequences of other sessions are refused');
 
 # One session lists shards while another creates and drops some: there is no error.

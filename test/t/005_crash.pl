@@ -28,7 +28,8 @@ $node->safe_psql('postgres', q{
 	-- the ID for a tick that core's nextval or setval returned
 	CREATE FUNCTION id_of(tick bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
 		RETURN ((tick >> 10) - 1314220021721 << 23) | (6 << 10) | (tick & 1023);
-	SELECT instaid.advance_past('heavy.table_id_seq', instaid.min_id(now() + interval '1 h'), instaid.default_epoch());
+	SELECT instaid.advance_past('heavy.table_id_seq', instaid.min_id(now() + interval '1 h'),
+		instaid.default_epoch());
 });
 
 # How to take an ID from each sequence
@@ -36,7 +37,8 @@ my %next_id = (
 	light     => 'SELECT light.next_id()',
 	heavy     => 'SELECT heavy.next_id()',
 	unlogged  => q{SELECT instaid.next_id('unlogged_seq', 7)},
-	temporary => q{CREATE TEMPORARY SEQUENCE IF NOT EXISTS temporary_seq; SELECT instaid.next_id('temporary_seq', 7)},
+	temporary => q{CREATE TEMPORARY SEQUENCE IF NOT EXISTS temporary_seq;
+		SELECT instaid.next_id('temporary_seq', 7)},
 );
 
 my %last = map { $_ => 0 } keys %next_id;
@@ -67,12 +69,15 @@ sub crash
 		my @files = $clients{$sequence}->files;
 		my $sum   = Clients::summary(@files);
 		my ($clock, $next) = split /\n/,
-		  $node->safe_psql('postgres', "SELECT instaid.make_id(clock_timestamp(), 0, 0); $next_id{$sequence}");
+		  $node->safe_psql('postgres',
+			"SELECT instaid.make_id(clock_timestamp(), 0, 0); $next_id{$sequence}");
 
 		$problems .= "$sequence: no ID\n" unless $sum->{count};
-		$problems .= "$sequence: a client's IDs are out of order\n" if grep { !Clients::in_order($_) } @files;
+		$problems .= "$sequence: a client's IDs are out of order\n"
+			if grep { !Clients::in_order($_) } @files;
 		$problems .= "$sequence: $sum->{duplicates} IDs came twice\n" if $sum->{duplicates};
-		$problems .= "$sequence: $sum->{first} came after $last{$sequence}\n" if $sum->{count} && $sum->{first} <= $last{$sequence};
+		$problems .= "$sequence: $sum->{first} came after $last{$sequence}\n"
+			if $sum->{count} && $sum->{first} <= $last{$sequence};
 		$problems .= "$sequence: $next came after $sum->{last}\n" if $next <= $sum->{last};
 		$ahead++ if $sequence eq 'heavy' && $sum->{last} > $clock;
 		$last{$sequence} = $next;
@@ -84,15 +89,18 @@ sub crash
 # Statements that a client repeats.  WAL of a row that is rolled back is soon flushed;
 # WAL of a transaction that goes on is not.
 my $row       = 'INSERT INTO SHARD.photos DEFAULT VALUES RETURNING id;';
-my $bulk      = 'COPY (INSERT INTO SHARD.photos (n) SELECT generate_series(1, 500) RETURNING id) TO STDOUT;';
+my $bulk      =
+	'COPY (INSERT INTO SHARD.photos (n) SELECT generate_series(1, 500) RETURNING id) TO STDOUT;';
 my $rollback  = "BEGIN; $row ROLLBACK;";
 my $read      = 'SELECT SHARD.next_id();';
 my $read_bulk = 'COPY (SELECT SHARD.next_ids(20000)) TO STDOUT;';
 my $read_on   = 'BEGIN;' . (" $read" x 2000);
 my $lead      = 'SELECT max(id) FROM SHARD.next_ids(500000) AS id;';
 my $lead_on   = 'BEGIN;' . (" $lead" x 500);
-my $nextval   = q{INSERT INTO SHARD.photos (id) VALUES (id_of(nextval('SHARD.table_id_seq'))) RETURNING id;};
-my $setval    = q{SELECT id_of(setval('SHARD.table_id_seq', last_value + 20000 * 1024)) FROM SHARD.table_id_seq;
+my $nextval   = q{INSERT INTO SHARD.photos (id) VALUES (id_of(nextval('SHARD.table_id_seq')))
+	RETURNING id;};
+my $setval    = q{SELECT id_of(setval('SHARD.table_id_seq', last_value + 20000 * 1024))
+	FROM SHARD.table_id_seq;
 	DO 'BEGIN PERFORM pg_sleep(0.05); END';};
 
 sub of
@@ -110,16 +118,19 @@ for my $round (1 .. $rounds)
 	my $checkpoints = int($round / 2) % 2;
 	$node->append_conf('postgresql.conf', "wal_level = $wal_level\n");
 	$node->restart;
-	crash("round $round, wal_level = $wal_level" . ($commits ? ', commits' : '') . ($checkpoints ? ', checkpoints' : ''),
+	crash("round $round, wal_level = $wal_level" . ($commits ? ', commits' : '')
+		. ($checkpoints ? ', checkpoints' : ''),
 		[ $checkpoints ? 'CHECKPOINT;' : () ],
 		light => of('light', $commits ? ($row, $bulk, $rollback, $read) : ($read_on) x 4),
 		heavy => of('heavy', $commits ? ($row, $bulk, $read_bulk, $lead) : ($lead_on) x 4));
 }
-cmp_ok($ahead, '>=', $rounds / 2, "after $ahead of $rounds crashes only WAL could say where the heavy shard was");
+cmp_ok($ahead, '>=', $rounds / 2,
+	"after $ahead of $rounds crashes only WAL could say where the heavy shard was");
 
 # Core's functions on the same sequence.  A value of nextval can come again after a
 # crash, unless it was committed.
-crash("nextval and setval, round $_", [], heavy => of('heavy', $row, $bulk, $read, $read_bulk, $lead, $nextval, $nextval, $setval))
+crash("nextval and setval, round $_", [],
+	heavy => of('heavy', $row, $bulk, $read, $read_bulk, $lead, $nextval, $nextval, $setval))
   for 1 .. 5;
 
 # Without WAL the clock alone keeps the IDs increasing.

@@ -288,7 +288,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 like(($standby->psql('postgres', q{SELECT instaid.settled_id('insta5')}))[2],
-	qr/ERROR:  settled_id\(\) cannot be used during recovery\nDETAIL:  .*\nHINT:  Call it on the/,
+	qr/ settled_id\(\) cannot be used during recovery\nDETAIL: .*\nHINT:  Call it on the primary/,
 	'a standby cannot tell');
 
 my @psql = map { (start_psql(script($_, @plain)))[0] } 1 .. 4;

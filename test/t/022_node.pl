@@ -43,8 +43,8 @@ my $second = Clients::server('second');
 ### The setting
 
 my $unset = failure($first, 'SELECT instaid.next_id()');
-like($unset,
-	qr/ERROR:  instaid.node_shard_id is not set\nDETAIL:  .*\nHINT:  .* 0 to 8191 .*ALTER SYSTEM /,
+my $how = 'HINT:  .* 0 to 8191 .*ALTER SYSTEM SET instaid.node_shard_id = number;';
+like($unset, qr/ERROR:  instaid.node_shard_id is not set\nDETAIL:  .*\n$how/,
 	'without a shard ID, next_id() says how to set it');
 is(failure($first, "SELECT instaid.$_"), $unset, "instaid.$_, too")
   for 'next_ids(3)', q{settled_id('instaid')};
@@ -97,12 +97,13 @@ for my $database ('postgres', 'preloaded')
 		}
 	}
 }
+my $refused = qr/ERROR:  value "7" of instaid.node_shard_id was refused/;
 for my $statement ('ALTER ROLE app', 'ALTER DATABASE postgres',
 	'ALTER ROLE app IN DATABASE postgres')
 {
 	$first->psql('postgres', "$statement SET instaid.node_shard_id = 7");
 	like(failure($first, $which, connstr => $first->connstr('postgres') . ' user=app'),
-		qr/parameter "instaid.node_shard_id" cannot be changed now\n.*ERROR:  value "7" .* refused/,
+		qr/parameter "instaid.node_shard_id" cannot be changed now\n.*$refused/,
 		"$statement SET before the library is loaded: no ID");
 	$first->safe_psql('postgres', "$statement RESET instaid.node_shard_id");
 	like(failure($first, "LOAD 'instaid'; $statement SET instaid.node_shard_id = 7"),
@@ -115,8 +116,9 @@ my $hidden = $first->connstr('postgres') . q{ options='-c instaid.node_shard_id=
 like(failure($first, q{SELECT instaid.create_shard('insta1', 1)}, connstr => $hidden),
 	qr/ERROR:  value "7" of instaid.node_shard_id was refused/,
 	'it creates no shard with the ID of the node');
+my $started = 'this session was started with a wrong instaid.node_shard_id';
 like($first->safe_psql('postgres', 'SELECT * FROM instaid.audit()', connstr => $hidden),
-	qr/^error\|instaid.next_ids\(.*\)\|does not work: this session was started with .*\|Set /m,
+	qr/^error\|instaid.next_ids\(.*\)\|does not work: $started\|Set it in /m,
 	'... and audit() says so');
 
 # An open cursor goes on with the new shard ID after a reload.
@@ -132,7 +134,7 @@ set_node_shard($first, 1);
 $first->safe_psql('postgres', 'REVOKE USAGE ON SEQUENCE instaid.node_id_seq FROM app');
 my $as_app = $first->connstr('postgres') . ' user=app';
 like(failure($first, 'SELECT instaid.next_id()', connstr => $as_app),
-	qr/permission denied for sequence node_id_seq\nHINT:  .*GRANT USAGE ON .*node_id_seq TO app;/,
+	qr/denied for sequence node_id_seq\nHINT: .* USAGE ON SEQUENCE instaid.node_id_seq TO app;/,
 	'USAGE on the sequence is needed');
 like(failure($first, q{SELECT nextval('instaid.node_id_seq')}, connstr => $as_app),
 	qr/permission denied/, '... by nextval(), too');
@@ -152,7 +154,7 @@ is($first->safe_psql('postgres', q{
 	FROM instaid.shards}),
 	'instaid|1|instaid.node_id_seq|t|00:00:00|f', 'the view');
 like(failure($first, q{SELECT instaid.create_shard('insta1', 1)}),
-	qr/ERROR:  shard ID 1 is taken by schema instaid\nDETAIL:  It is the setting instaid.node_/,
+	qr/ID 1 is taken by schema instaid\nDETAIL: .* setting instaid.node_shard_id of this server\./,
 	'no other shard has its ID');
 like(failure($first, q{CALL instaid.create_shards('insta%s', 0, 2)}),
 	qr/ERROR:  shard ID 1 is taken by schema instaid/, '... in create_shards(), too');

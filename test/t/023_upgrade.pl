@@ -33,7 +33,8 @@ COMMENT ON FUNCTION instaid.integer_now() IS 'the smallest ID of the start of th
 sub members
 {
 	my ($node, $database) = @_;
-	my ($dump) = run_command([ 'pg_dump', '--binary-upgrade', '--schema-only', '-e', 'instaid', $node->connstr($database) ]);
+	my ($dump) = run_command([ 'pg_dump', '--binary-upgrade', '--schema-only', '-e', 'instaid',
+		$node->connstr($database) ]);
 	$dump =~ s/^SELECT pg_catalog\.binary_upgrade_set_next_.*\n//mg;
 	# the OID of the sequence whose position pg_dump copies
 	$dump =~ s/(binary_upgrade_create_empty_extension\(.*)'\{\d+\}'/$1'{node_id_seq}'/;
@@ -61,8 +62,10 @@ $node->safe_psql($_, 'CREATE EXTENSION instaid') for 'app', 'contrib_regression'
 $node->safe_psql('app', q{
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-	CREATE TABLE insta5.likes (id instaid.id PRIMARY KEY DEFAULT insta5.next_id(), photo instaid.id, n integer);
-	CREATE TABLE insta5.views (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+	CREATE TABLE insta5.likes (id instaid.id PRIMARY KEY DEFAULT insta5.next_id(),
+		photo instaid.id, n integer);
+	CREATE TABLE insta5.views (id bigint PRIMARY KEY DEFAULT insta5.next_id())
+		PARTITION BY RANGE (id);
 	SELECT instaid.create_partitions('insta5.views', now(), now() + interval '1 month', '1 month');
 	SELECT instaid.create_ticket('invoices', server => 1, servers => 2)});
 create($node, 'photos', 10, [$authority], database => 'app');
@@ -80,7 +83,8 @@ sub goes_on
 		INSERT INTO insta5.views DEFAULT VALUES RETURNING id});
 	push @ids, @rows;
 	push @invoices, $node->safe_psql('app', q{SELECT instaid.next_ticket('invoices')});
-	push @photos, $node->safe_psql('app', q{SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('photos')});
+	push @photos, $node->safe_psql('app',
+		q{SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('photos')});
 	is(scalar @rows, 102, "$name: inserts get their IDs");
 	return;
 }
@@ -99,7 +103,8 @@ my ($guard) = $script =~ /^(\\echo .*)$/m or die;
 unlink "$new/instaid.control";
 append_to_file("$new/instaid.control", $control);
 append_to_file("$new/instaid--1.1.sql", $script . $changes);
-append_to_file("$new/instaid--1.0--1.1.sql", "$guard\nSELECT instaid._check_library('1.1');\n$changes");
+append_to_file("$new/instaid--1.0--1.1.sql",
+	"$guard\nSELECT instaid._check_library('1.1');\n$changes");
 
 # A script and a library of two versions
 sub refused
@@ -108,30 +113,38 @@ sub refused
 	my ($ret, $stdout, $stderr) = $node->psql($database, $statement);
 	is($stderr =~ s/^psql:\S+ //mgr =~ s/^(CONTEXT|LINE).*//msgr =~ s/\s+\z//r,
 		"ERROR:  instaid $script cannot use the library of instaid $library\n"
-		  . "HINT:  Install instaid $script, restart the server if it preloads the library, and try again in a new session.",
+		  . "HINT:  Install instaid $script, restart the server if it preloads the library, "
+			. 'and try again in a new session.',
 		"$name is refused, and the hint says what to do");
 	return;
 }
 
-system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'DATA=instaid--1.1.sql instaid--1.0--1.1.sql', 'install');
+system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config",
+	'DATA=instaid--1.1.sql instaid--1.0--1.1.sql', 'install');
 refused('app', 'ALTER EXTENSION instaid UPDATE', '1.1', '1.0', 'an update before the restart');
 refused('fresh', 'CREATE EXTENSION instaid', '1.1', '1.0', 'an installation before the restart');
 goes_on('1.1 is installed');
 
 $node->restart;
-refused('fresh', q{CREATE EXTENSION instaid VERSION '1.0'}, '1.0', '1.1', 'an old script with the new library');
+refused('fresh', q{CREATE EXTENSION instaid VERSION '1.0'}, '1.0', '1.1',
+	'an old script with the new library');
 goes_on('1.1 is loaded');
 
 $node->safe_psql($_, 'ALTER EXTENSION instaid UPDATE') for 'app', 'contrib_regression';
 $node->safe_psql('fresh', 'CREATE EXTENSION instaid');
 goes_on('1.1');
-is("@ids", join(' ', sort { $a <=> $b } uniq(@ids)), 'the IDs increase, from the first to the last version');
+is("@ids", join(' ', sort { $a <=> $b } uniq(@ids)),
+	'the IDs increase, from the first to the last version');
 is("@invoices", '1 3 5 7', '... and the tickets go on');
-is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)), '... also the ticket with values from another server');
-is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), '1.1', 'the version is the new one');
+is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)),
+	'... also the ticket with values from another server');
+is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), '1.1',
+	'the version is the new one');
 my $fresh = members($node, 'fresh');
-cmp_ok(scalar(grep { /^ALTER EXTENSION instaid ADD |^COMMENT ON FUNCTION instaid\.new_in_1_1/m } @$fresh), '>', 100, 'a fresh install has members');
-is_deeply(members($node, $_), $fresh, "$_: each object is the one of a fresh install") for 'app', 'contrib_regression';
+my $is_member = qr/^ALTER EXTENSION instaid ADD |^COMMENT ON FUNCTION instaid\.new_in_1_1/m;
+cmp_ok(scalar(grep { /$is_member/ } @$fresh), '>', 100, 'a fresh install has members');
+is_deeply(members($node, $_), $fresh, "$_: each object is the one of a fresh install")
+  for 'app', 'contrib_regression';
 
 ### The regression tests, with the one line that the made-up function adds to them
 
@@ -148,7 +161,8 @@ sub edit
 edit($_, qr/^CREATE EXTENSION instaid;\n/m, '') for 'sql/setup.sql', 'expected/setup.out';
 my ($width) = slurp_file('expected/sanity.out') =~ /^( function instaid\.next_id\S* *)\|/m or die;
 edit('expected/sanity.out', qr/^(?= function instaid\.next_id\()/m,
-	sprintf("%-*s| i        | t      | s\n", length $width, ' function instaid.new_in_1_1(bigint)'));
+	sprintf("%-*s| i        | t      | s\n", length $width,
+		' function instaid.new_in_1_1(bigint)'));
 my ($count) = slurp_file('expected/sanity.out') =~ /^\((\d+) rows\)\n\nLOAD/m or die;
 edit('expected/sanity.out', qr/^\($count rows\)/m, sprintf('(%d rows)', $count + 1));
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
@@ -158,7 +172,8 @@ $node->safe_psql('postgres', 'CREATE ROLE "Tester" SUPERUSER LOGIN');
 $ENV{PGHOST} = $node->host;
 $ENV{PGPORT} = $node->port;
 $ENV{PGUSER} = 'Tester';
-my $regress = run_log([ 'make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'installcheck', 'ISOLATION=',
+my $regress = run_log([ 'make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'installcheck',
+	'ISOLATION=',
 	'REGRESS_OPTS=--use-existing --dbname=contrib_regression' ]);
 ok($regress, 'the regression tests pass on the updated database');
 diag(slurp_file("$new/regression.diffs")) unless $regress;
