@@ -2399,7 +2399,8 @@ CREATE VIEW instaid._copies (classid, objid, schema, owner, object, is_copy, sou
         UNION ALL SELECT 'opno ' || o.oid, format('x %s x', o.oprname) FROM pg_operator AS o
         UNION ALL SELECT 'SQLVALUEFUNCTION', 'current_timestamp'),
     call AS MATERIALIZED (
-        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, m.code[1] AS code, m.n
+        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, m.n,
+               m.code[1] AS code
         FROM written AS w CROSS JOIN LATERAL regexp_matches(
                  w.parsed, '(funcid \d+|opno \d+|SQLVALUEFUNCTION) ', 'g')
                  WITH ORDINALITY AS m (code, n)
@@ -2500,6 +2501,7 @@ CREATE VIEW instaid._audit_copies (severity, object, problem, cure) AS
     SELECT 'warning', c.object, 'names its sequence in its text: it fails after a rename', c.cure
     FROM copy AS c
     WHERE c.bare ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) pg_catalog.regclass\(x\)'
+                    '|\mexecute\M'
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
     SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',

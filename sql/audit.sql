@@ -35,6 +35,8 @@ CREATE FUNCTION regress_5.ticket() RETURNS bigint LANGUAGE sql RETURN nextval('r
 CREATE FUNCTION regress_5.later() RETURNS bigint LANGUAGE plpgsql AS $$
 <<here>>
 BEGIN
+    <<inner>>
+    BEGIN NULL; END;
     -- clock_timestamp() << 23
     /* nextval('regress_5.photos_n_seq') << 23 */
     RAISE NOTICE '<< 23 -- %% now(';
@@ -100,7 +102,7 @@ CREATE TABLE insta2.photos (LIKE insta1.photos INCLUDING ALL);
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'photos';
 DROP SCHEMA insta1, insta2 CASCADE;
 
--- Twelve ways to write the function.  None is called.  The last query lists the
+-- Fourteen ways to write the function.  None is called.  The last query lists the
 -- faults of each.
 CREATE SCHEMA insta3;
 CREATE SEQUENCE insta3.table_id_seq;
@@ -119,7 +121,9 @@ FROM (VALUES
     ( 9, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|39<<10|nextval(''insta3."Odd ""seq"""'') /* %% now() */ %/**/1024; END'$$),
     (10, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<22|nextval(q_seq); END'$$),
     (11, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | (41 << (64-41-13)) | nextval(q_seq) % 1024; END'$$),
-    (12, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | 42 << (64-41-13) | nextval('insta3.table_id_seq')$$)) AS v (n, body) \gexec
+    (12, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | 42 << (64-41-13) | nextval('insta3.table_id_seq')$$),
+    (13, $$plpgsql AS 'DECLARE n bigint; BEGIN EXECUTE ''SELECT nextval($1)'' INTO n USING q_seq; RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|n; END'$$),
+    (14, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint * 8388608 + 44 * 1024 + nextval('insta3.table_id_seq') % 1024$$)) AS v (n, body) \gexec
 RESET check_function_bodies;
 -- settings of the session do not change the findings
 CREATE TEMPORARY TABLE seen AS SELECT * FROM findings;
