@@ -233,6 +233,44 @@ $clock->set(-30);
 like(findings('one,two'), qr/^warning two its clock is (2\d|30)\.\d s behind the clock of this server$/, 'a clock that is behind');
 $clock->set(0);
 
+### Shard IDs from a ticket of the router: docs/clusters.md
+
+$router->safe_psql('postgres', q{SELECT instaid.create_ticket('shard_ids', start => 3000, data_type => 'smallint')});
+$_->safe_psql('postgres', sprintf q{CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
+	CREATE SERVER authority FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%s', port '%s', dbname 'postgres');
+	CREATE USER MAPPING FOR PUBLIC SERVER authority OPTIONS (user '%s', password 'secret')}, $router->host, $router->port, $superuser)
+  for $one, $two;
+
+# The statement that creates a shard on a server
+sub tenant
+{
+	my ($name) = @_;
+	return qq{SELECT instaid.create_shard('$name', shard_id)
+		FROM dblink.dblink('authority', 'SELECT instaid.next_ticket(''shard_ids'')::integer') AS t (shard_id integer)};
+}
+sub shard_id_of
+{
+	my ($node, $name) = @_;
+	return $node->safe_psql('postgres', "SELECT shard_id FROM instaid.shards WHERE schema_name = '$name'");
+}
+$one->safe_psql('postgres', tenant('tenant1'));
+$two->safe_psql('postgres', 'BEGIN; ' . tenant('tenant2') . '; ROLLBACK');
+$two->safe_psql('postgres', tenant('tenant2'));
+my ($status, $stdout, $stderr) = $one->psql('postgres', tenant('tenant1'));
+like($stderr, qr/ERROR:  schema tenant1 is a shard already/, 'create_shard() fails after it took a number');
+$one->safe_psql('postgres', tenant('tenant3'));
+is(join(' ', shard_id_of($one, 'tenant1'), shard_id_of($two, 'tenant2'), shard_id_of($one, 'tenant3')), '3000 3002 3004',
+	'each shard has a number of its own, and failures leave out theirs');
+is(findings('one,two'), '', '... which audit_servers() confirms');
+
+# the authority is restored from an old backup
+$router->safe_psql('postgres', q{SELECT setval('instaid_tickets.shard_ids', 3000, false)});
+($status, $stdout, $stderr) = $one->psql('postgres', tenant('tenant4'));
+like($stderr, qr/ERROR:  shard ID 3000 is taken/, 'a number that the authority repeats is refused on the server that has it');
+$router->safe_psql('postgres', q{SELECT setval('instaid_tickets.shard_ids', 3000, false)});
+$two->safe_psql('postgres', tenant('tenant4'));
+is(findings('one,two'), 'error two issues IDs of the same shards as one: 3000', '... and found if another server has it');
+
 # a role that is not a superuser
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 like(failure(q{SELECT instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app'), qr/ERROR:  permission denied for schema dblink/, 'a role without rights on the schema of dblink');
