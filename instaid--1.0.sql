@@ -774,7 +774,7 @@ CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RE
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 COMMENT ON FUNCTION instaid._odd_declarations() IS
-'functions of shards that do not work, for example after ALTER FUNCTION or DROP; for audit()';
+'functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit()';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
@@ -2827,15 +2827,19 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
            ' instaid.create_shard(schema_name, shard_id, epoch).'
     FROM shard AS s WHERE s.expires_at < now() + interval '5 years'
     UNION ALL
-    SELECT 'error', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
-           'does not work: ' || o.problem,
-           CASE WHEN n.nspname = 'instaid'
+    SELECT 'error', f.signature, o.problem,
+           CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
+                WHEN p.provolatile <> 'v' OR NOT p.proisstrict OR p.proparallel <> 'u'
+                THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
+                WHEN n.nspname = 'instaid'
                 THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'
                      ' database.'
                 ELSE 'Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
-         JOIN pg_namespace AS n ON n.oid = p.pronamespace;
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
+                                   oidvectortypes(p.proargtypes)) AS f (signature);
 COMMENT ON VIEW instaid._audit_shards IS
 'shards and the functions that declare them; a part of audit()';
 

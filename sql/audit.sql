@@ -284,7 +284,10 @@ SELECT * FROM instaid.audit();
 ALTER FUNCTION regress_9.next_ids(integer, regclass) VOLATILE CALLED ON NULL INPUT;
 ALTER FUNCTION regress_9.next_id() VOLATILE;
 SELECT * FROM instaid.audit();
-ALTER FUNCTION regress_9.next_ids(integer, regclass) STRICT;
+ALTER FUNCTION regress_9.next_ids(integer, regclass) PARALLEL RESTRICTED;
+ALTER FUNCTION regress_9.next_id() PARALLEL SAFE;
+SELECT object, problem FROM instaid.audit();
+SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
 ALTER FUNCTION regress_9.next_id() RENAME TO one;
 SELECT * FROM instaid.audit();
 ALTER FUNCTION regress_9.one() RENAME TO next_id;

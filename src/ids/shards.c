@@ -116,7 +116,10 @@ PG_FUNCTION_INFO_V1(instaid_find_conflicts);
 PG_FUNCTION_INFO_V1(instaid_check_name);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
 
-/* The functions of a shard, by their parameters */
+/*
+ * The functions of a shard, by their parameters, which ALTER FUNCTION cannot
+ * change
+ */
 typedef enum ShardFunction
 {
 	NEXT_IDS,					/* (integer, regclass): the declaration */
@@ -219,6 +222,16 @@ which_function(Form_pg_proc proc)
 	if (proc->pronargs == 0)
 		return NEXT_ID;
 	return NO_SHARD_FUNCTION;
+}
+
+/*
+ * Does a function in the language declare a shard?  Under another name it does
+ * not: a schema is one shard, and has one shard ID.
+ */
+static bool
+is_declaration(Form_pg_proc proc)
+{
+	return which_function(proc) == NEXT_IDS && strcmp(NameStr(proc->proname), DECLARATION) == 0;
 }
 
 /*
@@ -482,6 +495,8 @@ read_function(HeapTuple tuple, KnownFunction *known)
 
 	if (which_function(proc) != NEXT_IDS)
 		declared = referenced_declaration(tuple);
+	else if (!is_declaration(proc))
+		declaration_error(tuple, "It is not named next_ids.");
 	fault = read_declaration(declared, &known->declaration);
 	if (fault)
 		declaration_error(declared, fault);
@@ -712,14 +727,38 @@ is_id_type(Oid type, Oid schema)
 								CStringGetDatum("id"), ObjectIdGetDatum(schema));
 }
 
+/* The name that create_shard() gives a function */
+static const char *
+proper_name(Form_pg_proc proc)
+{
+	return which_function(proc) == NEXT_IDS ? DECLARATION : "next_id";
+}
+
+static bool
+has_proper_name(Form_pg_proc proc)
+{
+	return strcmp(NameStr(proc->proname), proper_name(proc)) == 0;
+}
+
+static bool
+has_proper_attributes(Form_pg_proc proc)
+{
+	return proc->provolatile == PROVOLATILE_VOLATILE && proc->proisstrict &&
+		proc->proparallel == PROPARALLEL_UNSAFE;
+}
+
+/*
+ * Check what a function is, apart from its body.  In a restore, it may be
+ * whatever ALTER FUNCTION makes of a function that was created properly: if one
+ * function were refused, the tables whose default it is would not be restored.
+ */
 static void
 check_signature(HeapTuple tuple, Oid schema)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	ShardFunction which = which_function(proc);
-	const char *name = which == NEXT_IDS ? DECLARATION : "next_id";
 
-	if (which == NO_SHARD_FUNCTION || strcmp(NameStr(proc->proname), name) != 0 ||
+	if (which == NO_SHARD_FUNCTION || (check_function_bodies && !has_proper_name(proc)) ||
 		proc->prokind != PROKIND_FUNCTION || proc->proretset != (which == NEXT_IDS) ||
 		OidIsValid(proc->provariadic) || !is_id_type(proc->prorettype, schema))
 		ereport(ERROR,
@@ -727,7 +766,7 @@ check_signature(HeapTuple tuple, Oid schema)
 				 errmsg("%s cannot be a function of a shard", function_name(proc)),
 				 errdetail("A shard has next_ids(integer, regclass) RETURNS SETOF bigint, next_id() RETURNS bigint and next_id(regclass) RETURNS bigint. The type can be instaid.id instead of bigint."),
 				 errhint("instaid.create_shard() creates all three.")));
-	if (proc->provolatile != PROVOLATILE_VOLATILE || !proc->proisstrict || proc->proparallel != PROPARALLEL_UNSAFE)
+	if (check_function_bodies && !has_proper_attributes(proc))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("function %s must be VOLATILE STRICT PARALLEL UNSAFE", function_name(proc)),
@@ -780,7 +819,7 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 		if (!HeapTupleIsValid(other))
 			continue;
 		proc = (Form_pg_proc) GETSTRUCT(other);
-		if (proc->prolang == language && which_function(proc) == NEXT_IDS &&
+		if (proc->prolang == language && is_declaration(proc) &&
 			read_declaration(other, &others) == NULL &&
 			others.epoch_ms != declaration->epoch_ms &&
 			pg_class_aclcheck(declaration->sequence, proc->proowner, SEQUENCE_RIGHTS) == ACLCHECK_OK)
@@ -885,8 +924,8 @@ check_reference(HeapTuple tuple)
  * The validator of the language refuses what is not a function of a shard.
  *
  * A restore turns check_function_bodies off, because other objects can be
- * missing.  Then the sequence, its other declarations, and the existence of a
- * declaration are not checked.
+ * missing.  Then the name and the attributes of the function, the sequence, its
+ * other declarations, and the existence of a declaration are not checked.
  */
 Datum
 instaid_validator(PG_FUNCTION_ARGS)
@@ -1001,7 +1040,7 @@ shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 	Declaration declaration;
 	Name		schema_name = palloc(sizeof(NameData));
 
-	if (which_function(proc) != NEXT_IDS || isAnyTempNamespace(proc->pronamespace) ||
+	if (!is_declaration(proc) || isAnyTempNamespace(proc->pronamespace) ||
 		read_declaration(tuple, &declaration) != NULL ||
 		!get_schema_name(proc->pronamespace, schema_name))
 		return false;
@@ -1032,7 +1071,10 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 	return list_functions(fcinfo, shard_row);
 }
 
-/* What has broken a function of a shard since it was created; or NULL */
+/*
+ * What is wrong with a function of a shard since it was created; or NULL.  All
+ * of this can come of ALTER FUNCTION or of DROP.
+ */
 static const char *
 find_fault(HeapTuple tuple)
 {
@@ -1041,29 +1083,32 @@ find_fault(HeapTuple tuple)
 	HeapTuple	declared;
 	const char *fault;
 
+	if (!has_proper_name(proc))
+		return psprintf("is not named %s%s", proper_name(proc),
+						which_function(proc) == NEXT_IDS ? ", and declares no shard" : "");
 	if (proc->provolatile != PROVOLATILE_VOLATILE)
-		return "it is not VOLATILE";
+		return "does not work: it is not VOLATILE";
 	if (!proc->proisstrict)
-		return "it is not STRICT";
+		return "fails for a null: it is not STRICT";
+	if (proc->proparallel != PROPARALLEL_UNSAFE)
+		return "can fail in a parallel query: it is not PARALLEL UNSAFE";
 	if (which_function(proc) == NEXT_IDS)
 	{
-		if (strcmp(NameStr(proc->proname), DECLARATION) != 0)
-			return "it is not named next_ids, and next_id() cannot find it";
 		fault = read_declaration(tuple, &declaration);
-		if (fault == NULL && get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
-			fault = "its sequence does not exist";
-		if (fault == NULL && declaration.shard_id == NODE_SHARD && ids_refused_node_shard() != NULL)
-			fault = "this session was started with a wrong instaid.node_shard_id";
-		return fault;
+		if (fault != NULL)
+			return psprintf("does not work: %s", fault);
+		if (get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
+			return "does not work: its sequence does not exist";
+		if (declaration.shard_id == NODE_SHARD && ids_refused_node_shard() != NULL)
+			return "does not work: this session was started with a wrong instaid.node_shard_id";
+		return NULL;
 	}
 
-	if (strcmp(NameStr(proc->proname), "next_id") != 0)
-		return "it is not named next_id, and a dump of it cannot be restored";
 	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
-		return "it refers to next_ids(integer, regclass), which does not exist";
+		return "does not work: it refers to next_ids(integer, regclass), which does not exist";
 	fault = ((Form_pg_proc) GETSTRUCT(declared))->prolang == proc->prolang ? NULL :
-		"it refers to next_ids(integer, regclass), which does not declare a shard";
+		"does not work: it refers to next_ids(integer, regclass), which does not declare a shard";
 	ReleaseSysCache(declared);
 	return fault;
 }
@@ -1083,7 +1128,7 @@ fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 /*
  * _odd_declarations() -> setof (function oid, problem text)
  *
- * The functions in the language that do not work.  They raise no error,
+ * The functions in the language with a problem.  They raise no error,
  * because a function of one role must not keep other roles from reading the
  * list.
  */
@@ -1163,7 +1208,10 @@ find_shard_id(int32 shard_id, bool or_above)
 	while (found == NULL && HeapTupleIsValid(dependency = systable_getnext(scan)))
 	{
 		found = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_depend) GETSTRUCT(dependency))->objid));
-		if (found != NULL && isAnyTempNamespace(((Form_pg_proc) GETSTRUCT(found))->pronamespace))
+		/* it can have been renamed */
+		if (found != NULL &&
+			(!is_declaration((Form_pg_proc) GETSTRUCT(found)) ||
+			 isAnyTempNamespace(((Form_pg_proc) GETSTRUCT(found))->pronamespace)))
 		{
 			ReleaseSysCache(found);
 			found = NULL;

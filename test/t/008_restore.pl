@@ -210,6 +210,30 @@ for my $installer (@installers)
 	}
 }
 
+# Whatever ALTER FUNCTION has made of the functions of shards is restored, with the tables
+# whose default they are.
+my @alterations = ('PARALLEL SAFE', 'PARALLEL RESTRICTED', 'IMMUTABLE', 'STABLE', 'CALLED ON NULL INPUT', 'SECURITY DEFINER',
+	'COST 7', 'SET work_mem = 64', 'RENAME TO renamed', 'SET SCHEMA elsewhere');
+my $shard_id = 0;
+$main->safe_psql('postgres', "CREATE DATABASE functions; CREATE DATABASE functions_restored");
+$main->safe_psql('functions', 'CREATE EXTENSION instaid; CREATE SCHEMA elsewhere');
+for my $function ('next_id()', 'next_id(regclass)', 'next_ids(integer, regclass)')
+{
+	$main->safe_psql('functions', join '', map { $shard_id++; qq{
+		SELECT instaid.create_shard('s$shard_id', $shard_id);
+		CREATE TABLE s$shard_id.photos (a bigint DEFAULT s$shard_id.next_id(), b bigint DEFAULT s$shard_id.next_id('s$shard_id.table_id_seq'));
+		INSERT INTO s$shard_id.photos DEFAULT VALUES;
+		ALTER FUNCTION s$shard_id.$function $_;} } @alterations);
+}
+my @dumps = map {
+	my $database = $_;
+	$main->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $main->connstr($database) ], 'altered functions are restored')
+	  if $database ne 'functions';
+	$main->command_ok([ 'pg_dump', '-f', $dump, $main->connstr($database) ], "pg_dump of $database");
+	join "\n", sort grep { !/^\\/ } split /\n/, slurp_file($dump);	# dependencies can change the order
+} 'functions', 'functions_restored';
+is($dumps[1], $dumps[0], '... as they were');
+
 # A copy of a database
 $main->safe_psql('template1', 'CHECKPOINT');
 for my $strategy ('wal_log', 'file_copy')
@@ -278,6 +302,7 @@ $main->stop;
 	# checksums are the default only since PostgreSQL 18
 	my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
 	my $old = Clients::server('old', { @initdb, install_path => $ENV{INSTAID_OLD} });
+	$old->safe_psql('postgres', q{SELECT instaid.create_shard('altered', 7); ALTER FUNCTION altered.next_id() PARALLEL SAFE});
 	$old->safe_psql('postgres', "$shards $calls SELECT add_calls('upgraded'), take(), use()");
 	$old->safe_psql('postgres', $fill);
 	$old->safe_psql('postgres', 'CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos; ALTER TABLE typed ADD PRIMARY KEY (id)');
