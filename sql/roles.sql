@@ -99,6 +99,17 @@ SELECT regress_s.next_id() > 0 AS made;
 SET LOCAL ROLE regress_instaid_other;
 SELECT regress_s.next_id();
 ROLLBACK;
+-- a role without rights gets no lock, which a rollback to a savepoint would leave, and
+-- does not wait for one
+BEGIN;
+SET LOCAL ROLE regress_instaid_other;
+SELECT try(format('SELECT %s', call)) FROM unnest(ARRAY['regress_s.next_id()', 'count(*) FROM regress_s.next_ids(1)',
+    $$instaid.next_id('regress_s.table_id_seq', 9)$$, $$instaid.next_id('regress_s.photos', 9)$$, $$instaid.next_id('pg_class', 9)$$,
+    $$instaid.next_id(4::oid, 9)$$, $$instaid.settled_id('regress_s')$$, $$instaid.settled_id('pg_class', 9)$$,
+    $$instaid.advance_past('regress_s.table_id_seq', 1, instaid.default_epoch())$$]) WITH ORDINALITY AS c (call, n) ORDER BY n;
+SELECT relation::regclass, mode FROM pg_locks
+WHERE pid = pg_backend_pid() AND (relation IN ('regress_s.table_id_seq'::regclass, 'regress_s.photos'::regclass) OR mode = 'RowExclusiveLock');
+ROLLBACK;
 -- a SECURITY DEFINER function uses the rights of its owner
 CREATE FUNCTION regress_s.lent() RETURNS bigint LANGUAGE sql SECURITY DEFINER RETURN regress_s.next_id();
 SET ROLE regress_instaid_other;

@@ -29,6 +29,7 @@
 #include "storage/lwlock.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
@@ -58,6 +59,44 @@ sequence_no_permission_error(const char *schema, const char *sequence)
 					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
+static void
+check_sequence(Oid sequence, AclMode rights)
+{
+	char		relkind = get_rel_relkind(sequence);
+	bool		missing = relkind == '\0';
+	char	   *name;
+
+	if (relkind == RELKIND_SEQUENCE &&
+		pg_class_aclcheck_ext(sequence, GetUserId(), rights, &missing) == ACLCHECK_OK)
+		return;
+
+	name = get_rel_name(sequence);
+	if (missing || name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", sequence)));
+	if (relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence", name),
+				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
+	sequence_no_permission_error(get_namespace_name(get_rel_namespace(sequence)), name);
+}
+
+/*
+ * Refuse a role that has none of these rights, before it gets the lock.  A lock
+ * of the top transaction stays when a savepoint is rolled back, and other
+ * sessions wait for it.  sequence_open_locked() checks again what can change
+ * until the lock is there.
+ */
+void
+sequence_check_before_lock(Oid sequence, AclMode rights)
+{
+	/* a GRANT that was committed since the transaction began counts */
+	AcceptInvalidationMessages();
+	check_sequence(sequence, rights);
+}
+
 /*
  * Lock a sequence as nextval() does.  The lock keeps ALTER SEQUENCE away until
  * the top transaction ends.
@@ -79,27 +118,17 @@ sequence_lock(Oid sequence)
 Relation
 sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options)
 {
-	Relation	rel = try_relation_open(sequence, NoLock);
+	Relation	rel;
 	HeapTuple	tuple;
 
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence with OID %u does not exist", sequence)));
-	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence", RelationGetRelationName(rel)),
-				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
+	check_sequence(sequence, rights);
+	rel = relation_open(sequence, NoLock);
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary sequence \"%s\" of another session",
 						RelationGetRelationName(rel)),
 				 errhint("Create the sequence without TEMPORARY.")));
-	if (pg_class_aclcheck(sequence, GetUserId(), rights) != ACLCHECK_OK)
-		sequence_no_permission_error(get_namespace_name(RelationGetNamespace(rel)),
-									 RelationGetRelationName(rel));
 
 	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
 	if (!HeapTupleIsValid(tuple))

@@ -22,6 +22,7 @@
 
 extern char *sequence_qualified_name(Oid sequence);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);
+extern void sequence_check_before_lock(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights,
 									 FormData_pg_sequence *options);

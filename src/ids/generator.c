@@ -357,6 +357,8 @@ load_clocked_sequence(ClockedSequence *seq)
 
 	if (seq->lxid != MyLocalTransactionId)
 	{
+		if (seq->generation != clock_generation || seq->role != GetUserId())
+			sequence_check_before_lock(seq->relid, SEQUENCE_RIGHTS);
 		sequence_lock(seq->relid);
 		seq->lxid = MyLocalTransactionId;
 

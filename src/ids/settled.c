@@ -69,13 +69,7 @@ check_session(void)
 static bool
 lock_to_read(Oid sequence, bool wait)
 {
-	/* no lock keeps another session from dropping the sequence */
-	char	   *name = get_rel_name(sequence);
-
-	/* check the role's rights first: a lock can be waited for */
-	if (name != NULL && get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-		pg_class_aclcheck(sequence, GetUserId(), SEQUENCE_READ_RIGHTS) != ACLCHECK_OK)
-		sequence_no_permission_error(get_namespace_name(get_rel_namespace(sequence)), name);
+	sequence_check_before_lock(sequence, SEQUENCE_READ_RIGHTS);
 	if (!wait)
 		return ConditionalLockRelationOid(sequence, AccessShareLock);
 	LockRelationOid(sequence, AccessShareLock);
