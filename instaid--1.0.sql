@@ -225,6 +225,23 @@ CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
 COMMENT ON FUNCTION instaid._check_name(text, text) IS
 'refuse a name that is too long, or empty';
 
+CREATE FUNCTION instaid._is_citus_worker() RETURNS boolean
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    is_worker boolean := false;
+BEGIN
+    -- only superusers create anything in pg_catalog
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
+        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
+    END IF;
+    RETURN is_worker;
+END
+$$;
+COMMENT ON FUNCTION instaid._is_citus_worker() IS
+'whether this database is a worker of Citus';
+
 --
 -- Reading and packing IDs
 --
@@ -1080,6 +1097,18 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 -- Adopting what exists
 --
 
+-- Citus refuses to alter a sequence that it knows, unless this setting is off.  Workers'
+-- copies of the sequence have a range of their own, and issue no IDs.  Without Citus it
+-- does nothing.
+CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
+    RETURNS void
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET citus.enable_ddl_propagation = off
+    RETURN instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
+COMMENT ON FUNCTION instaid._alter_sequence(regrole, regclass, text) IS
+'alter a sequence with the rights of a role, on this node of Citus only';
+
 -- Sessions that insert with the old function as a default finish first, and sessions
 -- that come later use the new one.  A call that waits for the sequence still ends in
 -- the old function: for these calls, new IDs begin a second ahead of the clock.
@@ -1203,7 +1232,6 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
-    SET citus.enable_ddl_propagation = off
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET row_security = off
@@ -1294,11 +1322,14 @@ BEGIN
                    ' adopt_column().';
     END IF;
 
+    -- Citus replaces no function on its workers in a transaction that has read a table by
+    -- several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     tables := instaid._lock_id_columns(schema_name, adopted, owner);
     id := instaid._try_function(function_name, owner, sequence, epoch);
     PERFORM instaid._check_range(sequence, false);
-    PERFORM instaid._execute_as(sequence_owner, format(
-        'ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequence));
+    PERFORM instaid._alter_sequence(sequence_owner, sequence,
+                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
 
     FOR i IN 1 .. cardinality(tables.queries) LOOP
         highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
@@ -1356,6 +1387,28 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'it, widen its sequence (table_id_seq by default), and continue above the IDs of the columns '
 'that use it; acts with the rights of the owners of the function, the sequence and the '
 'tables, which the caller needs';
+
+CREATE FUNCTION instaid._citus_obstacle(relation oid, attnum smallint) RETURNS text
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    obstacle text;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT CASE WHEN a.attidentity <> '''''
+                ' THEN ''an identity column of a Citus table'''
+                ' WHEN position(format('':varattno %s '', $2) IN p.partkey) > 0'
+                ' THEN ''the distribution column of a Citus table'' END'
+                ' FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a'
+                ' ON a.attrelid = p.logicalrelid AND a.attnum = $2 WHERE p.logicalrelid = $1'
+        INTO obstacle USING relation, attnum;
+    END IF;
+    RETURN obstacle;
+END
+$$;
+COMMENT ON FUNCTION instaid._citus_obstacle(oid, smallint) IS
+'why Citus changes neither the default nor the type of a column; null if it does';
 
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
@@ -1419,6 +1472,11 @@ BEGIN
                             ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
                        END
         FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
+        UNION
+        SELECT n.name, c.obstacle
+        FROM narrow AS n
+             CROSS JOIN instaid._citus_obstacle(n.attrelid, n.attnum) AS c (obstacle)
+        WHERE c.obstacle IS NOT NULL
         UNION
         -- PostgreSQL checks it again, in both tables
         SELECT n.name, format('%s, a table of %I',
@@ -1515,6 +1573,7 @@ DECLARE
     descendants oid[];
     others text;
     other record;
+    obstacle text;
     widening record;
     alter_column text;
     serial regclass;
@@ -1596,6 +1655,18 @@ BEGIN
                             other.default_text, main.name),
             HINT = 'Drop that default first.';
     END IF;
+    obstacle := instaid._citus_obstacle(table_name, main.attnum);
+    IF obstacle IS NOT NULL
+       AND main.default_text IS DISTINCT FROM format('%I.next_id()', shard.schema_name) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('Citus cannot change the default of column %s', main.name),
+            DETAIL = format('It is %s.', obstacle),
+            HINT = CASE WHEN main.attidentity <> ''
+                        THEN format('Create another table with DEFAULT %I.next_id(), distribute'
+                                    ' it, and copy the rows.', shard.schema_name)
+                        ELSE format('Run SELECT undistribute_table(%L); adopt the column, and'
+                                    ' distribute the table again.', table_name) END;
+    END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
@@ -1629,7 +1700,8 @@ BEGIN
     END IF;
 
     -- The default goes before the type changes, because it need not fit the new type.
-    -- The sequence of a serial column goes, too, unless something else uses it.
+    -- The sequence of a serial column goes, too, unless something else uses it.  Citus
+    -- changes the type of no column that a sequence depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
     IF main.default_text = format('%I.next_id()', shard.schema_name) THEN
@@ -1640,8 +1712,6 @@ BEGIN
         ELSIF main.default_text IS NOT NULL THEN
             statements := statements || (alter_column || ' DROP DEFAULT');
         END IF;
-        statements := statements || widening.statements
-            || format('%s SET DEFAULT %I.next_id()', alter_column, shard.schema_name);
         IF main.default_text = format('nextval(%L::regclass)', serial) THEN
             statements := statements || format(
                 CASE WHEN EXISTS (
@@ -1653,6 +1723,8 @@ BEGIN
                            AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
                      THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
         END IF;
+        statements := statements || widening.statements
+            || format('%s SET DEFAULT %I.next_id()', alter_column, shard.schema_name);
     END IF;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE USING
@@ -1821,12 +1893,9 @@ COMMENT ON FUNCTION instaid._owned_sequences(text) IS
 'the sequences of a shard, and their owners; refuse a schema that is not a shard, and a '
 'caller who has no right to freeze it';
 
--- Citus refuses to alter a sequence that it knows, unless this setting is off.  Without
--- Citus it does nothing.
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
-    SET citus.enable_ddl_propagation = off
 AS $$
 DECLARE
     part record;
@@ -1835,16 +1904,14 @@ BEGIN
     FOR part IN SELECT s.sequence, s.owner FROM instaid._owned_sequences(schema_name) AS s LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
-        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s NO MAXVALUE',
-                                                       part.sequence));
+        PERFORM instaid._alter_sequence(part.owner, part.sequence, 'NO MAXVALUE');
         -- A MAXVALUE must be above MINVALUE, and not below START.  The query has the OID,
         -- because the owner of the schema can put something else under the name.
         tick := instaid._execute_as(part.owner, format(
             'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid),'
             ' nextval(seqrelid)), seqmin + 1, seqstart))'
             ' FROM pg_sequence WHERE seqrelid = %s', part.sequence::oid));
-        PERFORM instaid._execute_as(part.owner, format('ALTER SEQUENCE %s MAXVALUE %s',
-                                                       part.sequence, tick));
+        PERFORM instaid._alter_sequence(part.owner, part.sequence, 'MAXVALUE ' || tick);
     END LOOP;
 END
 $$;
@@ -1855,10 +1922,9 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
-    SET citus.enable_ddl_propagation = off
 AS $$
 BEGIN
-    PERFORM instaid._execute_as(s.owner, format('ALTER SEQUENCE %s NO MAXVALUE', s.sequence))
+    PERFORM instaid._alter_sequence(s.owner, s.sequence, 'NO MAXVALUE')
     FROM instaid._owned_sequences(schema_name) AS s;
 END
 $$;
@@ -2132,6 +2198,15 @@ BEGIN
             MESSAGE = format('start %s leaves no values', start),
             DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
                             server, first, data_type, last_of_type);
+    END IF;
+    IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s cannot be created on a worker of Citus',
+                             quote_ident(name)),
+            DETAIL = 'It would issue the values of the other nodes.',
+            HINT = 'Create the ticket on the coordinator, and let statements that use it run'
+                   ' there. For statements that run on workers, too, create it on each node with a'
+                   ' server of its own and the number of all nodes as servers.';
     END IF;
     -- Two sessions cannot both find a name free: one waits for the other.  Creating
     -- on first use (autocreate.c) waits for the same lock.
@@ -2984,6 +3059,9 @@ BEGIN ATOMIC
                 THEN 'Create a unique index on it. If the table is distributed, distribute it by'
                      ' this column first: Citus refuses a unique index without the distribution'
                      ' column.'
+                WHEN f.cure ~ '^ALTER TABLE |instaid\.(adopt|create)_'
+                     AND instaid._is_citus_worker()
+                THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
     FROM (SELECT * FROM instaid._audit_copies
           UNION SELECT * FROM instaid._audit_columns
@@ -3015,7 +3093,11 @@ BEGIN ATOMIC
         'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
                        'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
-                       'frozen', t.frozen, 'used', t.tick IS NOT NULL)), '[]')
+                       -- Its range stops the sequence: freeze_shard() set it, or Citus for a
+                       -- worker's copy.  Any role can see that.
+                       'frozen', (SELECT q.seqmin > 1 OR q.seqmax < instaid._max_tick()
+                                  FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
+                       'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t));
 END;
@@ -3053,7 +3135,9 @@ BEGIN ATOMIC
             schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
     -- Databases of one server have the same setting, whether they use it or not.
     pair AS MATERIALIZED (
-        SELECT b.name, a.name AS other, a.shard_id, a.is_node AND b.is_node AS is_node,
+        SELECT b.name, a.name AS other, a.shard_id,
+               CASE WHEN a.is_node <> b.is_node THEN 'mixed'
+                    WHEN a.is_node THEN 'node' ELSE 'twice' END AS kind,
                a.epoch <> b.epoch AS has_two_epochs,
                a.is_live AND b.is_live
                AND (a.used AND b.used OR NOT (a.is_node AND b.is_node) OR a.system <> b.system
@@ -3063,6 +3147,9 @@ BEGIN ATOMIC
         ('twice', 'issues IDs of the same shards as %s: %s',
          'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy'
          ' of the other, stop it.'),
+        ('mixed', 'issues IDs of the same shards as %s, one of them by its'
+         ' instaid.node_shard_id: %s',
+         'Set instaid.node_shard_id to a number that no shard has.'),
         ('node', 'has the same instaid.node_shard_id as %s: %s',
          'Set instaid.node_shard_id to another number. If one is a copy of the other, stop it.'),
         ('epochs', 'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
@@ -3070,9 +3157,8 @@ BEGIN ATOMIC
          ' that exist on both servers can be equal.')),
     finding AS (
         SELECT p.name, p.other, k.problem, k.cure, array_agg(DISTINCT p.shard_id) AS shard_ids
-        FROM pair AS p JOIN kind AS k ON CASE k.kind WHEN 'twice' THEN p.is_twice AND NOT p.is_node
-                                                     WHEN 'node' THEN p.is_twice AND p.is_node
-                                                     ELSE p.has_two_epochs END
+        FROM pair AS p JOIN kind AS k ON CASE k.kind WHEN 'epochs' THEN p.has_two_epochs
+                                                     ELSE p.is_twice AND k.kind = p.kind END
         GROUP BY p.name, p.other, k.problem, k.cure),
     epoch AS MATERIALIZED (
         SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs

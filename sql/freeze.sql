@@ -141,7 +141,8 @@ DROP OWNED BY regress_stranger CASCADE;
 DROP ROLE regress_stranger;
 DROP SCHEMA regress_bare CASCADE;
 
--- Citus refuses to alter its sequences unless citus.enable_ddl_propagation is off.
+-- Citus refuses to alter its sequences unless citus.enable_ddl_propagation is off.  It must be on
+-- for functions, so that workers do not keep the old one.
 CREATE SCHEMA regress_citus;
 CREATE SEQUENCE regress_citus.table_id_seq;
 CREATE FUNCTION regress_citus.next_id() RETURNS bigint LANGUAGE sql AS

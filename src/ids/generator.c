@@ -323,7 +323,7 @@ generator_check_options(Relation rel, Form_pg_sequence options)
 						   (long long) options->seqmin,
 						   (long long) options->seqmax,
 						   (long long) MAX_TICK),
-				 errhint("If Citus made this copy for a worker, use the shard on the coordinator. Otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
+				 errhint("If Citus made this copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
 
 	if (options->seqtypid != INT8OID)
 		complaint = psprintf("Its type is %s; it must be bigint.",

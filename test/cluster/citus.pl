@@ -1,83 +1,345 @@
 # A coordinator and two workers of Citus: create_shard() reaches all nodes, every way to
-# insert gives different IDs, a shard freezes and thaws, and moves while clients insert.
+# insert gives different IDs or fails, what exists is adopted, a shard freezes and thaws,
+# and moves while clients insert.  It follows the section "Citus" of docs/clusters.md.
 #
 # Debian has no package of Citus.
 
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Docs;
 
-my @nodes = map { PostgreSQL::Test::Cluster->new($_) } 'coordinator', 'worker_1', 'worker_2';
+my @nodes = map { PostgreSQL::Test::Cluster->new($_) } qw(coordinator worker_1 worker_2 late);
 $_->init(allows_streaming => 'logical') for @nodes;
 my ($coordinator, @workers) = @nodes;
+my $late = pop @workers;
+
+# Run statements on a node, each in a transaction of its own, and return what the last
+# one prints.
+sub run_on
+{
+	my ($node, @statements) = @_;
+	my $result;
+	$result = $node->safe_psql('postgres', $_) for @statements;
+	return $result;
+}
+
+sub run
+{
+	my (@statements) = @_;
+	return run_on($coordinator, @statements);
+}
+
+# What a statement prints if it fails
+sub failure
+{
+	my ($sql, $node) = @_;
+	my ($status, undef, $stderr) = ($node // $coordinator)->psql('postgres', $sql);
+	return $status ? $stderr : 'no error';
+}
+
 $coordinator->start;
-my $available = $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_available_extensions WHERE name = 'citus'});
+my $available = run(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'citus'});
 $coordinator->stop;
 plan skip_all => 'Citus is not installed in this PostgreSQL' if !$available;
 
-my $number = 0;
+# The worker that joins late has the number of worker_1.
+my %number = map { $nodes[$_]->name => $_ + 1 } 0 .. 2;
+$number{ $late->name } = 2;
 for my $node (@nodes)
 {
-	$number++;
 	$node->append_conf('postgresql.conf', "$_\n")
-	  for q{shared_preload_libraries = 'citus'}, "citus.local_hostname = '" . $node->host . q{'}, 'citus.shard_count = 4',
-	  'citus.enable_schema_based_sharding = on', "instaid.node_shard_id = $number";
+	  for q{shared_preload_libraries = 'citus'},
+	  "citus.local_hostname = '" . $node->host . q{'},
+	  'citus.shard_count = 4',
+	  'citus.enable_schema_based_sharding = on',
+	  'citus.recover_2pc_interval = -1',
+	  "instaid.node_shard_id = $number{$node->name}";
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION citus');
+	run_on($node, 'CREATE EXTENSION citus');
 }
-$coordinator->safe_psql('postgres', sprintf "SELECT %s('%s', %d)", @$_)
-  for [ 'citus_set_coordinator_host', $coordinator->host, $coordinator->port ], map { [ 'citus_add_node', $_->host, $_->port ] } @workers;
-$coordinator->safe_psql('postgres', $_)
-  for 'CREATE EXTENSION instaid',
-  q{SELECT instaid.create_shard('insta5', 5)},
-  'CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)',
-  q{CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT instaid.next_id(), n bigint); SELECT create_distributed_table('likes', 'id')},
-  q{CREATE TABLE copies (id bigint DEFAULT instaid.next_id(), n bigint); SELECT create_distributed_table('copies', 'n')};
-is($_->safe_psql('postgres', q{SELECT shard_id FROM instaid.shards WHERE schema_name = 'insta5'}), 5, 'create_shard() reaches ' . $_->name) for @nodes;
+run(sprintf q{SELECT citus_set_coordinator_host('%s', %d)}, $coordinator->host, $coordinator->port);
+run(sprintf q{SELECT citus_add_node('%s', %d)}, $_->host, $_->port) for @workers;
+run('CREATE EXTENSION instaid',
+	q{SELECT instaid.create_shard('insta5', 5)},
+	'CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)',
+	'CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT instaid.next_id(), n bigint)',
+	q{SELECT create_distributed_table('likes', 'id')},
+	'CREATE TABLE copies (id bigint DEFAULT instaid.next_id(), n bigint)',
+	q{SELECT create_distributed_table('copies', 'n')});
+my $shard_5 = q{SELECT shard_id FROM instaid.shards WHERE schema_name = 'insta5'};
+is(run_on($_, $shard_5), 5, 'create_shard() reaches ' . $_->name) for $coordinator, @workers;
 
-# IDs are made on the coordinator, except by INSERT ... SELECT from a distributed table.
+### Find a shard ID that two servers use
+
+run('CREATE SCHEMA dblink', 'CREATE EXTENSION dblink SCHEMA dblink');
+run(sprintf q{
+	CREATE SERVER %1$s FOREIGN DATA WRAPPER dblink_fdw
+		OPTIONS (host '%2$s', port '%3$s', dbname 'postgres', connect_timeout '20');
+	CREATE USER MAPPING FOR CURRENT_USER SERVER %1$s OPTIONS (user '%4$s')},
+	$_->name, $_->host, $_->port, run('SELECT current_user'))
+  for @workers, $late;
+
+sub findings
+{
+	my ($servers) = @_;
+	return run("SELECT object || ' ' || problem FROM instaid.audit_servers('{$servers}')");
+}
+is(findings('worker_1,worker_2'), '', q{audit_servers(): a worker's copy of a shard is not live});
+run(q{SELECT instaid.create_shard('insta2', 2)});
+is(findings('worker_1,worker_2'),
+	'worker_1 issues IDs of the same shards as this server, one of them by its'
+	  . ' instaid.node_shard_id: 2', '... and a shard with the number of a worker is found');
+run('DROP SCHEMA insta2 CASCADE');
+
+### Where rows are inserted
+
 for my $case ([ 'insta5.photos', 'insta5', '5' ], [ 'likes', 'instaid', '1' ])
 {
 	my ($table, $schema, $shard) = @$case;
-	$coordinator->safe_psql('postgres', $_)
-	  for "INSERT INTO $table (n) VALUES (1), (2)",
-	  "INSERT INTO $table (n) VALUES (3) RETURNING id",
-	  "COPY $table (n) FROM STDIN;\n4\n5\n\\.\n",
-	  "INSERT INTO $table (id, n) SELECT id, 6 FROM $schema.next_ids(1000) AS id",
-	  "PREPARE p AS INSERT INTO $table (n) VALUES (7); EXECUTE p; EXECUTE p";
-	is($coordinator->safe_psql('postgres', "SELECT count(*), min(instaid.extract_shard_id(id)), max(instaid.extract_shard_id(id)) FROM $table"),
+	run("INSERT INTO $table (n) VALUES (1), (2)",
+		"INSERT INTO $table (n) VALUES (3) RETURNING id",
+		"COPY $table (n) FROM STDIN;\n4\n5\n\\.\n",
+		"INSERT INTO $table (id, n) SELECT id, 6 FROM $schema.next_ids(1000) AS id",
+		"PREPARE p AS INSERT INTO $table (n) VALUES (7); EXECUTE p; EXECUTE p");
+	is(run("SELECT count(*), min(s), max(s) FROM $table, instaid.extract_shard_id(id) AS s"),
 		"1007|$shard|$shard", "$table: VALUES, RETURNING, COPY, next_ids() and EXECUTE");
 }
-$coordinator->safe_psql('postgres', 'INSERT INTO copies (n) SELECT id FROM likes');
-is($coordinator->safe_psql('postgres', q{SELECT count(*), count(DISTINCT id), bool_and(instaid.extract_shard_id(id) BETWEEN 1 AND 3) FROM copies}),
-	'1007|1007|t', 'INSERT ... SELECT from a distributed table, with the shards of the nodes');
+is(run('INSERT INTO copies (n) SELECT id FROM likes', q{
+	SELECT count(*), count(DISTINCT id), min(s), max(s)
+	FROM copies, instaid.extract_shard_id(id) AS s}),
+	'1007|1007|2|3', 'INSERT ... SELECT from a distributed table, with the shards of the workers');
+my $insert = 'INSERT INTO copies (n) VALUES (1) RETURNING instaid.extract_shard_id(id)';
+is(run_on($_, $insert), $number{ $_->name }, $_->name . ' inserts with its number') for @workers;
 
-$coordinator->safe_psql('postgres', q{SELECT instaid.freeze_shard('insta5')});
-my (undef, undef, $stderr) = $coordinator->psql('postgres', 'INSERT INTO insta5.photos (n) VALUES (1)');
-like($stderr, qr/shard insta5 is frozen/, 'freeze_shard()');
-$coordinator->safe_psql('postgres', q{SELECT instaid.thaw_shard('insta5')});
+my $refused = qr/ERROR:  sequence "table_id_seq" cannot serve as a source of IDs\n/;
+my %blocks = map {
+	my $section = $_;
+	$section => [ section_blocks('docs/clusters.md', $section) ]
+} 'Citus', map { "$_ on Citus" } 'INSERT ... SELECT', 'The shard of a node', 'Existing tables';
+$_->{text} =~ s/DATABASE app/DATABASE postgres/ for @{ $blocks{Citus} };
+run('CREATE ROLE other LOGIN', 'GRANT CREATE ON DATABASE postgres TO other');
+like(failure(q{SET ROLE other; SELECT instaid.create_shard('insta9', 9)}),
+	qr/schema "insta9" does not exist/, 'another role: create_shard() cannot create the schema');
+follow($blocks{Citus}, coordinator => $coordinator);
+is(run_on($_, $shard_5 =~ s/insta5/insta6/r), 6, '... and reaches ' . $_->name . ' after it')
+  for @workers;
 
-my $clients = Clients->start($coordinator, ('INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3);
+follow($blocks{'INSERT ... SELECT on Citus'}, coordinator => $coordinator);
+is(run(qq{
+	SELECT count(*), count(DISTINCT id), min(s), max(s)
+	FROM $$_[0].likes, instaid.extract_shard_id(id) AS s}),
+	$$_[1], "$$_[0]: INSERT ... SELECT as the page has it")
+  for [ 'insta7', '300|300|7|7' ], [ 'insta8', '100|100|8|8' ];
+run(q{
+	SET citus.enable_schema_based_sharding = off;
+	CREATE TABLE plain (id bigint DEFAULT insta7.next_id(), user_id bigint)});
+for my $statement (
+	'insta7.likes (user_id) SELECT user_id FROM insta7.events',
+	'insta7.likes (user_id) SELECT user_id FROM insta7.events OFFSET 0',
+	'insta7.likes (user_id) SELECT user_id FROM insta7.events LIMIT 10',
+	'insta7.likes (user_id) SELECT user_id FROM insta7.events ORDER BY user_id',
+	'plain (user_id) SELECT user_id FROM insta7.events',
+	'insta8.likes (user_id) SELECT user_id FROM insta8.events',
+	'insta8.likes (user_id) SELECT user_id FROM (SELECT user_id FROM insta8.events OFFSET 0) AS e')
+{
+	like(failure("INSERT INTO $statement"), $refused, "$statement is refused");
+}
+like(failure('SELECT insta7.next_id() FROM insta7.events'),
+	qr/$refused.*HINT:  If Citus made .* on the coordinator, .* OFFSET 0 .*instaid\.next_id\(\)/s,
+	'SELECT next_id() FROM a distributed table is refused, and the hint names the ways');
+like(failure('INSERT INTO insta7.likes (user_id) VALUES (1)', $workers[0]), $refused,
+	'an INSERT on a worker is refused');
+run(q{
+	CREATE FUNCTION insta7.add(n bigint) RETURNS void LANGUAGE plpgsql
+		AS 'BEGIN INSERT INTO insta7.likes (user_id) VALUES (n); END'},
+	q{SELECT create_distributed_function('insta7.add(bigint)', 'n',
+		colocate_with => 'insta7.likes')});
+like(failure('SELECT insta7.add(1)'), $refused, 'a delegated function is refused');
+like(failure(q{
+	MERGE INTO insta7.likes AS l USING insta7.events AS e ON l.user_id = e.user_id
+	WHEN NOT MATCHED THEN INSERT (user_id) VALUES (e.user_id)}),
+	qr/non-IMMUTABLE functions are not yet supported in MERGE/, 'MERGE is refused');
+run('CREATE TABLE typed (id instaid.id)');
+like(failure(q{SELECT create_distributed_table('typed', 'id', colocate_with => 'likes')}),
+	qr/cannot colocate tables/, 'instaid.id and bigint cannot be co-located');
+
+### Tickets
+
+run(q{SELECT instaid.create_ticket('invoice')},
+	q{CREATE TABLE invoices (n integer, number bigint DEFAULT instaid.next_ticket('invoice'))},
+	q{SELECT create_distributed_table('invoices', 'n')},
+	'INSERT INTO invoices SELECT generate_series(1, 53)');
+like(failure('INSERT INTO invoices (n) SELECT n FROM invoices'),
+	qr/ticket "invoice" does not exist/, 'a ticket is not on the workers');
+for my $sql (q{SELECT instaid.create_ticket('invoice')},
+	q{SET instaid.auto_create_tickets = on; SELECT instaid.next_ticket('invoice')})
+{
+	like(failure($sql, $workers[0]),
+		qr/ticket invoice cannot be created on a worker of Citus\n.*HINT:  Create .* on the coord/s,
+		"... and cannot be created there: $sql");
+}
+run_on($_, "SELECT instaid.create_ticket('striped', server => $number{$_->name}, servers => 3)")
+  for $coordinator, @workers;
+is(run('TRUNCATE invoices',
+		q{ALTER TABLE invoices ALTER number SET DEFAULT instaid.next_ticket('striped')},
+		'INSERT INTO invoices (n) SELECT generate_series(1, 40)',
+		'INSERT INTO invoices (n) SELECT n FROM invoices',
+		'SELECT count(*), count(DISTINCT number), count(DISTINCT number % 3) FROM invoices'),
+	'80|80|3', 'a ticket with a server of its own on each node serves all nodes');
+
+### Readers
+
+# A coordinator that waits for a standby has not committed on the workers yet.
+run('DELETE FROM insta7.likes', q{ALTER SYSTEM SET synchronous_standby_names = 'nobody'},
+	'SELECT pg_reload_conf()');
+$coordinator->poll_query_until('postgres',
+	q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die;
+my $output;
+my $inserter = IPC::Run::start([ 'psql', '-Xq', '-d', $coordinator->connstr('postgres'), '-c',
+		'INSERT INTO insta7.likes (user_id) SELECT generate_series(1, 80)' ],
+	'<', \undef, '>&', \$output);
+my $waiting = q{pg_stat_activity WHERE wait_event = 'SyncRep' AND query ~ '^INSERT'};
+$coordinator->poll_query_until('postgres', "SELECT count(*) = 1 FROM $waiting") or die;
+$workers[0]->stop('immediate');
+run("SELECT pg_cancel_backend(pid) FROM $waiting");
+$inserter->finish;
+run('ALTER SYSTEM RESET synchronous_standby_names', 'SELECT pg_reload_conf()');
+$coordinator->poll_query_until('postgres',
+	q{SELECT current_setting('synchronous_standby_names') = ''}) or die;
+$workers[0]->start;
+my $settled = run(q{SELECT instaid.settled_id('insta7')});
+my $rows = "SELECT count(*) FROM insta7.likes WHERE id <= $settled";
+cmp_ok(run($rows), '<', 80, 'a worker crashes in a commit: rows below a settled ID are missing');
+is(run('SELECT recover_prepared_transactions()', $rows), 80, '... until the commit is finished');
+
+my $session = Clients::session($workers[0]);
+my $id = $session->('BEGIN; INSERT INTO copies (n) VALUES (1) RETURNING id');
+cmp_ok(run('INSERT INTO copies (n) VALUES (1)',
+		q{SELECT instaid.settled_id('instaid', wait => false)}),
+	'>', $id, q{settled_id('instaid') ignores transactions of other nodes});
+$session->('ROLLBACK; \q');
+
+### Existing tables
+
+my ($find_copies, $way_back) = @{ $blocks{'Existing tables on Citus'} };
+for my $language ('sql', 'plpgsql')
+{
+	my $schema = "old_$language";
+	my $id = "(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)"
+	  . " | (21 << 10) | (nextval(''$schema.table_id_seq'') % 1024)";
+	my $body = $language eq 'sql' ? 'RETURN ' . ($id =~ s/''/'/gr) : "AS 'BEGIN RETURN $id; END'";
+	run(qq{
+		SET citus.enable_schema_based_sharding = off;
+		CREATE SCHEMA $schema;
+		CREATE SEQUENCE $schema.table_id_seq;
+		CREATE FUNCTION $schema.next_id() RETURNS bigint LANGUAGE $language $body},
+		"CREATE TABLE $schema.photos (id bigint DEFAULT $schema.next_id(), n integer)",
+		"SELECT create_distributed_table('$schema.photos', 'n')",
+		"INSERT INTO $schema.photos (n) SELECT generate_series(1, 10)");
+	is(scalar(() = run($find_copies->{text}) =~ /$schema/g),
+		2, "$language: the query of the page finds the published function on the workers");
+	like(run_on($workers[0], 'SELECT cure FROM instaid.audit()'),
+		qr/adopt_shard\('$schema', shard_id\)\. Do this on the coordinator: this is a worker/,
+		'... and the cure of audit() on a worker names the coordinator');
+	like(failure("SELECT instaid.adopt_shard('$schema', 21)", $workers[0]),
+		qr/ERROR/, '... which adopt_shard() needs');
+	is(run("SELECT instaid.adopt_shard('$schema', 21)", $find_copies->{text}),
+		'', '... and which replaces the function everywhere');
+	is(run_on($_, $shard_5 =~ s/insta5/$schema/r), 21, '... as ' . $_->name . ' shows')
+	  for @workers;
+	run("INSERT INTO $schema.photos (n) SELECT generate_series(1, 20000)");
+	like(failure("INSERT INTO $schema.photos (n) SELECT n FROM $schema.photos"),
+		$refused, '... and no worker makes IDs');
+	is(run("SELECT count(*), count(DISTINCT id) FROM $schema.photos"),
+		'20010|20010', '... and none comes twice');
+	run("DROP SCHEMA $schema CASCADE");
+}
+
+# a column, the schema of its table, how the table is distributed, and the error
+my $identity = 'bigint GENERATED ALWAYS AS IDENTITY';
+my $by_n = q{SELECT create_distributed_table('insta7.t', 'n')};
+my $by_id = q{SELECT create_distributed_table('insta7.t', 'id')};
+my $everywhere = q{SELECT create_reference_table('insta7.t')};
+for my $case (
+	[ 'serial', 'insta7', $by_n ],
+	[ 'bigserial', 'insta7', $by_n ],
+	[ 'serial', 'insta7', $everywhere ],
+	[ 'serial', 'insta8', 'SELECT' ],
+	[ 'serial', 'insta7', $by_id, qr/the distribution column of a Citus table\.\n.*undistribute/ ],
+	[ $identity, 'insta7', $by_n, qr/an identity column of a Citus table\.\n.*copy the rows/ ])
+{
+	my ($column, $schema, $distribute, $error) = @$case;
+	my $insert = "INSERT INTO $schema.t (n) SELECT generate_series(1, 10)";
+	run("CREATE TABLE $schema.t (id $column, n integer)", $distribute, $insert);
+	my $name = "adopt_column() of a $column in $schema, $distribute";
+	like(failure("SELECT * FROM instaid.adopt_column('$schema.t', 'id')"),
+		$error ? qr/ERROR:  Citus cannot change the default of column insta7\.t\.id\n.*$error/s
+			: qr/^no error$/, $name);
+	is(run($insert, qq{
+		SELECT count(*), count(DISTINCT id),
+			   count(*) FILTER (WHERE 'insta' || instaid.extract_shard_id(id) = '$schema')
+		FROM $schema.t}),
+		$error ? '20|20|0' : '20|20|10', '... and then rows are inserted');
+	run("DROP TABLE $schema.t");
+}
+run('CREATE TABLE insta7.users (id serial PRIMARY KEY)',
+	'CREATE TABLE insta7.pets (user_id integer REFERENCES insta7.users)',
+	q{SELECT create_reference_table('insta7.users')},
+	q{SELECT create_distributed_table('insta7.pets', 'user_id')});
+like(failure(q{SELECT instaid.adopt_column('insta7.users', 'id')}),
+	qr/cannot be widened\n.*insta7\.pets\.user_id: the distribution column of a Citus table\./,
+	'... and a distribution column that refers to the column is an obstacle');
+
+follow([$way_back], coordinator => $coordinator);
+run('INSERT INTO insta7.likes (user_id) SELECT user_id FROM insta7.events');
+run_on($_, 'INSERT INTO insta7.likes (user_id) VALUES (1)') for @workers;
+is(run('SELECT count(*), count(DISTINCT id) FROM insta7.likes'),
+	'182|182', 'the way back to bigserial, on all nodes');
+
+### Freezing and moving
+
+run(q{SELECT instaid.freeze_shard('insta5')});
+like(failure('INSERT INTO insta5.photos (n) VALUES (1)'),
+	qr/shard insta5 is frozen/, 'freeze_shard()');
+run(q{SELECT instaid.thaw_shard('insta5')});
+
+my $clients = Clients->start($coordinator,
+	('INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3);
 for (1 .. 2)
 {
-	my $other = $coordinator->safe_psql('postgres', q{
+	my $other = run(q{
 		SELECT n.nodeid FROM pg_dist_node AS n
 		WHERE n.groupid <> 0 AND NOT EXISTS (SELECT FROM citus_shards AS s
-			WHERE s.table_name = 'insta5.photos'::regclass AND (s.nodename, s.nodeport) = (n.nodename, n.nodeport))
+			WHERE s.table_name = 'insta5.photos'::regclass
+			  AND (s.nodename, s.nodeport) = (n.nodename, n.nodeport))
 		ORDER BY n.nodeid LIMIT 1});
-	$coordinator->safe_psql('postgres', "SELECT citus_schema_move('insta5', $other)");
+	run("SELECT citus_schema_move('insta5', $other)");
 }
 is($clients->stop, '', 'citus_schema_move(): no insert fails');
 my $sum = Clients::summary($clients->files);
 is($sum->{duplicates}, 0, "... none of $sum->{count} IDs comes twice");
 is((grep { !Clients::in_order($_) } $clients->files), 0, '... in order for each client');
-my %there = map { $_ => 1 } split /\n/, $coordinator->safe_psql('postgres', 'SELECT id FROM insta5.photos');
-is((grep { !$there{$_} } map { split /\n/, slurp_file($_) } $clients->files), 0, '... and no row is lost');
+my %there = map { $_ => 1 } split /\n/, run('SELECT id FROM insta5.photos');
+is((grep { !$there{$_} } map { split /\n/, slurp_file($_) } $clients->files),
+	0, '... and no row is lost');
+
+### A worker joins
+
+follow($blocks{'The shard of a node on Citus'}, coordinator => $coordinator);
+my $granted = q{SELECT has_sequence_privilege('app', 'instaid.node_id_seq', 'USAGE')};
+is(run_on($_, $granted), 't', 'the GRANT of the page reaches ' . $_->name) for @workers;
+run(sprintf q{SELECT citus_add_node('%s', %d)}, $late->host, $late->port);
+is(run_on($late, $granted), 'f', '... and not a worker that is added later');
+is(findings('worker_1,worker_2,late'),
+	'worker_1 has the same instaid.node_shard_id as late: 2',
+	'... whose number another worker has');
 
 $_->stop for @nodes;
 done_testing();

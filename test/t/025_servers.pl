@@ -98,6 +98,11 @@ is(findings($all), '', 'nothing is found in a healthy set, with a standby and a 
 is(findings($all, $router_standby), '', '... and a call on a standby finds nothing');
 is(findings('standby,two'), '', '... and nothing is found if only the standby is asked');
 is($router->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0, 'the names can be of type name');
+is($one->safe_psql('postgres', q{
+	CREATE ROLE nobody;
+	SET ROLE nobody;
+	SELECT s ->> 'frozen' FROM jsonb_array_elements(instaid._server_state() -> 'shards') AS s WHERE s ->> 'schema_name' = 'insta5'}),
+	'true', 'a role without rights on the sequence sees that a shard is frozen');
 $_->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query ~ '_server_state' AND pid <> pg_backend_pid()})
   or die for $one, $two;
 pass('no connection stays open');
@@ -125,7 +130,7 @@ for my $case (
 	[ 'a router that has a shard of its own name', $router, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
 		'one,two', 'error two issues IDs of the same shards as this server: 2' ],
 	[ 'a schema with the node shard ID of another server', $two, q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
-		'one,two', 'error two issues IDs of the same shards as one: 1001' ],
+		'one,two', 'error two issues IDs of the same shards as one, one of them by its instaid.node_shard_id: 1001' ],
 	[ 'another epoch', $two, q{SELECT instaid.create_shard('late', 9, '2020-01-01 UTC')}, 'DROP SCHEMA late CASCADE',
 		'one,two', 'warning two its shards have epoch 2011-08-24 21:07:01.721+00, 2020-01-01 00:00:00.000+00, and those of this server have epoch 2011-08-24 21:07:01.721+00' ],
 	[ 'two epochs of one shard ID, of which one is frozen', $two, q{SELECT instaid.create_shard('late', 1, '2020-01-01 UTC'); SELECT instaid.freeze_shard('late')},
