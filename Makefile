@@ -27,12 +27,11 @@ OBJS = \
 	src/ids/text_forms.o \
 	src/ids/user_objects.o \
 	src/tickets/autocreate.o \
-	src/tickets/launch.o \
+	src/tickets/background.o \
 	src/tickets/lease.o \
 	src/tickets/segments.o \
 	src/tickets/source.o \
-	src/tickets/tickets.o \
-	src/tickets/worker.o
+	src/tickets/tickets.o
 # not HEADERS, which make would install
 INCLUDED = \
 	src/compat.h \
@@ -44,13 +43,10 @@ INCLUDED = \
 	src/ids/shards.h \
 	src/ids/text_forms.h \
 	src/tickets/autocreate.h \
-	src/tickets/block.h \
-	src/tickets/launch.h \
+	src/tickets/background.h \
 	src/tickets/lease.h \
-	src/tickets/monotonic.h \
 	src/tickets/segments.h \
 	src/tickets/source.h \
-	src/tickets/stripe.h \
 	src/tickets/tickets.h
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
@@ -60,7 +56,7 @@ srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
 PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
 PG_CPPFLAGS += -I$(srcdir_of_makefile)src
-# for segments that are leased from other servers
+# for tickets that have their values from other servers
 PG_CPPFLAGS += -I$(libpq_srcdir)
 SHLIB_LINK_INTERNAL = $(libpq)
 # the server's headers are not ours to warn about

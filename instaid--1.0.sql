@@ -1966,14 +1966,14 @@ BEGIN
 END
 $$;
 COMMENT ON SCHEMA instaid_tickets IS
-'the tickets of instaid, one sequence each';
+'the tickets of instaid, a sequence each, or a foreign table';
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_next_ticket';
 COMMENT ON FUNCTION instaid.next_ticket(text) IS
 'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
-'sequence';
+'sequence, or UPDATE on its foreign table';
 
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
@@ -1988,8 +1988,8 @@ CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT fa
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
 COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
-'missing_ok, or else an error';
+'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
+'there is none, null with missing_ok, or else an error';
 
 CREATE FUNCTION instaid._ticket_state(sequence regclass,
                                      OUT last_value bigint, OUT values_left bigint,
@@ -2000,24 +2000,65 @@ COMMENT ON FUNCTION instaid._ticket_state(regclass) IS
 'the position of a ticket; null while the ticket is being altered or dropped; see the view '
 'instaid.tickets';
 
+CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part text;
+BEGIN
+    IF catalog <> 'pg_foreign_table'::regclass THEN
+        PERFORM postgresql_fdw_validator(options, catalog);
+        RETURN;
+    END IF;
+    FOREACH part IN ARRAY options LOOP
+        IF part !~ '^step=[0-9]{1,10}$' OR substr(part, 6)::bigint NOT BETWEEN 1 AND 2147483647
+        THEN
+            RAISE fdw_invalid_option_name USING
+                MESSAGE = format('invalid option %L', part),
+                DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_options(text[], oid) IS
+'the validator of the foreign-data wrapper instaid';
+
+-- A ticket with a source is a foreign table of this wrapper, on the server that its values
+-- come from.  The wrapper has no handler, because nobody reads or writes such a table.
+CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
+COMMENT ON FOREIGN DATA WRAPPER instaid IS
+'the servers that tickets can have their values from: instaid.create_ticket(..., source => '
+'...)';
+
+CREATE FUNCTION instaid._ticket_source(ticket regclass, OUT servers text, OUT step bigint,
+                                       OUT failure text)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_ticket_source';
+COMMENT ON FUNCTION instaid._ticket_source(regclass) IS
+'where a ticket has its values from, and which servers cannot be asked, and why; all null if '
+'it has no source; failure is null for roles that may not see it, too';
+
 CREATE VIEW instaid.tickets AS
     -- in numeric, because any sequence can be there
     SELECT c.relname AS name,
-           (CASE WHEN l.label IS NULL AND q.seqmax > 0
+           (CASE WHEN q.seqincrement > 0
                  THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
                           q.seqincrement) + 1 END)::bigint AS server,
-           CASE WHEN l.label IS NULL AND q.seqmax > 0 THEN q.seqincrement END AS servers,
-           q.seqcache AS step,
-           s.last_value, s.values_left, s.off_stripe, l.label AS source,
+           CASE WHEN q.seqincrement > 0 THEN q.seqincrement END AS servers,
+           COALESCE(q.seqcache, f.step) AS step,
+           s.last_value, s.values_left, s.off_stripe, f.servers AS source,
            c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
-         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
-         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
+         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('S', 'f')
+         LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-         LEFT JOIN pg_catalog.pg_seclabel AS l
-                   ON l.objoid = c.oid AND l.classoid = 'pg_catalog.pg_class'::regclass
-                      AND l.objsubid = 0 AND l.provider = 'instaid'
-    WHERE n.nspname = 'instaid_tickets';
+         CROSS JOIN LATERAL instaid._ticket_source(c.oid) AS f
+    WHERE n.nspname = 'instaid_tickets'
+      AND (c.relkind = 'S'
+           OR f.servers IS NOT NULL
+              -- a further server of another one
+              AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database, one row each; last_value, values_left and off_stripe need '
 'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
@@ -2028,10 +2069,12 @@ COMMENT ON COLUMN instaid.tickets.server IS
 '0';
 COMMENT ON COLUMN instaid.tickets.servers IS
 'number of servers that share the ticket: the difference from one value to the next';
-COMMENT ON COLUMN instaid.tickets.step IS 'smallest segment size: the CACHE of the sequence';
+COMMENT ON COLUMN instaid.tickets.step IS
+'number of values that one WAL record covers, the CACHE of the sequence; 1 stands for 32; with '
+'a source, number of values of the shortest segment';
 COMMENT ON COLUMN instaid.tickets.last_value IS
-'last value that was issued, or is in a segment, null if there is none; on a standby and '
-'after a crash, up to 32 values more';
+'last value that was issued, null if there is none; on a standby and after a crash, up to a '
+'step more';
 COMMENT ON COLUMN instaid.tickets.values_left IS
 'number of values up to the guard, or else up to the end of the type';
 COMMENT ON COLUMN instaid.tickets.off_stripe IS
@@ -2040,34 +2083,45 @@ COMMENT ON COLUMN instaid.tickets.off_stripe IS
 COMMENT ON COLUMN instaid.tickets.source IS
 'names of the foreign servers that the values come from; then server, servers, last_value, '
 'values_left and off_stripe are null';
-COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
+COMMENT ON COLUMN instaid.tickets.sequence IS
+'sequence that is the ticket, or foreign table if it has a source';
 
-CREATE FUNCTION instaid._segment_state(OUT sequence regclass, OUT segment_size bigint,
+CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text,
                                       OUT next_value bigint, OUT last_value bigint,
                                       OUT values_left bigint, OUT spare_first bigint,
                                       OUT spare_last bigint, OUT spare_left bigint,
-                                      OUT refills bigint, OUT refilled_at timestamptz,
-                                      OUT refill_us bigint, OUT waits bigint, OUT bypasses bigint,
+                                      OUT waits bigint, OUT refills bigint,
+                                      OUT segment_size bigint, OUT server text,
+                                      OUT refilled_at timestamptz, OUT refill_us bigint,
                                       OUT failures bigint, OUT failed_at timestamptz,
-                                      OUT failure text,
-                                      OUT sources_overlap boolean) RETURNS SETOF record
+                                      OUT failure text)
+    RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_segment_state';
 COMMENT ON FUNCTION instaid._segment_state() IS
 'segments in shared memory; see the view instaid.segments';
 
+CREATE FUNCTION instaid._has_segments() RETURNS boolean
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_has_segments';
+COMMENT ON FUNCTION instaid._has_segments() IS
+'whether the library is preloaded, so that tickets can have a source';
+
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.segment_size,
+    SELECT c.relname AS name, s.state, s.segment_size,
            s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
-           s.refills, s.refilled_at, s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.bypasses, s.failures, s.failed_at, s.failure, s.sources_overlap, s.sequence
+           s.server, s.refills, s.refilled_at,
+           s.refill_us * '1 microsecond'::interval AS refill_duration,
+           s.waits, s.failures, s.failed_at, s.failure, s.ticket AS sequence
     FROM instaid._segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.sequence;
+         JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
 COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have segments in shared memory, from their first use on, '
-'one row each; only those on whose sequence the role has USAGE or SELECT, unless it is a '
-'member of pg_read_all_stats';
+'the tickets of this database that have a source and are in use, one row each; only those on '
+'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.segments.state IS
+'idle; refilling while a background worker gets a segment; failed after an attempt without '
+'success';
 COMMENT ON COLUMN instaid.segments.segment_size IS
 'number of values in a segment: the step, or a multiple that follows demand';
 COMMENT ON COLUMN instaid.segments.next_value IS
@@ -2078,23 +2132,19 @@ COMMENT ON COLUMN instaid.segments.spare_first IS
 'first value of the next segment, null if there is none yet';
 COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of the next segment';
 COMMENT ON COLUMN instaid.segments.spare_left IS 'number of values in the next segment';
+COMMENT ON COLUMN instaid.segments.server IS 'foreign server that the last segment came from';
 COMMENT ON COLUMN instaid.segments.refills IS 'number of refills: segments that were fetched';
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
 COMMENT ON COLUMN instaid.segments.waits IS
 'number of calls that found both segments empty, and waited';
-COMMENT ON COLUMN instaid.segments.bypasses IS
-'number of calls that found both segments empty, and took their value from the sequence';
 COMMENT ON COLUMN instaid.segments.failures IS
 'number of refills that failed, or had to try another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
 COMMENT ON COLUMN instaid.segments.failure IS
 'reason for the last failure; only the owner of the ticket and members of pg_read_all_stats '
 'see it';
-COMMENT ON COLUMN instaid.segments.sources_overlap IS
-'whether two servers of the source were found to issue the same values since the server '
-'started; neither gives a segment then';
-COMMENT ON COLUMN instaid.segments.sequence IS 'sequence that is the ticket';
+COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket';
 
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -2123,18 +2173,67 @@ COMMENT ON FUNCTION instaid._lock_ticket_name(text) IS
 'keep other sessions from creating a ticket of this name until the transaction ends; needs '
 'CREATE on the schema instaid_tickets';
 
--- Tickets can have their values from servers of this wrapper.  It has no handler, because
--- no table is read from them.
-CREATE FOREIGN DATA WRAPPER instaid VALIDATOR pg_catalog.postgresql_fdw_validator;
-COMMENT ON FOREIGN DATA WRAPPER instaid IS
-'the servers that tickets can have their values from: instaid.create_ticket(..., source => '
-'...)';
-
-CREATE FUNCTION instaid._source_failure(ticket regclass) RETURNS text
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_source_failure';
-COMMENT ON FUNCTION instaid._source_failure(regclass) IS
-'which foreign servers of a ticket cannot be asked, and why; null if all can be';
+CREATE FUNCTION instaid._check_source(ticket text, source text[]) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part record;
+BEGIN
+    IF array_position(source, NULL) IS NOT NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('a server of the source of ticket %s is null', quote_ident(ticket)),
+            DETAIL = format('It is element %s of the array.', array_position(source, NULL));
+    END IF;
+    IF cardinality(source) NOT BETWEEN 1 AND 16 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have %s servers as its source',
+                             quote_ident(ticket), cardinality(source)),
+            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names.';
+    END IF;
+    PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
+    FOR part IN
+        SELECT u.name, count(*) > 1 AS is_twice, w.fdwname,
+               has_server_privilege(s.oid, 'USAGE') AS is_usable
+        FROM unnest(source) AS u (name)
+             LEFT JOIN (pg_foreign_server AS s
+                        JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw)
+                       ON s.srvname = u.name
+        GROUP BY u.name, s.oid, w.fdwname
+    LOOP
+        IF part.fdwname IS NULL THEN
+            RAISE undefined_object USING
+                MESSAGE = format('server %I does not exist', part.name),
+                DETAIL = 'A source is a foreign server, or an array of them.',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
+        ELSIF part.fdwname <> 'instaid' THEN
+            RAISE wrong_object_type USING
+                MESSAGE = format('server %I cannot be the source of a ticket', part.name),
+                DETAIL = format('Its foreign-data wrapper is %I.', part.fdwname),
+                HINT = 'Create a server with FOREIGN DATA WRAPPER instaid.';
+        ELSIF part.is_twice THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('server %I is named twice', part.name),
+                DETAIL = 'A source has each of its servers once.';
+        ELSIF NOT part.is_usable THEN
+            RAISE insufficient_privilege USING
+                MESSAGE = format('permission denied for foreign server %I', part.name),
+                DETAIL = 'The owner of a ticket needs USAGE on the servers of its source.',
+                HINT = format('Its owner can permit it: GRANT USAGE ON FOREIGN SERVER %I TO %I;',
+                              part.name, current_user);
+        END IF;
+    END LOOP;
+    IF NOT instaid._has_segments() THEN
+        RAISE WARNING USING
+            MESSAGE = format('ticket %s has a source, and the library instaid is not preloaded',
+                             quote_ident(ticket)),
+            DETAIL = 'next_ticket() fails until it is.',
+            HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._check_source(text, text[]) IS
+'what create_ticket() checks of the servers of a source';
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -2148,6 +2247,7 @@ DECLARE
                                           WHEN 'integer'::regtype THEN 2147483647
                                           WHEN 'bigint'::regtype THEN 9223372036854775807 END;
     first numeric;
+    part text;
 BEGIN
     PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
         'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
@@ -2163,18 +2263,6 @@ BEGIN
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
                    ' the source.';
     END IF;
-    IF array_position(source, NULL) IS NOT NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = format('a server of the source of ticket %s is null', quote_ident(name)),
-            DETAIL = format('It is element %s of the array.', array_position(source, NULL));
-    END IF;
-    IF cardinality(source) NOT BETWEEN 1 AND 16 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have %s servers as its source',
-                             quote_ident(name), cardinality(source)),
-            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names.';
-    END IF;
-    PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
     PERFORM instaid._check_ticket_server(server, servers);
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
@@ -2221,21 +2309,19 @@ BEGIN
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
     ELSE
-        -- It is used up, so that nextval() returns no value that the source issues, too.
-        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s MINVALUE -2 MAXVALUE -1'
-                       ' START WITH -1 CACHE %s', name, data_type, step);
-        PERFORM setval(instaid.ticket_sequence(name), -1);
-        EXECUTE format('SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.%I IS %L', name,
-                       (SELECT string_agg(quote_ident(s), ', ' ORDER BY place)
-                        FROM unnest(source) WITH ORDINALITY AS u (s, place)));
-        IF current_setting('instaid.max_buffered_tickets', true) IS NULL THEN
-            RAISE WARNING USING
-                MESSAGE = format('ticket %s has a source, but no buffer', quote_ident(name)),
-                DETAIL = 'The server was started without instaid in shared_preload_libraries.',
-                HINT = 'Add it there, and restart the server.';
-        END IF;
+        PERFORM instaid._check_source(name, source);
+        EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
+                       ' OPTIONS (step %L)', name, data_type, source[1], step);
+        -- Each further server has a table of its own, which inherits.
+        FOR n IN 2 .. cardinality(source) LOOP
+            part := name || to_char(n, '"@"FM00');
+            PERFORM instaid._check_name('foreign table', part);
+            EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I ()'
+                           ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[n]);
+        END LOOP;
     END IF;
-    EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
+    EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
+                   CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
 END
@@ -2265,18 +2351,15 @@ CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
 AS $$
 DECLARE
     step bigint;
-    guard bigint;
 BEGIN
-    SELECT seqincrement, seqmax INTO step, guard FROM pg_sequence WHERE seqrelid = sequence;
+    SELECT seqincrement INTO step FROM pg_sequence WHERE seqrelid = sequence;
     IF step < 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
             DETAIL = format('Its INCREMENT is %s; it must count up.', step),
             HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
     END IF;
-    IF guard < 0 OR EXISTS (SELECT FROM pg_seclabel
-                            WHERE objoid = sequence AND classoid = 'pg_class'::regclass
-                              AND objsubid = 0 AND provider = 'instaid') THEN
+    IF step IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has its values from a source', sequence),
             DETAIL = 'There is nothing to guard or to restripe here.',
@@ -2291,13 +2374,20 @@ CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    ticket regclass := instaid.ticket_sequence(name);
 BEGIN
-    PERFORM instaid.ticket_sequence(name);
-    EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+    IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
+                 FROM (SELECT ticket AS part UNION ALL
+                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+    ELSE
+        EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
-'drop a ticket; a new ticket with its name begins again; needs to own its sequence';
+'drop a ticket; a new ticket with its name begins again; needs to own it';
 
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -2999,46 +3089,24 @@ CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT p
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     WITH ticket AS MATERIALIZED (
-        SELECT c.oid, c.relname, format('instaid_tickets.%I', c.relname) AS name, q.*,
-               l.label AS source, s.off_stripe
+        SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, s.off_stripe,
+               f.servers, f.failure
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             LEFT JOIN pg_seclabel AS l ON l.provider = 'instaid' AND l.objoid = c.oid
-                                       AND l.classoid = 'pg_class'::regclass AND l.objsubid = 0
              CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-        WHERE n.nspname = 'instaid_tickets')
+             CROSS JOIN LATERAL instaid._ticket_source(c.oid) AS f
+        WHERE n.nspname = 'instaid_tickets' AND c.relkind IN ('S', 'f')
+          AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid))
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT 'warning', t.name, 'stands at a value of another server',
            format('SELECT instaid.next_ticket(%L);', t.relname)
     FROM ticket AS t WHERE t.off_stripe
     UNION ALL
-    -- create_ticket() left it at its end
-    SELECT 'error', t.name,
-           'has a source, and was altered: nextval() gives what the source gives, too',
-           format('ALTER SEQUENCE %s MINVALUE -2 MAXVALUE -1 START -1 RESTART;'
-                  ' SELECT pg_catalog.setval(%L, -1);', t.name, t.name)
-    FROM ticket AS t WHERE t.source IS NOT NULL AND t.seqmax >= 0
+    SELECT 'error', t.name, 'cannot ask ' || t.failure, 'Create or grant what is missing.'
+    FROM ticket AS t WHERE t.failure IS NOT NULL
     UNION ALL
-    SELECT 'error', t.name, 'has lost its source: next_ticket() fails',
-           format('Name its foreign servers: SECURITY LABEL FOR instaid ON SEQUENCE %s IS'
-                  ' ''server, ...''', t.name)
-    FROM ticket AS t WHERE t.source IS NULL AND t.seqmax < 0 AND t.seqincrement > 0
-    UNION ALL
-    SELECT 'error', t.name, 'cannot ask ' || instaid._source_failure(t.oid),
-           format('Create or grant what is missing, or: SECURITY LABEL FOR instaid ON SEQUENCE'
-                  ' %s IS ''server, ...''', t.name)
-    FROM ticket AS t WHERE instaid._source_failure(t.oid) IS NOT NULL
-    UNION ALL
-    SELECT 'error', t.name, 'has a source, but no buffer: next_ticket() fails',
+    SELECT 'error', t.name, 'has a source, and the library is not preloaded: next_ticket() fails',
            'Add instaid to shared_preload_libraries, and restart the server.'
-    FROM ticket AS t
-    WHERE t.source IS NOT NULL AND current_setting('instaid.max_buffered_tickets', true) IS NULL
-    UNION ALL
-    SELECT 'error', t.name, 'two servers of its source give the same values',
-           'Give their sequences the same INCREMENT and different residues, for example START 1'
-           ' and START 2 with INCREMENT 2.'
-    FROM ticket AS t JOIN instaid._segment_state() AS s ON s.sequence = t.oid
-    WHERE s.sources_overlap;
+    FROM ticket AS t WHERE t.servers IS NOT NULL AND NOT instaid._has_segments();
 END;
 COMMENT ON FUNCTION instaid._audit_tickets() IS
 'tickets; a part of audit()';
@@ -3099,7 +3167,13 @@ BEGIN ATOMIC
                                   FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
-                        CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t));
+                        CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t),
+        'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
+                        'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
+                        'increment', q.seqincrement)), '[]')
+                    FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
+                         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                    WHERE n.nspname = 'instaid_tickets' AND q.seqincrement > 0));
 END;
 COMMENT ON FUNCTION instaid._server_state() IS
 'what audit_servers() asks each server';
@@ -3115,7 +3189,7 @@ BEGIN ATOMIC
         SELECT a.* FROM jsonb_to_recordset(states) AS a (
             number integer, name text, asked_at numeric, answered_at numeric, max_drift numeric,
             version text, system text, database oid, started_at numeric, in_recovery boolean,
-            clock numeric, shards jsonb)),
+            clock numeric, shards jsonb, tickets jsonb)),
     -- Two names of one server count once.  So do the standbys of one primary, and only if the
     -- primary is not there.  A copy has the identifier of the original; it has started at
     -- another time, and is not in recovery.
@@ -3143,6 +3217,19 @@ BEGIN ATOMIC
                AND (a.used AND b.used OR NOT (a.is_node AND b.is_node) OR a.system <> b.system
                     OR a.started_at <> b.started_at) AS is_twice
         FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number),
+    -- Ranges and progressions meet: while servers are added, a range ends at the boundary.
+    ticket AS MATERIALIZED (
+        SELECT v.number, v.name, t.*
+        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
+            ticket text, first numeric, last numeric, increment numeric)),
+    ticket_finding AS (
+        SELECT b.name, a.name AS other,
+               array_agg(quote_ident(a.ticket) ORDER BY a.ticket COLLATE "C") AS tickets
+        FROM ticket AS a
+             JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
+                                 AND a.first <= b.last AND b.first <= a.last
+                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0
+        GROUP BY b.name, a.name),
     kind (kind, problem, cure) AS (VALUES
         ('twice', 'issues IDs of the same shards as %s: %s',
          'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy'
@@ -3170,6 +3257,16 @@ BEGIN ATOMIC
                           ELSE '' END),
            f.cure
     FROM finding AS f
+    UNION ALL
+    SELECT 'error', f.name,
+           format('issues values of the same tickets as %s: %s', f.other,
+                  array_to_string(f.tickets[1:10], ', ')
+                  || CASE WHEN cardinality(f.tickets) > 10
+                          THEN format(' and %s others', cardinality(f.tickets) - 10)
+                          ELSE '' END),
+           'Create them with a number of its own for each server. If one server is a copy of the'
+           ' other, stop it. If a ticket is not shared, rename it on one of the servers.'
+    FROM ticket_finding AS f
     UNION ALL
     SELECT 'warning', e.name, format('its shards have epoch %s, and those of %s have epoch %s',
                                      e.epochs, o.name, o.epochs),
@@ -3320,7 +3417,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
-'findings about shard IDs, epochs, clocks and versions of this server and of foreign servers, '
+'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
 'which it asks by dblink; one row each, none if all is well';
 
 --

@@ -314,94 +314,131 @@ RESET standard_conforming_strings;
 RESET quote_all_identifiers;
 RESET client_min_messages;
 
--- a ticket with a step has the same values, one by one, if the library is not in
--- shared_preload_libraries
+-- a step changes how much is logged, and no value
 SELECT instaid.create_ticket('by the thousand', 1, 2, step => 1000);
 SELECT take('by the thousand', 5);
 SELECT last_value FROM instaid.tickets WHERE name = 'by the thousand';
-SELECT count(*) FROM instaid.segments;
 
--- tickets with values from other servers
+-- a session remembers names, until something that they rest on changes
+SELECT instaid.create_ticket('here'), instaid.create_ticket('there', start => 100);
+SELECT take('here'), take('there');
+ALTER SEQUENCE instaid_tickets.here RENAME TO away;
+ALTER SEQUENCE instaid_tickets.there RENAME TO here;
+SELECT take('here'), take('away');
+SELECT * FROM try($$SELECT instaid.next_ticket('there')$$) LIMIT 1;
+SELECT instaid.drop_ticket('here');
+SELECT instaid.create_ticket('here', start => 7);
+SELECT take('here');
+ALTER SEQUENCE instaid_tickets.here INCREMENT 10 RESTART 1007;
+SELECT take('here', 2);
+SELECT setval('instaid_tickets.here', 2007);
+SELECT take('here');
+-- what is rolled back
+BEGIN;
+SAVEPOINT s;
+ALTER SEQUENCE instaid_tickets.here RESTART 5007;
+SELECT take('here', 2);
+ROLLBACK TO s;
+SELECT take('here');
+ALTER SEQUENCE instaid_tickets.here RENAME TO elsewhere;
+SELECT take('elsewhere');
+ROLLBACK;
+SELECT take('here');
+-- rights, roles and the schema
+GRANT USAGE ON SEQUENCE instaid_tickets.here TO regress_ticket_app;
+SET ROLE regress_ticket_app;
+SELECT take('here');
+SET ROLE regress_ticket_owner;
+SELECT * FROM try($$SELECT instaid.next_ticket('here')$$) LIMIT 1;
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE instaid_tickets.here FROM regress_ticket_app;
+SET ROLE regress_ticket_app;
+SELECT * FROM try($$SELECT instaid.next_ticket('here')$$) LIMIT 1;
+RESET ROLE;
+GRANT USAGE ON SEQUENCE instaid_tickets.here TO regress_ticket_owner;
+GRANT regress_ticket_owner TO regress_ticket_app;
+SET ROLE regress_ticket_app;
+SELECT take('here');
+RESET ROLE;
+REVOKE regress_ticket_owner FROM regress_ticket_app;
+SET ROLE regress_ticket_app;
+SELECT * FROM try($$SELECT instaid.next_ticket('here')$$) LIMIT 1;
+RESET ROLE;
+REVOKE USAGE ON SCHEMA instaid_tickets FROM PUBLIC;
+SET ROLE regress_ticket_owner;
+SELECT * FROM try($$SELECT instaid.next_ticket('here')$$) LIMIT 1;
+RESET ROLE;
+GRANT USAGE ON SCHEMA instaid_tickets TO PUBLIC;
+SELECT take('here');
+
+-- a ticket with a source is a foreign table
+SELECT count(*) FROM instaid.segments;
 CREATE SERVER tickets1 FOREIGN DATA WRAPPER instaid OPTIONS (host 'a', dbname 'tickets');
 CREATE SERVER "Tickets, 2" FOREIGN DATA WRAPPER instaid OPTIONS (host 'b', dbname 'tickets', connect_timeout '5');
 CREATE USER MAPPING FOR PUBLIC SERVER tickets1 OPTIONS (user 'leaser', password 'secret');
 CREATE USER MAPPING FOR CURRENT_USER SERVER "Tickets, 2" OPTIONS (user 'leaser');
 SELECT instaid.create_ticket('from elsewhere', step => 10, source => ARRAY['tickets1', 'Tickets, 2']);
 SET client_min_messages = error;
-SELECT instaid.create_ticket('from one', source => 'tickets1');
-SELECT name, server, servers, step, last_value, values_left, off_stripe, source FROM instaid.tickets WHERE name LIKE 'from%' ORDER BY name;
+SELECT instaid.create_ticket('from one', data_type => 'smallint', source => 'tickets1');
+SELECT name, server, servers, step, last_value, values_left, off_stripe, source, sequence FROM instaid.tickets WHERE name LIKE 'from%' ORDER BY name;
+SELECT c.relname, s.srvname, f.ftoptions, a.atttypid::regtype FROM pg_foreign_table AS f JOIN pg_class AS c ON c.oid = f.ftrelid JOIN pg_foreign_server AS s ON s.oid = f.ftserver
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = 1 ORDER BY c.relname;
 SELECT * FROM try($$SELECT instaid.next_ticket('from elsewhere')$$);
 SELECT * FROM try($$SELECT instaid.lease_ticket('from elsewhere', 5)$$);
 SELECT * FROM try($$SELECT nextval('instaid_tickets."from elsewhere"')$$);
 SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
 SELECT * FROM try($$SELECT instaid.restripe_ticket('from elsewhere', 1, 2, 100)$$);
--- the ticket depends on its servers
+SELECT * FROM try($$SELECT * FROM instaid_tickets."from elsewhere"$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('from elsewhere')$$);
+-- no transaction but the committed one can use it
+BEGIN;
+SELECT instaid.create_ticket('not yet', source => 'tickets1');
+SELECT * FROM try($$SELECT instaid.next_ticket('not yet')$$);
+ROLLBACK;
+-- the ticket depends on its servers, and follows them
 SELECT replace(try, CURRENT_USER, 'me') AS try FROM try($$DROP SERVER "Tickets, 2"$$);
 BEGIN;
-DROP SERVER "Tickets, 2" CASCADE;
+DROP SERVER tickets1 CASCADE;
 SELECT name FROM instaid.tickets WHERE name LIKE 'from%';
 ROLLBACK;
--- a ticket still uses its source after its own sequence is altered
-SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere';
-ALTER SEQUENCE instaid_tickets."from elsewhere" NO MAXVALUE;
-SELECT try($$SELECT instaid.next_ticket('from elsewhere')$$) LIMIT 1;
-SELECT name, server, servers, last_value, source FROM instaid.tickets WHERE name = 'from elsewhere';
-SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
-SELECT try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL$$);
--- a ticket with a source, restored after its sequence was altered
-SELECT instaid.create_ticket('restored');
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets.restored IS 'tickets1';
-SELECT try($$SELECT instaid.next_ticket('restored')$$) LIMIT 1;
-SELECT try($$SELECT instaid.guard_ticket('restored', 100)$$) LIMIT 1;
-SELECT instaid.drop_ticket('restored');
-ALTER SEQUENCE instaid_tickets."from elsewhere" MINVALUE -2 MAXVALUE -1 START -1 RESTART; SELECT setval('instaid_tickets."from elsewhere"', -1);
-SELECT count(*) FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'altered';
+ALTER SERVER tickets1 RENAME TO tickets3;
+ALTER FOREIGN TABLE instaid_tickets."from elsewhere" OPTIONS (SET step '20');
+SELECT name, step, source FROM instaid.tickets WHERE name LIKE 'from%' ORDER BY name;
+SELECT * FROM try($$ALTER FOREIGN TABLE instaid_tickets."from elsewhere" OPTIONS (SET step '0')$$);
+SELECT * FROM try($$ALTER FOREIGN TABLE instaid_tickets."from elsewhere" OPTIONS (ADD host 'a')$$);
+SELECT * FROM try($$CREATE SERVER bad FOREIGN DATA WRAPPER instaid OPTIONS (password 'secret')$$) LIMIT 1;
+-- instaid is no provider of security labels
+SELECT * FROM try($$SECURITY LABEL ON TABLE tickets_photos IS 'label'$$);
 -- the source can be one server, an array, or null
-SELECT instaid.create_ticket('of its own', source => NULL), instaid.create_ticket('too', source => NULL::text[]), instaid.create_ticket('three', ARRAY['tickets1']);
+SELECT instaid.create_ticket('of its own', source => NULL), instaid.create_ticket('too', source => NULL::text[]), instaid.create_ticket('three', ARRAY['tickets3']);
 SELECT name, source FROM instaid.tickets WHERE name IN ('of its own', 'too', 'three') ORDER BY name;
 SELECT instaid.drop_ticket(name) FROM unnest(ARRAY['of its own', 'too', 'three', 'from one']) AS name;
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'tickets1')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => 'tickets1')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'tickets1')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets3')$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets1, Tickets 2')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'tickets3')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => 'tickets3')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'tickets3')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets1')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'tickets3, Tickets 2')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => '')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY[]::text[])$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets1', NULL])$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets1', 'Tickets, 2', 'tickets1'])$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => array_fill('tickets1'::text, ARRAY[17]))$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets3', NULL])$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets3', 'Tickets, 2', 'tickets3'])$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => array_fill('tickets3'::text, ARRAY[17]))$$);
 SELECT * FROM try(format('SELECT instaid.create_ticket(%L, source => %L)', 'bad', repeat('a', 1000)));
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."by the thousand" IS 'tickets1'$$);
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SCHEMA instaid_tickets IS 'tickets1'$$);
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1,,'$$);
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets1, "tickets1"'$$);
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'host=a dbname=tickets'$$);
--- servers that cannot be a source
-CREATE SERVER several FOREIGN DATA WRAPPER instaid OPTIONS (host 'a,b');
+SELECT * FROM try(format($$SELECT instaid.create_ticket(%L, source => ARRAY['tickets3', 'Tickets, 2'])$$, repeat('b', 61)));
 CREATE FOREIGN DATA WRAPPER regress_wrapper;
 CREATE SERVER other FOREIGN DATA WRAPPER regress_wrapper;
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'several')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => 'other')$$);
-SELECT * FROM try($$CREATE SERVER bad FOREIGN DATA WRAPPER instaid OPTIONS (password 'secret')$$) LIMIT 1;
-DROP SERVER several, other;
+-- a foreign table of another wrapper is no ticket
+CREATE FOREIGN TABLE instaid_tickets.bad (value bigint) SERVER other;
+SELECT * FROM try($$SELECT instaid.next_ticket('bad')$$);
+SELECT name FROM instaid.tickets WHERE name = 'bad';
+DROP SERVER other CASCADE;
 DROP FOREIGN DATA WRAPPER regress_wrapper;
--- audit() finds faults of the servers
-ALTER SERVER tickets1 RENAME TO tickets3;
+-- audit() finds what is missing
 DROP USER MAPPING FOR CURRENT_USER SERVER "Tickets, 2";
-SELECT object, replace(problem, CURRENT_USER, 'me') AS problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
-ALTER SERVER "Tickets, 2" OPTIONS (SET host 'b,c');
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3, "Tickets, 2"';
-SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3';
-SELECT object, problem FROM instaid.audit() WHERE object ~ 'elsewhere' AND problem ~ 'server ';
-SELECT source FROM instaid.tickets WHERE name = 'from elsewhere';
+SELECT object, replace(problem, CURRENT_USER, 'me') AS problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere';
+SELECT instaid.drop_ticket('from elsewhere');
 DROP SERVER "Tickets, 2";
--- a ticket that has lost its source does not become a ticket of this server
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS NULL;
-SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'elsewhere';
-SELECT * FROM try($$SELECT instaid.guard_ticket('from elsewhere', 100)$$);
-SELECT name, server, servers, source FROM instaid.tickets WHERE name = 'from elsewhere';
-SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3';
 -- the owner of a ticket needs USAGE on its servers, when it is created and later
 SET ROLE regress_ticket_owner;
 SELECT * FROM try($$SELECT instaid.create_ticket('theirs, from elsewhere', source => 'tickets3')$$);
@@ -409,12 +446,18 @@ RESET ROLE;
 GRANT USAGE ON FOREIGN SERVER tickets3 TO regress_ticket_owner;
 SET ROLE regress_ticket_owner;
 SELECT instaid.create_ticket('theirs, from elsewhere', source => 'tickets3');
-SELECT * FROM try($$SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets."from elsewhere" IS 'tickets3'$$);
+SELECT * FROM try($$SELECT instaid.next_ticket('theirs, from elsewhere')$$) LIMIT 1;
+SET ROLE regress_ticket_app;
+SELECT * FROM try($$SELECT instaid.next_ticket('theirs, from elsewhere')$$);
 RESET ROLE;
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
 DROP USER MAPPING FOR PUBLIC SERVER tickets3;
 CREATE USER MAPPING FOR regress_ticket_owner SERVER tickets3 OPTIONS (user 'leaser');
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
+-- who else learns that there is no password
+SET ROLE regress_ticket_app;
+SELECT servers, failure FROM instaid._ticket_source('instaid_tickets."theirs, from elsewhere"');
+RESET ROLE;
 REVOKE USAGE ON FOREIGN SERVER tickets3 FROM regress_ticket_owner;
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
 SELECT instaid.drop_ticket('theirs, from elsewhere');

@@ -70,20 +70,17 @@ typedef int SysCacheIdentifier;
 #include "commands/sequence_xlog.h"
 #endif
 
-/* PostgreSQL 17 lets a resource owner, and not a memory context, own the set. */
+/* PostgreSQL 17 lets an extension name what it waits for. */
 #if PG_VERSION_NUM < 170000
-#define CreateWaitEventSet(resowner, nevents) CreateWaitEventSet(CurrentMemoryContext, nevents)
+#define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #endif
 
 /*
  * PostgreSQL 19 ends background workers with this flag that are in the way of
- * DROP DATABASE.  It has one size for a hash table in shared memory, and its own
- * type of signal handlers.
+ * DROP DATABASE.
  */
 #if PG_VERSION_NUM < 190000
 #define BGWORKER_INTERRUPTIBLE 0
-#define PG_SIG_IGN SIG_IGN
-#define ShmemInitHash(name, nelems, info, flags) ShmemInitHash(name, nelems, nelems, info, flags)
 #endif
 
 #endif							/* INSTAID_COMPAT_H */

@@ -18,7 +18,7 @@
 #include "ids/shards.h"
 #include "tickets/autocreate.h"
 #include "tickets/segments.h"
-#include "tickets/source.h"
+#include "tickets/tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "instaid",.version = INSTAID_VERSION);
@@ -39,7 +39,7 @@ _PG_init(void)
 	shards_init();
 	autocreate_init();
 	segments_init();
-	source_init();
+	tickets_init();
 	MarkGUCPrefixReserved("instaid");
 }
 

@@ -33,8 +33,7 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 # execute each line of C that any suite executes, and 019_many_shards, which takes
 # minutes there.
 not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields
-	006_clock 009_partman 010_move 011_adopt 015_privileges 016_authorities 018_buffers
-	019_many_shards 020_docs'
+	006_clock 009_partman 010_move 011_adopt 015_privileges 019_many_shards 020_docs'
 not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
 	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
 	019_many_shards 020_docs 026_install 027_dump'

@@ -8,8 +8,10 @@
 #ifndef INSTAID_AUTOCREATE_H
 #define INSTAID_AUTOCREATE_H
 
-extern bool autocreate_is_enabled(void);
-extern void autocreate_ticket(const char *name);
+/* where tickets live */
+#define TICKET_SCHEMA	"instaid_tickets"
+
+extern bool autocreate_ticket(const char *name);
 extern void autocreate_init(void);
 
 #endif							/* INSTAID_AUTOCREATE_H */

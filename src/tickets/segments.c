@@ -1,27 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * segments.c
- *	  Segments of tickets in shared memory, for all sessions.
+ *	  Segments of tickets that have a source, in shared memory, for all sessions.
  *
- * If a ticket's sequence has CACHE > 1, a background worker (worker.c) takes
- * segments of that many values from the sequence before sessions need them.  The
- * ticket's buffer has room for two: when a tenth of one is used, the worker is
- * asked for the other, so that no session waits at its end.
+ * A ticket in use has a slot, with room for two segments.  When a tenth of one is
+ * used, a session starts a background worker, which leases the other one, stores it
+ * in the slot and ends.  The state of the slot tells of this worker:
  *
- * Every value in a buffer has been taken: the WAL that takes the sequence past it
- * is as durable as the worker's synchronous_commit says.  Losing a buffer
- * therefore skips values and repeats none.  A session whose synchronous_commit
- * asks for more waits for that before it returns a value.
+ *	state		becomes		when
+ *	IDLE		REFILLING	a call needs a segment, and starts a worker
+ *	REFILLING	IDLE		the worker has stored a segment
+ *				FAILED		no authority gave one, or the worker has ended, or a
+ *							call finds that it is past its deadline
+ *	FAILED		REFILLING	a call needs a segment, after a pause
  *
- * setval(), ALTER SEQUENCE and nextval() still work on the sequence.  A session
- * that takes a value looks at the sequence's page, under a shared lock, and drops
- * what is buffered if one of them has changed the page.  While the buffer stays
- * empty, sessions take values from the sequence itself.
+ * Each refill has a number.  A worker whose number is not the slot's any more is late,
+ * and what it has leased is left out.
  *
- * Locks are taken in this order: the sequence's relation lock, its page's, the
- * table's, the buffer's.  A pointer to a buffer is valid only while the table is
- * locked: a buffer is removed when its ticket is dropped, or when another ticket
- * needs it and this one is idle or cannot be refilled.
+ * Segments are in memory, and not on disk, because a backup or a copy of a database
+ * would have the same values.  What is in memory is lost at a restart.
+ *
+ * The lock of the table is taken before the lock of a slot.  A slot belongs to its
+ * ticket while one of them is held.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,17 +29,12 @@
 
 #include <limits.h>
 
-#include "catalog/objectaccess.h"
+#include "access/xact.h"
 #include "catalog/pg_authid.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_database.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "port/atomics.h"
-#include "storage/bufmgr.h"
 #include "storage/condition_variable.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -47,42 +42,40 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/hsearch.h"
-#include "utils/syscache.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
-#include "utils/wait_event.h"
 
 #include "compat.h"
-#include "sequence.h"
-#include "tickets/launch.h"
-#include "tickets/monotonic.h"
+#include "tickets/background.h"
+#include "tickets/lease.h"
 #include "tickets/segments.h"
+#include "tickets/source.h"
+
+/* how many tickets with a source can be in use at once */
+#define SLOT_COUNT		1000
+/* how long a slot must be unused, in ms, before another ticket can have it */
+#define MIN_IDLE		10000
 
 /* the most values of a segment, unless one step is more */
 #define MAX_SEGMENT		1000000
 
-/* how long the worker waits after a failed refill, in ms: first, and at most */
+/* how long calls do not ask again after a failure, in ms: first, and at most */
 #define FIRST_BACKOFF	100
 #define LAST_BACKOFF	5000
-
-/* how soon a waiting call looks again for a free background worker, in ms */
+/* if a worker has not begun after this time, in ms, it counts as failed */
+#define START_TIMEOUT	5000
+/* how often a call that waits looks at its slot, or for a free worker, in ms */
+#define LOOK_INTERVAL	1000
 #define WORKER_RETRY_INTERVAL	100
 
-/*
- * how long a buffer must be unused, in ms, before another ticket may have it,
- * unless it is empty and its last refill failed
- */
-#define MIN_IDLE		10000
-/* how long calls do not look for a buffer after all were in use, in ms */
-#define FULL_INTERVAL	1000
-
-/* how many condition variables the tickets share */
-#define SIGNAL_COUNT	16
+/* how many progressions of values are remembered for a ticket */
+#define MARK_COUNT		32
 
 #define FAILURE_LENGTH	512
 
+PG_FUNCTION_INFO_V1(instaid_has_segments);
 PG_FUNCTION_INFO_V1(instaid_segment_state);
+PGDLLEXPORT void instaid_refill_worker(Datum main_arg);
 
 typedef struct Segment
 {
@@ -90,960 +83,657 @@ typedef struct Segment
 	int64		increment;
 	int64		left;
 	int64		size;
-	XLogRecPtr	lsn;			/* of the WAL that covers it; none if it is
-								 * leased */
 } Segment;
 
-typedef struct BufferKey
+/* The largest value that this server has had with an increment and residue */
+typedef struct Mark
 {
-	Oid			database;
-	Oid			ticket;
-} BufferKey;
+	int64		increment;		/* 0 if there is none */
+	int64		residue;
+	int64		last;
+} Mark;
+
+typedef enum SlotState
+{
+	IDLE,
+	REFILLING,
+	FAILED
+} SlotState;
 
 /* Times are monotonic, except those that the view shows. */
-typedef struct SegmentBuffer
+typedef struct Slot
 {
-	BufferKey	key;			/* hash key */
+	/* whose slot it is; changed under both locks */
+	Oid			database;
+	Oid			ticket;			/* InvalidOid: free */
+
 	LWLock		lock;			/* protects what follows */
+	ConditionVariable changed;	/* of the state */
+	int64		last_used;
+	NameData	name;			/* by which authorities were asked */
+	uint32		source;			/* hash of the authorities, 0 before the first */
 
 	Segment		segments[2];
 	int			current;		/* the one that values are taken from */
 	int64		current_since;
-	int64		empty_since;	/* when a call found both empty, or 0 */
-	int64		last_used;
 
-	/* the name by which a source was asked; empty without a source */
-	char		name[NAMEDATALEN];
-
-	/* the sequence, as we left it */
-	RelFileLocator file;
-	XLogRecPtr	lsn;
-	int64		last_value;
-	uint64		buffer_generation;	/* changes when values are dropped */
-
-	/* the other segment */
-	bool		requested;		/* the worker gets it, perhaps after a pause */
-	int64		steps;			/* how many steps long it is */
-	int64		lasted;			/* ms that the last one did, or -1 */
-	int			turn;			/* which server of a source is next */
-	Stripes		stripes;		/* what is known of the servers */
+	SlotState	state;
+	uint64		refill;			/* number of the last one */
+	int64		deadline;		/* of REFILLING */
+	int64		retry_at;		/* no refill starts before */
 	int			failures_in_a_row;
-	int64		retry_at;
+
+	int64		steps;			/* how many steps long the next segment is */
+	int64		lasted;			/* ms that the last one did, or -1 */
+	int			turn;			/* which authority is asked first */
+	Mark		marks[MARK_COUNT];
 
 	/* for the view */
+	int64		segment_size;
+	NameData	server;			/* that gave the last segment */
 	int64		refills;
 	TimestampTz refilled_at;
 	int64		refill_duration;	/* microseconds */
+	int64		waits;
 	int64		failures;
 	TimestampTz failed_at;
 	char		failure[FAILURE_LENGTH];
-	int64		waits;
-	int64		bypasses;
-} SegmentBuffer;
+} Slot;
 
-typedef struct SharedState
+typedef struct SlotTable
 {
-	LWLock	   *lock;			/* protects the table of buffers */
-	int			tranche;
-	pg_atomic_uint64 full_until;	/* until then, all buffers are in use */
-	pg_atomic_uint64 last_buffer_generation;
-	ConditionVariable refilled[SIGNAL_COUNT];	/* by ticket */
-} SharedState;
+	LWLock	   *lock;			/* protects whose the slots are */
+	Slot		slots[SLOT_COUNT];
+} SlotTable;
 
-/* What a call has got from a buffer */
-typedef struct Attempt
+/* What a worker is to do */
+typedef struct Refill
 {
-	bool		taken;			/* it has a value */
-	int64		value;
-	XLogRecPtr	lsn;			/* of the WAL that covers the value */
-	bool		wake_worker;	/* the worker is to get a segment */
-	int64		wait;			/* without a value: ms to wait for a segment */
-} Attempt;
+	int			place;			/* of the slot */
+	Oid			database;
+	Oid			ticket;
+	uint64		number;
+	NameData	name;
+} Refill;
 
 /* settings: see segments_init() */
 static int	segment_target_duration;
 static int	segment_timeout;
-static int	max_buffered_tickets;
 
-static SharedState *shared = NULL;
-static HTAB *buffers = NULL;
+static SlotTable *table = NULL;
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-static object_access_hook_type prev_object_access_hook = NULL;
 
 static void
 request_shmem(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	RequestAddinShmemSpace(add_size(sizeof(SharedState),
-									hash_estimate_size(max_buffered_tickets,
-													   sizeof(SegmentBuffer))));
+	RequestAddinShmemSpace(sizeof(SlotTable));
 	RequestNamedLWLockTranche("instaid", 1);
-	launch_request_shmem();
 }
 
 static void
 startup_shmem(void)
 {
-	HASHCTL		ctl = {.keysize = sizeof(BufferKey),.entrysize = sizeof(SegmentBuffer)};
 	bool		found;
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("instaid", sizeof(SharedState), &found);
+	table = ShmemInitStruct("instaid", sizeof(SlotTable), &found);
 	if (!found)
 	{
-		shared->lock = &GetNamedLWLockTranche("instaid")->lock;
-		shared->tranche = shared->lock->tranche;
-		pg_atomic_init_u64(&shared->full_until, 0);
-		pg_atomic_init_u64(&shared->last_buffer_generation, 0);
-		for (int i = 0; i < SIGNAL_COUNT; i++)
-			ConditionVariableInit(&shared->refilled[i]);
+		memset(table, 0, sizeof(SlotTable));
+		table->lock = &GetNamedLWLockTranche("instaid")->lock;
+		for (Slot *slot = table->slots; slot < table->slots + SLOT_COUNT; slot++)
+		{
+			LWLockInitialize(&slot->lock, table->lock->tranche);
+			ConditionVariableInit(&slot->changed);
+		}
 	}
-	buffers = ShmemInitHash("instaid tickets", max_buffered_tickets, &ctl,
-							HASH_ELEM | HASH_BLOBS);
-	launch_startup_shmem();
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* Find a buffer, in the table that the caller has locked. */
-static SegmentBuffer *
-find_segment_buffer(Oid ticket)
-{
-	BufferKey	key = {MyDatabaseId, ticket};
-
-	return hash_search(buffers, &key, HASH_FIND, NULL);
-}
-
-/* The buffer of a ticket, locked, and with it the table; or NULL if it has none. */
-static SegmentBuffer *
-lock_buffer(Oid ticket)
-{
-	SegmentBuffer *buffer;
-
-	LWLockAcquire(shared->lock, LW_SHARED);
-	buffer = find_segment_buffer(ticket);
-	if (buffer != NULL)
-		LWLockAcquire(&buffer->lock, LW_EXCLUSIVE);
-	else
-		LWLockRelease(shared->lock);
-	return buffer;
-}
-
-static void
-unlock_buffer(SegmentBuffer *buffer)
-{
-	LWLockRelease(&buffer->lock);
-	LWLockRelease(shared->lock);
-}
-
-/* The condition variable on which sessions wait for a segment; tickets share it. */
-static ConditionVariable *
-refill_signal(Oid ticket)
-{
-	return &shared->refilled[ticket % SIGNAL_COUNT];
-}
-
-/* The next buffer of a database in a scan of the table, or NULL */
-static SegmentBuffer *
-next_buffer(HASH_SEQ_STATUS *scan, Oid database)
-{
-	SegmentBuffer *buffer;
-
-	do
-		buffer = hash_seq_search(scan);
-	while (buffer != NULL && buffer->key.database != database);
-	return buffer;
-}
-
-/* Remove all buffers of a database. */
-static void
-forget_database(Oid database)
-{
-	HASH_SEQ_STATUS scan;
-	SegmentBuffer *buffer;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	hash_seq_init(&scan, buffers);
-	while ((buffer = next_buffer(&scan, database)) != NULL)
-		hash_search(buffers, &buffer->key, HASH_REMOVE, NULL);
-	LWLockRelease(shared->lock);
-	pg_atomic_write_u64(&shared->full_until, 0);
-}
-
-/*
- * Remove the buffers of what is dropped.  If the transaction is rolled back, their
- * values are skipped.
- */
-static void
-on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
-{
-	if (prev_object_access_hook)
-		prev_object_access_hook(access, class, object, sub, arg);
-	if (access != OAT_DROP || sub != 0 || shared == NULL)
-		return;
-	if (class == RelationRelationId)
-		segments_forget_ticket(object);
-	else if (class == DatabaseRelationId)
-		forget_database(object);
-}
-
-/*
- * Remove a buffer that is of little use from the table that the caller has locked:
- * one that has no values because its last refill failed, or else one that has been
- * idle for MIN_IDLE; the one that was not used for longest.  No ticket can take the
- * values of a ticket that is in use.
- */
+/* Can another ticket have this slot? */
 static bool
-evict_buffer(int64 now)
+is_available(const Slot *slot, int64 now)
 {
-	HASH_SEQ_STATUS scan;
-	SegmentBuffer *buffer;
-	SegmentBuffer *idle = NULL;
-	SegmentBuffer *failed = NULL;
-	SegmentBuffer *victim;
-
-	hash_seq_init(&scan, buffers);
-	while ((buffer = hash_seq_search(&scan)) != NULL)
-	{
-		if (buffer->failures_in_a_row > 0 &&
-			buffer->segments[0].left == 0 && buffer->segments[1].left == 0)
-		{
-			if (failed == NULL || buffer->last_used < failed->last_used)
-				failed = buffer;
-		}
-		else if (now - buffer->last_used >= MIN_IDLE * 1000 &&
-				 (idle == NULL || buffer->last_used < idle->last_used))
-			idle = buffer;
-	}
-	victim = failed != NULL ? failed : idle;
-	if (victim == NULL)
-		return false;
-	hash_search(buffers, &victim->key, HASH_REMOVE, NULL);
-	return true;
+	return !OidIsValid(slot->ticket) ||
+		((slot->state != REFILLING || now >= slot->deadline) &&
+		 now - slot->last_used >= MIN_IDLE * 1000);
 }
 
 /*
- * Create a buffer for a ticket that has none.  If all buffers are taken, it replaces
- * another one.  Returns false if all are in use, or were a moment ago: a search of
- * the whole table under its lock is too much for each call.
+ * Find the slot of a ticket, or give it one: a free one, or else the one that was
+ * idle for longest.  Returns its place, or -1 if all are in use.
  */
-static bool
-create_buffer(Oid ticket)
+static int
+find_slot(Oid ticket)
 {
-	BufferKey	key = {MyDatabaseId, ticket};
 	int64		now = monotonic_time();
-	bool		found;
+	int			place = -1;
 
-	if (now < (int64) pg_atomic_read_u64(&shared->full_until))
-		return false;
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	found = find_segment_buffer(ticket) != NULL;
-	if (!found &&
-		(hash_get_num_entries(buffers) < max_buffered_tickets || evict_buffer(now)))
+	LWLockAcquire(table->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < SLOT_COUNT; i++)
 	{
-		SegmentBuffer *buffer = hash_search(buffers, &key, HASH_ENTER_NULL, NULL);
+		Slot	   *slot = &table->slots[i];
 
-		if (buffer != NULL)
+		if (slot->ticket == ticket && slot->database == MyDatabaseId)
 		{
-			memset((char *) buffer + sizeof(BufferKey), 0, sizeof(SegmentBuffer) - sizeof(BufferKey));
-			LWLockInitialize(&buffer->lock, shared->tranche);
-			buffer->buffer_generation = pg_atomic_add_fetch_u64(&shared->last_buffer_generation, 1);
-			buffer->last_used = now;
-			buffer->steps = 1;
-			buffer->lasted = -1;
-			found = true;
+			LWLockRelease(table->lock);
+			return i;
 		}
+		if (is_available(slot, now) &&
+			(place < 0 || slot->last_used < table->slots[place].last_used))
+			place = i;
 	}
-	/* before the lock is released: the removal of a buffer resets it */
-	if (!found)
-		pg_atomic_write_u64(&shared->full_until, now + FULL_INTERVAL * 1000);
-	LWLockRelease(shared->lock);
-	return found;
+	if (place >= 0)
+	{
+		Slot	   *slot = &table->slots[place];
+		uint64		refill;
+
+		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+		refill = slot->refill;
+		slot->database = MyDatabaseId;
+		slot->ticket = ticket;
+		memset((char *) slot + offsetof(Slot, last_used), 0,
+			   sizeof(Slot) - offsetof(Slot, last_used));
+		/* a late worker of the other ticket must not match */
+		slot->refill = refill + 1;
+		slot->last_used = now;
+		slot->steps = 1;
+		slot->lasted = -1;
+		LWLockRelease(&slot->lock);
+	}
+	LWLockRelease(table->lock);
+	return place;
 }
 
-/* Drop the values of a buffer, and of the segment that is on its way. */
+/* The slot of a ticket, locked, or NULL if all are in use.  Its place is remembered. */
+static Slot *
+lock_slot(Oid ticket, int *place)
+{
+	for (;;)
+	{
+		Slot	   *slot;
+
+		if (*place < 0)
+			*place = find_slot(ticket);
+		if (*place < 0)
+			return NULL;
+		slot = &table->slots[*place];
+		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+		if (slot->ticket == ticket && slot->database == MyDatabaseId)
+			return slot;
+		LWLockRelease(&slot->lock);
+		*place = -1;
+	}
+}
+
+/* Drop the values of a slot, and the segment that is on its way. */
 static void
-drop_values(SegmentBuffer *buffer)
+drop_values(Slot *slot)
 {
-	buffer->segments[0].left = buffer->segments[1].left = 0;
-	buffer->lasted = -1;
-	buffer->buffer_generation = pg_atomic_add_fetch_u64(&shared->last_buffer_generation, 1);
+	slot->segments[0].left = slot->segments[1].left = 0;
+	slot->lasted = -1;
+	slot->refill++;
+	slot->state = IDLE;
+	slot->retry_at = 0;
 }
 
-/*
- * Drop what is buffered if the ticket, which has a source, was renamed: the values
- * belong to the sequence that has the old name at the source.  Also drop what the
- * ticket's own sequence gave before it had a source.
- */
-static void
-follow_name(SegmentBuffer *buffer, const char *name)
-{
-	if (strcmp(buffer->name, name) == 0)
-		return;
-	drop_values(buffer);
-	buffer->retry_at = 0;
-	strlcpy(buffer->name, name, NAMEDATALEN);
-}
-
-/*
- * Drop what is buffered if the sequence, whose page the caller has locked, is not
- * as we left it.
- *
- * setval() always writes WAL, ALTER SEQUENCE creates another file, and nextval()
- * writes WAL or moves the value.  After nextval() alone the buffer would still be
- * valid, but that looks like setval() followed by nextval().
- */
-static void
-follow_sequence(SegmentBuffer *buffer, Relation rel, Buffer page, Form_pg_sequence_data data)
-{
-	XLogRecPtr	lsn = PageGetLSN(BufferGetPage(page));
-
-	if (RelFileLocatorEquals(buffer->file, rel->rd_locator) &&
-		buffer->lsn == lsn && buffer->last_value == data->last_value)
-		return;
-	drop_values(buffer);
-	/* what is buffered from now on comes from no source: see follow_name() */
-	buffer->name[0] = '\0';
-	buffer->file = rel->rd_locator;
-	buffer->lsn = lsn;
-	buffer->last_value = data->last_value;
-}
-
-/*
- * The buffer of a sequence from which values are taken directly, locked, or NULL.
- * An uncommitted sequence has none, as its transaction may be rolled back.
- */
-static SegmentBuffer *
-lock_buffer_if_any(Relation rel)
-{
-	return shared == NULL || sequence_is_uncommitted(rel) ? NULL : lock_buffer(RelationGetRelid(rel));
-}
-
-/* To be called before values are taken from the sequence, whose page is locked */
-void
-segments_before_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
-{
-	SegmentBuffer *buffer = lock_buffer_if_any(rel);
-
-	if (buffer == NULL)
-		return;
-	follow_sequence(buffer, rel, page, data);
-	unlock_buffer(buffer);
-}
-
-/*
- * To be called afterwards, while the page is still locked.  Returns the generation
- * of the buffer, which segments_finish_refill() compares.
- */
-uint64
-segments_after_taking(Relation rel, Buffer page, Form_pg_sequence_data data)
-{
-	SegmentBuffer *buffer = lock_buffer_if_any(rel);
-	uint64		buffer_generation;
-
-	if (buffer == NULL)
-		return 0;
-	buffer->lsn = PageGetLSN(BufferGetPage(page));
-	buffer->last_value = data->last_value;
-	buffer_generation = buffer->buffer_generation;
-	unlock_buffer(buffer);
-	return buffer_generation;
-}
-
-/* Take a value from the buffer, which the caller has locked. */
+/* Take a value from a slot. */
 static bool
-take_value(SegmentBuffer *buffer, int64 now, Attempt *attempt)
+take_value(Slot *slot, int64 now, int64 *value)
 {
-	Segment    *segment = &buffer->segments[buffer->current];
+	Segment    *segment = &slot->segments[slot->current];
 
-	buffer->last_used = now;
 	if (segment->left == 0)
 	{
-		Segment    *other = &buffer->segments[1 - buffer->current];
-
-		if (other->left == 0)
-		{
-			if (buffer->empty_since == 0)
-				buffer->empty_since = now;
+		if (slot->segments[1 - slot->current].left == 0)
 			return false;
-		}
-		buffer->current = 1 - buffer->current;
-		buffer->current_since = now;
-		segment = other;
+		slot->current = 1 - slot->current;
+		slot->current_since = now;
+		segment = &slot->segments[slot->current];
 	}
-	attempt->value = segment->next;
-	attempt->lsn = segment->lsn;
+	*value = segment->next;
 	segment->left--;
 	if (segment->left > 0)
 		segment->next += segment->increment;
 	else
-		buffer->lasted = (now - buffer->current_since) / 1000;
+		slot->lasted = (now - slot->current_since) / 1000;
 	return true;
 }
 
-/* Is the worker waiting before it tries again? */
-static bool
-is_backing_off(SegmentBuffer *buffer, int64 now)
+/* Note why a refill, or a part of one, failed. */
+static void
+note_failure(Slot *slot, const char *failure)
 {
-	return buffer->retry_at > now;
+	slot->failures++;
+	slot->failed_at = GetCurrentTimestamp();
+	strlcpy(slot->failure, failure,
+			1 + pg_mbcliplen(failure, strlen(failure), FAILURE_LENGTH - 1));
 }
 
-/*
- * Request the other segment if it is time for it, in the buffer that the caller
- * has locked.  Returns true if the worker has to be told.
- */
+/* A refill has failed.  Returns true for the first of several in a row, which is logged. */
 static bool
-request_segment(SegmentBuffer *buffer, int64 now)
+fail_refill(Slot *slot, const char *failure)
 {
-	Segment    *segment = &buffer->segments[buffer->current];
+	int64		backoff = Min((int64) FIRST_BACKOFF << Min(slot->failures_in_a_row, 16), LAST_BACKOFF);
 
-	if (buffer->requested ||
-		buffer->segments[1 - buffer->current].left > 0 ||
-		(segment->size - segment->left) < segment->size / 10.0 ||
-		is_backing_off(buffer, now))
+	note_failure(slot, failure);
+	slot->state = FAILED;
+	slot->refill++;				/* if its worker still comes, it is late */
+	slot->retry_at = monotonic_time() + backoff * 1000;
+	/* the segment may have been too long for what is left there */
+	slot->steps = Max(slot->steps / 2, 1);
+	return slot->failures_in_a_row++ == 0;
+}
+
+/* Begin a refill if it is time for it.  The caller then starts a worker. */
+static bool
+begin_refill(Slot *slot, int64 now, Refill *refill)
+{
+	Segment    *segment = &slot->segments[slot->current];
+
+	if (slot->state == REFILLING && now >= slot->deadline)
+		(void) fail_refill(slot, "the background worker has not ended in time");
+	if (slot->state == REFILLING || slot->retry_at > now ||
+		slot->segments[1 - slot->current].left > 0 ||
+		(segment->size - segment->left) < segment->size / 10.0)
 		return false;
-	buffer->requested = true;
-	/* the time that calls wait begins with this request */
-	if (segment->left == 0)
-		buffer->empty_since = now;
+	slot->state = REFILLING;
+	slot->deadline = now + START_TIMEOUT * INT64CONST(1000);
+	refill->place = slot - table->slots;
+	refill->database = slot->database;
+	refill->ticket = slot->ticket;
+	refill->number = ++slot->refill;
+	refill->name = slot->name;
 	return true;
 }
 
-/* Try to take a value from the buffer, which the caller has locked. */
-static Attempt
-try_buffer(SegmentBuffer *buffer)
+/* Lock the slot of a refill.  Returns NULL if the refill is not wanted any more. */
+static Slot *
+lock_refilled(const Refill *refill)
 {
-	int64		now = monotonic_time();
-	Attempt		attempt = {0};
+	Slot	   *slot = &table->slots[refill->place];
 
-	attempt.taken = take_value(buffer, now, &attempt);
-	attempt.wake_worker = request_segment(buffer, now);
-	if (!attempt.taken && buffer->requested && !is_backing_off(buffer, now))
-	{
-		/* even if it was asked before: it may have been killed since */
-		attempt.wake_worker = true;
-		attempt.wait = Max(segment_timeout - (now - buffer->empty_since) / 1000, 0);
-	}
-	return attempt;
+	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+	if (slot->state == REFILLING && slot->refill == refill->number)
+		return slot;
+	LWLockRelease(&slot->lock);
+	return NULL;
 }
 
-/* Count a call that waits, when it begins to. */
-static void
-count_wait(Oid ticket, bool *waiting)
-{
-	SegmentBuffer *buffer = *waiting ? NULL : lock_buffer(ticket);
-
-	if (buffer == NULL)
-		return;
-	buffer->waits++;
-	unlock_buffer(buffer);
-	*waiting = true;
-}
-
-/* The error for a ticket that has a source, and cannot have a buffer */
-static void
-no_buffer_error(Relation rel)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("ticket \"%s\" has a source, but no buffer", RelationGetRelationName(rel)),
-			 shared == NULL ?
-			 errdetail("The server was started without instaid in shared_preload_libraries.") :
-			 sequence_is_uncommitted(rel) ?
-			 errdetail("This transaction has created or altered it.") :
-			 errdetail("All buffers are in use: instaid.max_buffered_tickets is %d.",
-					   max_buffered_tickets),
-			 shared == NULL ?
-			 errhint("Add instaid to shared_preload_libraries, and restart the server.") :
-			 sequence_is_uncommitted(rel) ?
-			 errhint("Commit first.") :
-			 errhint("Increase instaid.max_buffered_tickets, and restart the server.")));
-}
-
-/*
- * May the role see why a refill failed?  libpq's messages name files of the
- * server: sockets, passwords, certificates.
- */
+/* Start the worker of a refill that has begun.  Returns false if none is free. */
 static bool
-may_see_failure(Oid ticket)
+start_worker(const Refill *refill)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
-	Oid			owner = InvalidOid;
+	Slot	   *slot;
+	BackgroundTask task = {
+		"instaid_refill_worker", "instaid segments", refill, sizeof(Refill)
+	};
 
-	if (HeapTupleIsValid(tuple))
+	if (background_start(&task, (Datum) 0, NULL))
+		return true;
+	slot = lock_refilled(refill);
+	if (slot != NULL)
 	{
-		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-		ReleaseSysCache(tuple);
+		/* not FAILED, since calls do better to wait */
+		note_failure(slot, "no background worker is free; max_worker_processes can be increased");
+		slot->state = IDLE;
+		slot->retry_at = monotonic_time() + WORKER_RETRY_INTERVAL * INT64CONST(1000);
+		LWLockRelease(&slot->lock);
 	}
-	return (OidIsValid(owner) && has_privs_of_role(GetUserId(), owner)) ||
-		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	return false;
 }
 
-/* The error for a ticket that has a source, and whose buffer is empty */
+/* The error for a ticket that has no value */
 static void
-empty_error(Relation rel, bool no_worker)
+empty_error(Oid ticket, const char *name, const Slot *copy, bool no_worker)
 {
-	SegmentBuffer *buffer = lock_buffer(RelationGetRelid(rel));
-	char		failure[FAILURE_LENGTH] = "";
-	bool		failing = false;
-	TimestampTz failed_at = 0;
-
-	if (buffer != NULL)
-	{
-		failing = buffer->failures_in_a_row > 0 && !no_worker;
-		failed_at = buffer->failed_at;
-		strlcpy(failure, buffer->failure, sizeof(failure));
-		unlock_buffer(buffer);
-	}
+	const char *failure = source_may_see_failures(ticket) ? copy->failure :
+		"<insufficient privilege>; its owner and members of pg_read_all_stats see it in instaid.segments";
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("ticket \"%s\" has no values left from its source",
-					RelationGetRelationName(rel)),
+			 errmsg("ticket \"%s\" has no values left from its source", name),
 			 no_worker ?
 			 errdetail("No background worker was free within %d ms.", segment_timeout) :
-			 failing && !may_see_failure(RelationGetRelid(rel)) ?
-			 errdetail("The last attempt, at %s, failed. The ticket's owner and members of pg_read_all_stats see the reason in instaid.segments.",
-					   timestamptz_to_str(failed_at)) :
-			 failing ?
+			 copy->state == FAILED ?
 			 errdetail("The last attempt, at %s, failed: %s",
-					   timestamptz_to_str(failed_at), failure) :
+					   timestamptz_to_str(copy->failed_at), failure) :
 			 errdetail("The source has not answered within %d ms.", segment_timeout),
 			 no_worker ?
 			 errhint("Increase max_worker_processes.") :
-			 failing ?
-			 errhint("The background worker asks the source again, at most %d s after that.",
-					 LAST_BACKOFF / 1000) :
-			 errhint("The background worker keeps asking; instaid.segments shows the outcome.")));
-}
-
-/* No worker can be had: let calls do without a segment for a while. */
-static void
-note_no_worker(Relation rel)
-{
-	SegmentRequest request = {.ticket = RelationGetRelid(rel)};
-
-	strlcpy(request.name, RelationGetRelationName(rel), NAMEDATALEN);
-	segments_fail_refill(&request, "no background worker is free; max_worker_processes can be increased", false);
+			 errhint("Call again: a source that failed is asked again within %d s.",
+					 LAST_BACKOFF / 1000)));
 }
 
 /*
- * Take the next value of an open ticket that has no source.  If both segments are
- * empty, wait for one, until instaid.segment_timeout after that was found.  When
- * this returns a value, it is as durable as sequence_make_durable() makes it.
- *
- * Returns false if there is no value, and the caller must take it from the
- * sequence.
- */
-bool
-segments_take(Relation rel, int64 *value)
-{
-	Oid			ticket = RelationGetRelid(rel);
-	bool		waiting = false;
-	Attempt		attempt;
-
-	if (shared == NULL || sequence_is_uncommitted(rel))
-		return false;
-
-	for (;;)
-	{
-		Buffer		page;
-		Form_pg_sequence_data data = sequence_lock_page(rel, &page, BUFFER_LOCK_SHARE);
-		SegmentBuffer *buffer = lock_buffer(ticket);
-
-		attempt.taken = false;
-		if (buffer != NULL)
-		{
-			follow_sequence(buffer, rel, page, data);
-			attempt = try_buffer(buffer);
-			if (!attempt.taken && attempt.wait == 0)
-				buffer->bypasses++;
-			unlock_buffer(buffer);
-		}
-		UnlockReleaseBuffer(page);
-
-		if (buffer == NULL)
-		{
-			/* this is the ticket's first use, or its buffer was removed */
-			CHECK_FOR_INTERRUPTS();
-			if (!create_buffer(ticket))
-				break;
-			continue;
-		}
-		if (attempt.wake_worker && !launch_wake_worker())
-		{
-			note_no_worker(rel);
-			if (!attempt.taken && attempt.wait > 0)
-				continue;		/* which finds that the worker is backing off */
-		}
-		if (attempt.taken || attempt.wait == 0)
-			break;
-		count_wait(ticket, &waiting);
-		(void) ConditionVariableTimedSleep(refill_signal(ticket),
-										   Min(attempt.wait, WORKER_START_TIMEOUT),
-										   PG_WAIT_EXTENSION);
-	}
-	ConditionVariableCancelSleep();
-	if (!attempt.taken)
-		return false;
-	sequence_make_durable(attempt.lsn);
-	*value = attempt.value;
-	return true;
-}
-
-/*
- * Take the next value of an open ticket that has a source.  It needs a buffer.
- * Waits as segments_take() does, and for a free background worker, too.
- *
- * Errors: it has no buffer, or has no value within that time (55000).
+ * Take the next value of a ticket that has a source.  If there is none, wait for a
+ * segment, up to instaid.segment_timeout.  The caller remembers the place, which is
+ * -1 at first.
  */
 int64
-segments_take_leased(Relation rel)
+segments_take(Oid ticket, const char *name, int *place)
 {
-	Oid			ticket = RelationGetRelid(rel);
-	bool		waiting = false;
+	static uint32 wait_event = 0;
+	int64		give_up_at = 0;
 	bool		no_worker = false;
-	Attempt		attempt;
 
-	if (shared == NULL || sequence_is_uncommitted(rel))
-		no_buffer_error(rel);
+	if (table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("ticket \"%s\" has a source, and the library instaid is not preloaded", name),
+				 errdetail("Values from a source are kept in shared memory, which a library gets when the server starts."),
+				 errhint("Add instaid to shared_preload_libraries, and restart the server.")));
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("InstaidTicketSegment");
 
 	for (;;)
 	{
-		SegmentBuffer *buffer = lock_buffer(ticket);
+		int64		now = monotonic_time();
+		Slot	   *slot = lock_slot(ticket, place);
+		Slot		copy;
+		Refill		refill;
+		int64		value = 0;
+		int64		left;
+		bool		taken;
+		bool		begins;
 
-		if (buffer == NULL)
+		if (slot == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("ticket \"%s\" has a source, and no room for its values is free", name),
+					 errdetail("%d tickets with a source are in use.", SLOT_COUNT),
+					 errhint("A ticket that is not used for %d s makes room.", MIN_IDLE / 1000)));
+		slot->last_used = now;
+		if (strcmp(NameStr(slot->name), name) != 0)
 		{
-			CHECK_FOR_INTERRUPTS();
-			if (!create_buffer(ticket))
-			{
-				ConditionVariableCancelSleep();
-				no_buffer_error(rel);
-			}
-			continue;
+			/* renamed: the values are of the authorities' ticket of the old name */
+			drop_values(slot);
+			namestrcpy(&slot->name, name);
 		}
-		follow_name(buffer, RelationGetRelationName(rel));
-		attempt = try_buffer(buffer);
-		unlock_buffer(buffer);
-
-		if (attempt.wake_worker)
-			no_worker = !launch_wake_worker();
-		if (attempt.wake_worker && no_worker && attempt.taken)
-			note_no_worker(rel);
-		if (attempt.taken || attempt.wait == 0)
-			break;
-		count_wait(ticket, &waiting);
-		(void) ConditionVariableTimedSleep(refill_signal(ticket),
-										   Min(attempt.wait, no_worker ? WORKER_RETRY_INTERVAL : WORKER_START_TIMEOUT),
-										   PG_WAIT_EXTENSION);
-	}
-	ConditionVariableCancelSleep();
-	if (!attempt.taken)
-		empty_error(rel, no_worker);
-	sequence_make_durable(attempt.lsn);
-	return attempt.value;
-}
-
-/*
- * The tickets of this database that need a segment now.  Stores in how many ms the
- * next one needs one, or -1.
- */
-List *
-segments_requested(int64 *next_due)
-{
-	HASH_SEQ_STATUS scan;
-	SegmentBuffer *buffer;
-	List	   *tickets = NIL;
-	int64		now = monotonic_time();
-
-	*next_due = -1;
-	LWLockAcquire(shared->lock, LW_SHARED);
-	hash_seq_init(&scan, buffers);
-	while ((buffer = next_buffer(&scan, MyDatabaseId)) != NULL)
-	{
-		if (!buffer->requested)
-			continue;
-		if (is_backing_off(buffer, now))
+		taken = take_value(slot, now, &value);
+		begins = begin_refill(slot, now, &refill);
+		if (!taken && give_up_at == 0)
 		{
-			int64		due = (buffer->retry_at - now) / 1000 + 1;
-
-			if (*next_due < 0 || due < *next_due)
-				*next_due = due;
+			give_up_at = now + segment_timeout * INT64CONST(1000);
+			slot->waits++;
 		}
-		else
-			tickets = lappend_oid(tickets, buffer->key.ticket);
+		if (!taken)
+			copy = *slot;
+		LWLockRelease(&slot->lock);
+
+		if (begins)
+			no_worker = !start_worker(&refill);
+		if (taken)
+		{
+			ConditionVariableCancelSleep();
+			return value;
+		}
+		left = (give_up_at - now) / 1000;
+		if (left <= 0 || copy.state == FAILED)
+			empty_error(ticket, name, &copy, no_worker);
+		(void) ConditionVariableTimedSleep(&slot->changed,
+										   Min(left, no_worker ? WORKER_RETRY_INTERVAL : LOOK_INTERVAL),
+										   wait_event);
 	}
-	LWLockRelease(shared->lock);
-	return tickets;
 }
 
 /*
- * Forget what was requested from the worker of this database, which has ended, so
- * that sessions request it from the next one.
- */
-void
-segments_forget_requests(void)
-{
-	HASH_SEQ_STATUS scan;
-	SegmentBuffer *buffer;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	hash_seq_init(&scan, buffers);
-	while ((buffer = next_buffer(&scan, MyDatabaseId)) != NULL)
-		buffer->requested = false;
-	LWLockRelease(shared->lock);
-}
-
-/* How many values so many steps are.  MAX_SEGMENT limits the number of steps. */
-static int64
-segment_size(int64 *steps, int64 step)
-{
-	*steps = Max(Min(*steps, MAX_SEGMENT / step), 1);
-	return *steps * step;
-}
-
-/*
- * Begin to refill a ticket.  Returns false if its buffer is gone.
+ * Find out how many values a worker is to lease, and from which authority first.
+ * Returns false if the refill is not wanted any more.
  *
  * The size follows Leaf's rule: a segment that lasted for less than
  * instaid.segment_target_duration is followed by one of twice its size, and a
  * segment that lasted for more than twice that time by one of half its size.
  */
-bool
-segments_begin_refill(Oid ticket, const char *name, int64 step, SegmentRequest *request)
+static bool
+plan_refill(const Refill *refill, const Source *source, int64 *wanted, int *turn)
 {
-	SegmentBuffer *buffer = lock_buffer(ticket);
+	Slot	   *slot = lock_refilled(refill);
+	int64		timeouts = START_TIMEOUT;
 
-	if (buffer == NULL)
+	if (slot == NULL)
 		return false;
-	if (buffer->name[0] != '\0')
-		follow_name(buffer, name);
-	if (buffer->lasted >= 0 && buffer->lasted < segment_target_duration)
-		buffer->steps *= 2;
-	else if (buffer->lasted >= 2 * (int64) segment_target_duration)
-		buffer->steps /= 2;
-	/* how long a segment lasted counts once, even if the refill fails */
-	buffer->lasted = -1;
+	/* other servers: what the old ones gave is not used any more */
+	if (slot->source != 0 && slot->source != source->hash)
+		slot->segments[0].left = slot->segments[1].left = 0;
+	slot->source = source->hash;
 
-	memset(request, 0, sizeof(*request));
-	request->ticket = ticket;
-	strlcpy(request->name, name, NAMEDATALEN);
-	request->started = monotonic_time();
-	request->count = segment_size(&buffer->steps, step);
-	request->turn = buffer->turn;
-	request->stripes = buffer->stripes;
-	request->buffer_generation = buffer->buffer_generation;
-	/* the time that calls wait begins with this attempt */
-	if (buffer->empty_since != 0)
-		buffer->empty_since = request->started;
-	unlock_buffer(buffer);
+	if (slot->lasted >= 0 && slot->lasted < segment_target_duration)
+		slot->steps *= 2;
+	else if (slot->lasted >= 2 * (int64) segment_target_duration)
+		slot->steps /= 2;
+	/* how long a segment lasted counts once, even if the refill fails */
+	slot->lasted = -1;
+	slot->steps = Max(Min(slot->steps, MAX_SEGMENT / source->step), 1);
+	*wanted = slot->segment_size = slot->steps * source->step;
+	*turn = slot->turn % source->count;
+	for (int i = 0; i < source->count; i++)
+		timeouts += source->authorities[i].timeout;
+	slot->deadline = monotonic_time() + timeouts * 1000;
+	LWLockRelease(&slot->lock);
 	return true;
 }
 
-/* Note that an attempt, or a part of one, failed.  The caller has locked the buffer. */
-static void
-note_failure(SegmentBuffer *buffer, const char *failure)
-{
-	buffer->failures++;
-	buffer->failed_at = GetCurrentTimestamp();
-	strlcpy(buffer->failure, failure,
-			1 + pg_mbcliplen(failure, strlen(failure), FAILURE_LENGTH - 1));
-}
-
 /*
- * Put a segment of count values, which were taken for this request, into the
- * buffer.  If a server of a source failed before another one gave the segment,
- * failure says why.
+ * Is a lease above every value with its increment and residue that this server has
+ * had?  Then remember its last value.  The lowest mark gives way if there is no room.
  */
-void
-segments_finish_refill(const SegmentRequest *request, const TicketBlock *block, int64 count,
-					   const char *failure)
+static bool
+raise_mark(Slot *slot, const Lease *lease)
 {
-	SegmentBuffer *buffer = lock_buffer(request->ticket);
-	bool		recovered = false;
+	int64		residue = lease->first % lease->increment;
+	Mark	   *mark = slot->marks;
 
-	if (buffer != NULL)
+	for (Mark *it = slot->marks; it < slot->marks + MARK_COUNT; it++)
 	{
-		/* not if the sequence was set meanwhile, or the ticket renamed */
-		if (request->buffer_generation == buffer->buffer_generation)
+		if (it->increment == lease->increment && it->residue == residue)
 		{
-			Segment    *other = &buffer->segments[1 - buffer->current];
-
-			Assert(other->left == 0);
-			other->next = block->first;
-			other->increment = block->increment;
-			other->left = other->size = count;
-			other->lsn = block->lsn;
-			buffer->empty_since = 0;
+			mark = it;
+			if (lease->first <= it->last)
+				return false;
+			break;
 		}
-		recovered = buffer->failures_in_a_row > 0;
-		buffer->failures_in_a_row = 0;
-		buffer->retry_at = 0;
-		buffer->turn = request->turn;
-		buffer->requested = false;
-		buffer->refills++;
-		buffer->refilled_at = GetCurrentTimestamp();
-		buffer->refill_duration = monotonic_time() - request->started;
-		if (failure)
-			note_failure(buffer, failure);
-		unlock_buffer(buffer);
-		ConditionVariableBroadcast(refill_signal(request->ticket));
+		if (it->last < mark->last)
+			mark = it;
 	}
-	if (recovered)
-		ereport(LOG, (errmsg("ticket \"%s\" can be refilled again", request->name)));
-	if (failure)
-		ereport(WARNING,
-				(errmsg("could not refill ticket \"%s\" from one of its servers", request->name),
-				 errdetail_internal("%s", failure),
-				 errhint("The next segments come from the server that gave this one, as long as it answers.")));
+	mark->increment = lease->increment;
+	mark->residue = residue;
+	mark->last = lease->last;
+	return true;
 }
 
 /*
- * Note that a refill failed, and let the worker wait before the next attempt.  The
- * worker makes that by itself if try_again is set, and else when a session requests
- * a segment.  Only the first of several failures in a row is logged.
+ * Store what an authority has leased.  Returns NULL if that is done, or is not wanted
+ * any more, or else why the lease is refused.  Failures of other ones are noted.
  */
-void
-segments_fail_refill(const SegmentRequest *request, const char *failure, bool try_again)
+static char *
+store_lease(const Refill *refill, const Source *source, int turn, const Lease *lease,
+			int64 began, const char *failures)
 {
-	SegmentBuffer *buffer = lock_buffer(request->ticket);
-	bool		first = false;
+	Slot	   *slot = lock_refilled(refill);
+	const char *server = source->authorities[turn].name;
+	Segment    *other;
+	bool		recovered;
 
-	if (buffer != NULL)
+	if (slot == NULL)
+		return NULL;
+	other = &slot->segments[1 - slot->current];
+	if (!raise_mark(slot, lease))
 	{
-		int64		backoff;
-
-		first = buffer->failures_in_a_row == 0;
-		backoff = Min((int64) FIRST_BACKOFF << Min(buffer->failures_in_a_row, 16), LAST_BACKOFF);
-		buffer->failures_in_a_row++;
-		note_failure(buffer, failure);
-		/* the segment may have been too large for a slow server */
-		buffer->steps = Max(buffer->steps / 2, 1);
-		buffer->retry_at = monotonic_time() + backoff * 1000;
-		if (buffer->empty_since != 0)
-			buffer->empty_since = buffer->retry_at;
-		buffer->requested = try_again;
-		unlock_buffer(buffer);
-		ConditionVariableBroadcast(refill_signal(request->ticket));
+		LWLockRelease(&slot->lock);
+		return psprintf("server \"%s\": it leased %lld to %lld by %lld, and this server has had such values: it counts as another authority does, or was set back",
+						server, (long long) lease->first, (long long) lease->last,
+						(long long) lease->increment);
 	}
-	if (first)
+	other->next = lease->first;
+	other->increment = lease->increment;
+	other->left = other->size = lease->count;
+	recovered = slot->failures_in_a_row > 0;
+	slot->state = IDLE;
+	slot->failures_in_a_row = 0;
+	slot->retry_at = 0;
+	slot->turn = turn;
+	slot->refills++;
+	slot->refilled_at = GetCurrentTimestamp();
+	slot->refill_duration = monotonic_time() - began;
+	namestrcpy(&slot->server, server);
+	if (failures[0] != '\0')
+		note_failure(slot, failures);
+	LWLockRelease(&slot->lock);
+	ConditionVariableBroadcast(&slot->changed);
+
+	if (recovered)
+		ereport(LOG, (errmsg("ticket \"%s\" is refilled again, from server \"%s\"",
+							 source->ticket, server)));
+	if (failures[0] != '\0')
 		ereport(WARNING,
-				(errmsg("could not refill ticket \"%s\"", request->name),
+				(errmsg("could not refill ticket \"%s\" from one of its servers", source->ticket),
+				 errdetail_internal("%s", failures),
+				 errhint("The next segments come from server \"%s\", as long as it answers.",
+						 server)));
+	return NULL;
+}
+
+/* A refill has failed, unless it is not wanted any more. */
+static void
+give_up(const Refill *refill, const char *failure)
+{
+	Slot	   *slot = lock_refilled(refill);
+	bool		is_first;
+
+	if (slot == NULL)
+		return;
+	is_first = fail_refill(slot, failure);
+	LWLockRelease(&slot->lock);
+	ConditionVariableBroadcast(&slot->changed);
+	if (is_first)
+		ereport(WARNING,
+				(errmsg("could not refill ticket \"%s\"", NameStr(refill->name)),
 				 errdetail_internal("%s", failure),
-				 try_again ?
-				 errhint("Attempts continue, after %d ms at first and %d ms at most; instaid.segments shows them.",
-						 FIRST_BACKOFF, LAST_BACKOFF) :
-				 errhint("The next attempt is made when a call needs a value; instaid.segments shows it.")));
+				 errhint("Calls ask again, after %d ms at first and %d ms at most; instaid.segments shows failures.",
+						 FIRST_BACKOFF, LAST_BACKOFF)));
 }
 
-/* Keep what was learnt about the servers of a source. */
-void
-segments_remember_stripes(const SegmentRequest *request)
+/* The worker ends.  If it has not finished, it was terminated, or had an error. */
+static void
+worker_exit(int code pg_attribute_unused(), Datum arg)
 {
-	SegmentBuffer *buffer = lock_buffer(request->ticket);
-
-	if (buffer == NULL)
-		return;
-	buffer->stripes = request->stripes;
-	unlock_buffer(buffer);
+	give_up((Refill *) DatumGetPointer(arg),
+			"the background worker was terminated, or had an error that the server's log shows");
 }
 
-/* Remove the buffer of a ticket, if it has one. */
+/* The background worker asks authorities until one leases a segment, and ends. */
 void
-segments_forget_ticket(Oid ticket)
+instaid_refill_worker(Datum main_arg)
 {
-	BufferKey	key = {MyDatabaseId, ticket};
+	static Refill refill;
+	Source		source;
+	int64		began = monotonic_time();
+	int64		wanted;
+	int			turn;
 	bool		found;
+	StringInfoData failures;
 
-	LWLockAcquire(shared->lock, LW_SHARED);
-	found = find_segment_buffer(ticket) != NULL;
-	LWLockRelease(shared->lock);
-	if (!found)
-		return;
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	hash_search(buffers, &key, HASH_REMOVE, NULL);
-	LWLockRelease(shared->lock);
-	pg_atomic_write_u64(&shared->full_until, 0);
+	background_begin(&refill, sizeof(refill), main_arg);
+	before_shmem_exit(worker_exit, PointerGetDatum(&refill));
+	/* a database that refuses new connections may have old ones */
+	BackgroundWorkerInitializeConnectionByOid(refill.database, InvalidOid,
+											  BGWORKER_BYPASS_ALLOWCONN);
+	pgstat_report_activity(STATE_RUNNING, "refill of a ticket");
+
+	StartTransactionCommand();
+	MemoryContextSwitchTo(TopMemoryContext);
+	found = source_find(refill.ticket, &source);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(TopMemoryContext);
+	if (!found || strcmp(source.ticket, NameStr(refill.name)) != 0)
+		give_up(&refill, "the ticket was dropped or renamed, or its transaction is not committed");
+	else if (plan_refill(&refill, &source, &wanted, &turn))
+	{
+		initStringInfo(&failures);
+		for (int i = 0; i < source.count; i++, turn = (turn + 1) % source.count)
+		{
+			Lease		lease;
+			char	   *failure = lease_values(&source, turn, wanted, &lease);
+
+			if (failure == NULL)
+				failure = store_lease(&refill, &source, turn, &lease, began, failures.data);
+			if (failure == NULL)
+				break;
+			appendStringInfo(&failures, "%s%s", failures.len > 0 ? "; " : "", failure);
+		}
+		/* if there was no break, all have failed */
+		give_up(&refill, failures.data);
+	}
 }
 
-/*
- * _segment_state() -> setof record
- *
- * The buffers of this database whose tickets the role may use or see: see the
- * view instaid.segments.
- */
+/* _has_segments() -> boolean */
+Datum
+instaid_has_segments(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_BOOL(table != NULL);
+}
+
+/* Put a row of instaid.segments. */
+static void
+put_slot(ReturnSetInfo *rsinfo, const Slot *slot)
+{
+	static const char *const states[] = {"idle", "refilling", "failed"};
+	const Segment *segment = &slot->segments[slot->current];
+	const Segment *spare = &slot->segments[1 - slot->current];
+	Datum		values[] = {
+		ObjectIdGetDatum(slot->ticket), CStringGetTextDatum(states[slot->state]),
+		Int64GetDatum(segment->next),
+		Int64GetDatum(segment->next + (segment->left - 1) * segment->increment),
+		Int64GetDatum(segment->left),
+		Int64GetDatum(spare->next),
+		Int64GetDatum(spare->next + (spare->left - 1) * spare->increment),
+		Int64GetDatum(spare->left),
+		Int64GetDatum(slot->waits), Int64GetDatum(slot->refills),
+		Int64GetDatum(slot->segment_size), CStringGetTextDatum(NameStr(slot->server)),
+		TimestampTzGetDatum(slot->refilled_at), Int64GetDatum(slot->refill_duration),
+		Int64GetDatum(slot->failures), TimestampTzGetDatum(slot->failed_at),
+		CStringGetTextDatum(source_may_see_failures(slot->ticket) ?
+							slot->failure : "<insufficient privilege>")
+	};
+	bool		nulls[lengthof(values)] = {false};
+
+	nulls[2] = nulls[3] = segment->left == 0;
+	nulls[5] = nulls[6] = spare->left == 0;
+	nulls[10] = nulls[11] = nulls[12] = nulls[13] = slot->refills == 0;
+	nulls[15] = nulls[16] = slot->failures == 0;
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* _segment_state() -> setof record: see the view instaid.segments */
 Datum
 instaid_segment_state(PG_FUNCTION_ARGS)
 {
-#define SEGMENT_COLUMNS 17
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HASH_SEQ_STATUS scan;
-	SegmentBuffer *found;
-	SegmentBuffer *copies;
-	int			count = 0;
+	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (shared == NULL)
-		return (Datum) 0;
-
-	/* the catalogs are not to be read under the lock */
-	LWLockAcquire(shared->lock, LW_SHARED);
-	copies = palloc_extended(hash_get_num_entries(buffers) * sizeof(SegmentBuffer), MCXT_ALLOC_HUGE);
-	hash_seq_init(&scan, buffers);
-	while ((found = next_buffer(&scan, MyDatabaseId)) != NULL)
+	for (int i = 0; table != NULL && i < SLOT_COUNT; i++)
 	{
-		LWLockAcquire(&found->lock, LW_SHARED);
-		copies[count++] = *found;
-		LWLockRelease(&found->lock);
-	}
-	LWLockRelease(shared->lock);
+		Slot		copy;
+		bool		missing = false;
 
-	for (SegmentBuffer *buffer = copies; buffer < copies + count; buffer++)
-	{
-		Datum		values[SEGMENT_COLUMNS] = {0};
-		bool		nulls[SEGMENT_COLUMNS] = {false};
-		int			column = 0;
-		HeapTuple	tuple;
-		bool		overlap = false;
-
-		if (!sequence_is_visible(buffer->key.ticket))
+		/* the catalogs are not to be read under the lock */
+		LWLockAcquire(&table->slots[i].lock, LW_SHARED);
+		copy = table->slots[i];
+		LWLockRelease(&table->slots[i].lock);
+		if (!OidIsValid(copy.ticket) || copy.database != MyDatabaseId ||
+			(pg_class_aclcheck_ext(copy.ticket, GetUserId(), SOURCE_READ_RIGHTS,
+								   &missing) != ACLCHECK_OK && !sees_all))
 			continue;
-		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(buffer->key.ticket));
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		values[column++] = ObjectIdGetDatum(buffer->key.ticket);
-		values[column++] = Int64GetDatum(segment_size(&buffer->steps,
-													  ((Form_pg_sequence) GETSTRUCT(tuple))->seqcache));
-		ReleaseSysCache(tuple);
-		for (int i = 0; i < 2; i++)
-		{
-			Segment    *segment = &buffer->segments[i ^ buffer->current];
-
-			nulls[column] = nulls[column + 1] = segment->left == 0;
-			values[column++] = Int64GetDatum(segment->next);
-			values[column++] = Int64GetDatum(segment->next + (segment->left - 1) * segment->increment);
-			values[column++] = Int64GetDatum(segment->left);
-		}
-		values[column++] = Int64GetDatum(buffer->refills);
-		nulls[column] = nulls[column + 1] = buffer->refills == 0;
-		values[column++] = TimestampTzGetDatum(buffer->refilled_at);
-		values[column++] = Int64GetDatum(buffer->refill_duration);
-		values[column++] = Int64GetDatum(buffer->waits);
-		values[column++] = Int64GetDatum(buffer->bypasses);
-		values[column++] = Int64GetDatum(buffer->failures);
-		nulls[column] = nulls[column + 1] = buffer->failures == 0;
-		values[column++] = TimestampTzGetDatum(buffer->failed_at);
-		values[column++] = CStringGetTextDatum(may_see_failure(buffer->key.ticket) ?
-											   buffer->failure : "<insufficient privilege>");
-		for (int i = 0; i < MAX_SERVERS; i++)
-			overlap |= stripes_find_overlap(&buffer->stripes, i) >= 0;
-		values[column++] = BoolGetDatum(overlap);
-		Assert(column == SEGMENT_COLUMNS);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		put_slot(rsinfo, &copy);
 	}
 	return (Datum) 0;
 }
@@ -1053,34 +743,20 @@ segments_init(void)
 {
 	/* not a session's, since the worker uses it */
 	DefineCustomIntVariable("instaid.segment_target_duration",
-							"Sets how long a segment of a ticket should last.",
+							"Sets how long a segment of a ticket with a source should last.",
 							"If a segment lasts for less time, the next one has twice its size; if it lasts for more than twice the time, half its size.",
 							&segment_target_duration,
-							15 * 60 * 1000, 1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							15 * 60 * 1000, 1, INT_MAX, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("instaid.segment_timeout",
-							"Sets how long a call waits for a segment of a ticket when none is left.",
-							"After that, the call takes its value from the ticket's sequence; if the ticket has a source, the call fails.",
+							"Sets how long a call waits for a segment of a ticket with a source when none is left.",
+							"After that, the call fails.",
 							&segment_timeout,
-							5000, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 
-	/* it is the size of shared memory */
-	DefineCustomIntVariable("instaid.max_buffered_tickets",
-							"Sets how many tickets can have segments in shared memory.",
-							"Each call for another ticket takes its value from the ticket's sequence.",
-							&max_buffered_tickets,
-							1000, 1, 1000000,
-							PGC_POSTMASTER, 0,
-							NULL, NULL, NULL);
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = startup_shmem;
-	prev_object_access_hook = object_access_hook;
-	object_access_hook = on_object_access;
 }

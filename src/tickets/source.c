@@ -1,186 +1,52 @@
 /*-------------------------------------------------------------------------
  *
  * source.c
- *	  The other servers that a ticket has its values from.
+ *	  The servers that a ticket has its values from, its authorities.
  *
- * The source of a ticket is a list of foreign servers, each of which has a
- * sequence of the ticket's name in the schema instaid_tickets.  Where a server is,
- * who may use it and with which password are what CREATE SERVER, GRANT and CREATE
- * USER MAPPING say.
- *
- * The list is the security label of the ticket's own sequence, with the names of
- * the servers in the order in which they are asked.  A label is the only text that
- * PostgreSQL dumps with a sequence, with -t and -n, too, and that goes with it.  A
- * foreign table would be dumped, too, but has one server, and needs a name beside
- * those of tickets.  When the label is set, the sequence is made to depend on the
- * servers in pg_depend.  A dump has them in this order: servers, sequence, label.
- *
- * A server that is renamed is not followed, as a dump could not be restored then.
- * It counts as one that is not there, until the label has its new name.  A server
- * that gets the old name meanwhile is not asked, as the ticket does not depend on
- * it: whoever created it did not set the source of the ticket.
+ * A ticket with a source is a foreign table in the schema of the tickets.  Its server
+ * is the first authority.  Each further authority is the server of another foreign
+ * table that inherits from the first.  PostgreSQL itself then checks who may use a
+ * server, dumps and restores all of this, follows renames of tickets and servers, and
+ * refuses to drop a server that a ticket needs.  The foreign-data wrapper has no
+ * handler, so nobody can read or write such a table.  Its first column has the type of
+ * the values, and its option "step" is the step.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/relation.h"
 #include "access/reloptions.h"
-#include "access/table.h"
-#include "catalog/dependency.h"
-#include "catalog/indexing.h"
-#include "catalog/namespace.h"
-#include "catalog/objectaddress.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_depend.h"
 #include "catalog/pg_foreign_server.h"
+#include "catalog/pg_foreign_table.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
-#include "commands/seclabel.h"
 #include "common/hashfn.h"
 #include "foreign/foreign.h"
+#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/varlena.h"
 
-#include "tickets/block.h"
+#include "compat.h"
 #include "tickets/source.h"
 
-PG_FUNCTION_INFO_V1(instaid_source_failure);
-
-#define LABEL_PROVIDER	"instaid"
-
-/* the foreign-data wrapper whose servers can be a source */
+/* the foreign-data wrapper of the authorities */
 #define WRAPPER			"instaid"
 
 /* how long a server may take, in ms, unless it has a connect_timeout */
 #define SERVER_TIMEOUT	2000
 
-static HTAB *ticket_cache = NULL;
+PG_FUNCTION_INFO_V1(instaid_ticket_source);
 
-/* The names of a ticket's servers, as the label has them, or NULL */
-static char *
-get_source(Oid ticket)
-{
-	ObjectAddress object;
-
-	ObjectAddressSet(object, RelationRelationId, ticket);
-	return GetSecurityLabel(&object, LABEL_PROVIDER);
-}
-
-/* A relation, or all of them if it is InvalidOid, has changed. */
-static void
-forget_label(Datum arg, Oid relid)
-{
-	HASH_SEQ_STATUS scan;
-	TicketCacheEntry *entry;
-
-	(void) arg;
-	if (OidIsValid(relid))
-	{
-		entry = hash_search(ticket_cache, &relid, HASH_FIND, NULL);
-		if (entry != NULL)
-			entry->label_known = false;
-		return;
-	}
-	hash_seq_init(&scan, ticket_cache);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		entry->label_known = false;
-}
-
-/*
- * Look up what this session knows of a ticket; the first time, read the catalogs
- * for it.  The caller has locked the relation.  A ticket that has no label gets none
- * meanwhile, as is_unused() takes a lock that conflicts.
- */
-TicketCacheEntry *
-source_cache_ticket(Oid ticket)
-{
-	TicketCacheEntry *entry = hash_search(ticket_cache, &ticket, HASH_FIND, NULL);
-
-	if (entry == NULL || !entry->label_known)
-	{
-		bool		has_label = get_source(ticket) != NULL;
-
-		entry = hash_search(ticket_cache, &ticket, HASH_ENTER, NULL);
-		entry->has_label = has_label;
-		entry->label_known = true;
-	}
-	return entry;
-}
-
-/*
- * Does a ticket get its values from other servers?  Its own sequence is at its
- * end then, below 0; or somebody has altered it, but the label remains.
- */
-bool
-source_exists(Oid ticket, Form_pg_sequence options)
-{
-	return (options->seqmax < 0 && options->seqincrement > 0) ||
-		source_cache_ticket(ticket)->has_label;
-}
-
-/*
- * Has the sequence of a ticket given nothing yet?  pg_restore finds it in this
- * state, even if its options had been altered before the dump.  The lock keeps it
- * in this state until the source is there.
- */
-static bool
-is_unused(Oid ticket)
-{
-	Relation	rel;
-	Buffer		buffer;
-	bool		unused;
-
-	LockRelationOid(ticket, ShareRowExclusiveLock);
-	rel = relation_open(ticket, NoLock);
-	unused = !sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE)->is_called;
-	UnlockReleaseBuffer(buffer);
-	relation_close(rel, NoLock);
-	return unused;
-}
-
-/* Refuse to set the source of what cannot have one. */
-static void
-check_ticket(const ObjectAddress *object, bool remove)
-{
-	HeapTuple	tuple = NULL;
-	bool		altered;
-
-	if (object->classId == RelationRelationId && object->objectSubId == 0 &&
-		get_rel_namespace(object->objectId) == get_namespace_oid(TICKET_SCHEMA, true))
-		tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(object->objectId));
-	altered = HeapTupleIsValid(tuple) &&
-		((Form_pg_sequence) GETSTRUCT(tuple))->seqmax > 0;
-	if (!HeapTupleIsValid(tuple) ||
-		!(source_exists(object->objectId, (Form_pg_sequence) GETSTRUCT(tuple)) ||
-		  is_unused(object->objectId)))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("%s cannot have a source", getObjectDescription(object, false)),
-				 errdetail("Only a ticket that was created with a source, or has given no value yet, can have one."),
-				 errhint("Use create_ticket(..., source => '...').")));
-	ReleaseSysCache(tuple);
-
-	if (remove && altered && get_source(object->objectId) != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s must keep its source", getObjectDescription(object, false)),
-				 errdetail("It was altered: without the source, it would give values of its own, which the source has given."),
-				 errhint("Set another source, or drop the ticket.")));
-}
-
-/* The first option of this name, or NULL */
+/* The value of an option, or NULL */
 static const char *
 option_value(List *options, const char *name)
 {
@@ -196,123 +62,59 @@ option_value(List *options, const char *name)
 	return NULL;
 }
 
-/* Does a server have several hosts?  libpq would ask any of them. */
-static bool
-has_host_list(ForeignServer *server)
+/*
+ * The server of a foreign table of our wrapper, and the table's options; or NULL,
+ * also if they are dropped meanwhile.
+ */
+static ForeignServer *
+find_server(Oid table, List **options)
 {
-	const char *host = option_value(server->options, "host");
-	const char *hostaddr = option_value(server->options, "hostaddr");
-
-	return (host != NULL && strchr(host, ',') != NULL) ||
-		(hostaddr != NULL && strchr(hostaddr, ',') != NULL);
-}
-
-/* Make a ticket depend on a server that can be of its source. */
-static void
-depend_on_server(const ObjectAddress *ticket, char *name)
-{
-	Relation	rel = NULL;
-	ObjectAddress object = get_object_address(OBJECT_FOREIGN_SERVER, (Node *) makeString(name),
-											  &rel, AccessShareLock, true);
+	HeapTuple	tuple = SearchSysCache1(FOREIGNTABLEREL, ObjectIdGetDatum(table));
 	ForeignServer *server;
-	char	   *wrapper;
+	ForeignDataWrapper *wrapper;
+	Datum		datum;
+	bool		isnull;
 
-	if (!OidIsValid(object.objectId))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("server \"%s\" does not exist", name),
-				 strchr(name, ',') == NULL ? 0 :
-				 errhint("To give a ticket several servers, use create_ticket(..., source => ARRAY['...', '...']).")));
-	server = GetForeignServer(object.objectId);
-	wrapper = GetForeignDataWrapper(server->fdwid)->fdwname;
-	if (object_aclcheck(ForeignServerRelationId, object.objectId, GetUserId(),
-						ACL_USAGE) != ACLCHECK_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for foreign server %s", name),
-				 errhint("Its owner can permit it: GRANT USAGE ON FOREIGN SERVER %s TO %s;",
-						 quote_identifier(name),
-						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-	if (strcmp(wrapper, WRAPPER) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("server \"%s\" cannot be the source of a ticket", name),
-				 errdetail("Its foreign-data wrapper is \"%s\".", wrapper),
-				 errhint("Create a server with FOREIGN DATA WRAPPER " WRAPPER ".")));
-	if (has_host_list(server))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("server \"%s\" has several hosts", name),
-				 errdetail("A server of a source is one host, since the values that each server gives are remembered."),
-				 errhint("Create a server for each host, and give the ticket an array of servers.")));
-	recordDependencyOn(ticket, &object, DEPENDENCY_NORMAL);
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	datum = SysCacheGetAttr(FOREIGNTABLEREL, tuple, Anum_pg_foreign_table_ftoptions, &isnull);
+	*options = isnull ? NIL : untransformRelOptions(datum);
+	server = GetForeignServerExtended(((Form_pg_foreign_table) GETSTRUCT(tuple))->ftserver,
+									  FSV_MISSING_OK);
+	ReleaseSysCache(tuple);
+	wrapper = server ? GetForeignDataWrapperExtended(server->fdwid, FDW_MISSING_OK) : NULL;
+	return wrapper != NULL && strcmp(wrapper->fdwname, WRAPPER) == 0 ? server : NULL;
 }
 
-/* SECURITY LABEL FOR instaid ON SEQUENCE instaid_tickets... IS 'server, ...' */
-static void
-set_source(const ObjectAddress *object, const char *source)
+/* Is a relation a foreign table of our wrapper? */
+bool
+source_exists(Oid relation)
 {
-	List	   *names = NIL;
-	ListCell   *lc;
+	List	   *options;
 
-	check_ticket(object, source == NULL);
-	/* sessions remember whether there is one */
-	CacheInvalidateRelcacheByRelid(object->objectId);
-	deleteDependencyRecordsForClass(RelationRelationId, object->objectId,
-									ForeignServerRelationId, DEPENDENCY_NORMAL);
-	if (source == NULL)
-		return;
-	if (!SplitIdentifierString(pstrdup(source), ',', &names) || names == NIL ||
-		list_length(names) > MAX_SERVERS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the source of a ticket is not a list of servers: \"%.*s\"",
-						pg_mbcliplen(source, strlen(source), MAX_FOREIGN_TEXT), source),
-				 errdetail("It has 1 to %d names of foreign servers, with commas between them.",
-						   MAX_SERVERS)));
-	foreach(lc, names)
-	{
-		char	   *name = lfirst(lc);
-
-		for (int i = 0; i < foreach_current_index(lc); i++)
-		{
-			if (strcmp(list_nth(names, i), name) == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("server \"%s\" is named twice", name),
-						 errdetail("A source has each of its servers once.")));
-		}
-		depend_on_server(object, name);
-	}
+	return get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE &&
+		find_server(relation, &options) != NULL;
 }
 
-/* Does a ticket depend on a server, as set_source() makes it? */
-static bool
-depends_on_server(Oid ticket, Oid server)
+/* May the role see failures of servers?  libpq's messages name files of this server. */
+bool
+source_may_see_failures(Oid ticket)
 {
-	Relation	rel = table_open(DependRelationId, AccessShareLock);
-	ScanKeyData keys[2];
-	SysScanDesc scan;
 	HeapTuple	tuple;
-	bool		found = false;
+	bool		is_owner = false;
 
-	ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RelationRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(ticket));
-	scan = systable_beginscan(rel, DependDependerIndexId, true, NULL, 2, keys);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
+		return true;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
+	if (HeapTupleIsValid(tuple))
 	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		found = depend->refclassid == ForeignServerRelationId && depend->refobjid == server;
+		is_owner = has_privs_of_role(GetUserId(), ((Form_pg_class) GETSTRUCT(tuple))->relowner);
+		ReleaseSysCache(tuple);
 	}
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return found;
+	return is_owner;
 }
 
-/* The options of the mapping of a role to a server; false if there is none */
+/* The options of a role's user mapping, or of PUBLIC's, in a server; false if there is none */
 static bool
 find_mapping(Oid role, Oid server, List **options)
 {
@@ -321,12 +123,10 @@ find_mapping(Oid role, Oid server, List **options)
 	Datum		datum;
 	bool		isnull;
 
-	/* the mapping of PUBLIC */
-	if (!HeapTupleIsValid(tuple))
-		tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
-								ObjectIdGetDatum(server));
-	if (!HeapTupleIsValid(tuple))
+	if (!HeapTupleIsValid(tuple) && !OidIsValid(role))
 		return false;
+	if (!HeapTupleIsValid(tuple))
+		return find_mapping(InvalidOid, server, options);
 	datum = SysCacheGetAttr(USERMAPPINGUSERSERVER, tuple,
 							Anum_pg_user_mapping_umoptions, &isnull);
 	*options = isnull ? NIL : untransformRelOptions(datum);
@@ -335,54 +135,42 @@ find_mapping(Oid role, Oid server, List **options)
 }
 
 /*
- * How the owner of this ticket connects to a server of this name, or why not.  What
- * the server is, without the password, is appended to identity.
+ * How the owner of a ticket connects to a server, or why not.  What the server is,
+ * without the password, is appended to identity.
  *
  * The rule of dblink holds: unless a superuser chose where to connect, as which
  * user, and for whom, the connection must not rest on what the user that runs
  * this server is or has, such as peer authentication and files of passwords.
  */
 static void
-find_server(Oid ticket, Oid owner, char *name, LeaseServer *found, StringInfo identity)
+find_authority(Oid owner, ForeignServer *server, Authority *found, StringInfo identity)
 {
-	Oid			serverid = get_foreign_server_oid(name, true);
-	ForeignServer *server;
-	List	   *options = NIL;
+	List	   *mapping = NIL;
+	List	   *options;
 	const char *password;
 	const char *timeout;
 	int			n = 0;
 	ListCell   *lc;
 
-	found->name = name;
-	found->timeout = SERVER_TIMEOUT;
-	if (!OidIsValid(serverid))
-	{
-		found->refusal = "there is no such foreign server";
-		return;
-	}
-	server = GetForeignServer(serverid);
+	found->name = server->servername;
 	found->needs_password = !superuser_arg(owner) || !superuser_arg(server->owner);
-	if (!find_mapping(owner, serverid, &options))
+	if (!find_mapping(owner, server->serverid, &mapping))
 		found->refusal = psprintf("there is no user mapping for role \"%s\"",
 								  GetUserNameFromId(owner, false));
-	password = option_value(options, "password");
+	password = option_value(mapping, "password");
 	if (found->refusal == NULL && found->needs_password &&
 		(password == NULL || password[0] == '\0'))
 		found->refusal = psprintf("the user mapping for role \"%s\" has no password",
 								  GetUserNameFromId(owner, false));
-	if (object_aclcheck(ForeignServerRelationId, serverid, owner, ACL_USAGE) != ACLCHECK_OK)
+	if (object_aclcheck(ForeignServerRelationId, server->serverid, owner, ACL_USAGE) != ACLCHECK_OK)
 		found->refusal = psprintf("role \"%s\" has no USAGE on it",
 								  GetUserNameFromId(owner, false));
-	if (has_host_list(server))
-		found->refusal = "it has several hosts";
-	if (!depends_on_server(ticket, serverid))
-		found->refusal = "the source was set when another server had this name";
 
 	timeout = option_value(server->options, "connect_timeout");
-	if (timeout != NULL && atoi(timeout) > 0)
-		found->timeout = Min(atoi(timeout), 3600) * 1000;
+	found->timeout = timeout != NULL && atoi(timeout) > 0 ?
+		Min(atoi(timeout), 3600) * 1000 : SERVER_TIMEOUT;
 
-	options = list_concat_copy(server->options, options);
+	options = list_concat_copy(server->options, mapping);
 	found->keywords = palloc((list_length(options) + 3) * sizeof(char *));
 	found->values = palloc((list_length(options) + 3) * sizeof(char *));
 	foreach(lc, options)
@@ -392,10 +180,7 @@ find_server(Oid ticket, Oid owner, char *name, LeaseServer *found, StringInfo id
 		found->keywords[n] = option->defname;
 		found->values[n] = defGetString(option);
 		if (strcmp(option->defname, "password") != 0)
-		{
-			appendBinaryStringInfo(identity, found->keywords[n], strlen(found->keywords[n]) + 1);
-			appendBinaryStringInfo(identity, found->values[n], strlen(found->values[n]) + 1);
-		}
+			appendStringInfo(identity, "%s=%s\n", found->keywords[n], found->values[n]);
 		n++;
 	}
 	found->keywords[n] = "fallback_application_name";
@@ -404,75 +189,91 @@ find_server(Oid ticket, Oid owner, char *name, LeaseServer *found, StringInfo id
 	found->values[n++] = GetDatabaseEncodingName();
 	found->keywords[n] = found->values[n] = NULL;
 	/* the end of this server's options */
-	appendStringInfoChar(identity, '\0');
+	appendStringInfoChar(identity, '\n');
 }
 
 /*
  * Find the servers of a ticket's source, in the current memory context.  Returns
- * false if it has no source.
+ * false if it has no source, or is gone.
  */
 bool
-source_find_servers(Oid ticket, LeaseServers *servers)
+source_find(Oid ticket, Source *source)
 {
-	char	   *source = get_source(ticket);
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
-	List	   *names = NIL;
-	ListCell   *lc;
-	StringInfoData identity;
 	Oid			owner;
+	Oid			type;
+	List	   *options;
+	List	   *tables;
+	ListCell   *lc;
+	const char *step;
+	StringInfoData identity;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	source->ticket = pstrdup(NameStr(((Form_pg_class) GETSTRUCT(tuple))->relname));
 	ReleaseSysCache(tuple);
-	if (source == NULL)
+	if (find_server(ticket, &options) == NULL)
 		return false;
-	/* set_source() has let it pass */
-	if (!SplitIdentifierString(source, ',', &names) || names == NIL ||
-		list_length(names) > MAX_SERVERS)
-		elog(ERROR, "the source of ticket %u is not a list of servers", ticket);
+	step = option_value(options, "step");
+	source->step = step != NULL ? atoi(step) : 1;
+	type = get_atttype(ticket, 1);
+	source->last_of_type = type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
 
-	memset(servers, 0, sizeof(*servers));
 	initStringInfo(&identity);
-	foreach(lc, names)
-		find_server(ticket, owner, lfirst(lc), &servers->servers[servers->count++], &identity);
-	servers->hash = hash_bytes((unsigned char *) identity.data, identity.len) | 1;
+	/* in the order of their OIDs: create_ticket() creates them in order */
+	tables = lcons_oid(ticket, find_inheritance_children(ticket, NoLock));
+	source->authorities = palloc0(list_length(tables) * sizeof(Authority));
+	source->count = 0;
+	foreach(lc, tables)
+	{
+		ForeignServer *server = find_server(lfirst_oid(lc), &options);
+
+		if (server != NULL)
+			find_authority(owner, server, &source->authorities[source->count++], &identity);
+	}
+	source->hash = hash_bytes((unsigned char *) identity.data, identity.len) | 1;
 	return true;
 }
 
 /*
- * _source_failure(ticket regclass) -> text
+ * _ticket_source(ticket regclass) -> (servers text, step bigint, failure text)
  *
- * Which servers of a ticket's source cannot be asked, and why; null if all can be,
- * as far as is known here.
+ * The servers of a ticket's source, and which of them cannot be asked, and why.  All
+ * are null if the ticket has no source; failure is null for roles that may not see it.
  */
 Datum
-instaid_source_failure(PG_FUNCTION_ARGS)
+instaid_ticket_source(PG_FUNCTION_ARGS)
 {
-	LeaseServers servers;
-	StringInfoData failure;
+	Oid			ticket = PG_GETARG_OID(0);
+	TupleDesc	tupdesc;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+	Source		source;
 
-	initStringInfo(&failure);
-	if (source_find_servers(PG_GETARG_OID(0), &servers))
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (source_find(ticket, &source))
 	{
-		for (int i = 0; i < servers.count; i++)
+		StringInfoData servers;
+		StringInfoData failure;
+
+		initStringInfo(&servers);
+		initStringInfo(&failure);
+		for (Authority *it = source.authorities; it < source.authorities + source.count; it++)
 		{
-			if (servers.servers[i].refusal != NULL)
+			appendStringInfo(&servers, "%s%s", servers.len > 0 ? ", " : "",
+							 quote_identifier(it->name));
+			if (it->refusal != NULL)
 				appendStringInfo(&failure, "%sserver \"%s\": %s", failure.len > 0 ? "; " : "",
-								 servers.servers[i].name, servers.servers[i].refusal);
+								 it->name, it->refusal);
 		}
+		values[0] = CStringGetTextDatum(servers.data);
+		values[1] = Int64GetDatum(source.step);
+		values[2] = CStringGetTextDatum(failure.data);
+		nulls[0] = nulls[1] = false;
+		nulls[2] = failure.len == 0 || !source_may_see_failures(ticket);
 	}
-	if (failure.len == 0)
-		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(cstring_to_text(failure.data));
-}
-
-void
-source_init(void)
-{
-	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(TicketCacheEntry)};
-
-	ticket_cache = hash_create("instaid tickets", 16, &ctl, HASH_ELEM | HASH_BLOBS);
-	CacheRegisterRelcacheCallback(forget_label, (Datum) 0);
-	register_label_provider(LABEL_PROVIDER, set_source);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
 }

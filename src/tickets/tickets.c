@@ -5,7 +5,9 @@
  *
  * A ticket is a sequence in a schema of its own, and is configured by the options
  * of that sequence alone: INCREMENT is the number of servers, START modulo
- * INCREMENT tells which server this is, and MAXVALUE is a guard.
+ * INCREMENT tells which server this is, MAXVALUE is a guard, and CACHE is the step.
+ * A ticket that has its values from other servers is a foreign table instead: see
+ * source.c and segments.c.
  *
  * Values are taken from the sequence's page by the rules of nextval_internal()
  * in src/backend/commands/sequence.c, with three differences:
@@ -15,48 +17,77 @@
  *	 nextval() leaves that to the commit of the transaction that wrote the
  *	 record, which may still be running.  Therefore no XID is needed.
  * - A value equals START modulo INCREMENT, whatever setval() did.
- * - CACHE does not say how many values a session keeps, as those are lost when it
- *	 ends.  It is the step of segments that all sessions share: see segments.c.
+ * - CACHE is the step: how many values one WAL record covers.  No session keeps
+ *	 values.  Sessions that come before the record is flushed share the flush.
+ *
+ * A session remembers what it found out about a name, which is most of the work.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "common/int.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 #include "sequence.h"
 #include "tickets/autocreate.h"
-#include "tickets/block.h"
 #include "tickets/segments.h"
 #include "tickets/source.h"
 #include "tickets/tickets.h"
 
-/* how many values a WAL record covers ahead of those that are taken; as in core */
-#define TICKET_LOG_AHEAD	32
+/* how many values a WAL record covers, unless the ticket has a step */
+#define DEFAULT_STEP	32
+
+/* how many tickets a session remembers */
+#define MEMORY_SIZE		64
 
 PG_FUNCTION_INFO_V1(instaid_next_ticket);
 PG_FUNCTION_INFO_V1(instaid_lease_ticket);
 PG_FUNCTION_INFO_V1(instaid_ticket_sequence);
 PG_FUNCTION_INFO_V1(instaid_ticket_state);
+
+/* What this session knows of a ticket; if remembered, for this role, until an invalidation */
+typedef struct Ticket
+{
+	char		name[NAMEDATALEN];
+	int			length;			/* of the name */
+	bool		remembered;
+	Oid			role;
+	LocalTransactionId lxid;	/* transaction in which we hold the lock */
+
+	Oid			relid;
+	bool		has_source;		/* then it has only this: */
+	int			place;			/* of its slot: see segments.c */
+
+	FormData_pg_sequence options;
+	int64		step;
+	bool		needs_wal;
+	RelFileLocator locator;
+	uint32		file;			/* see sequence_file() */
+	Buffer		buffer;			/* of its page, as a hint */
+} Ticket;
+
+/* A ticket has one place, which depends on its name only. */
+static Ticket memory[MEMORY_SIZE];
+
+/* how many invalidations there were that can concern a ticket */
+static uint64 invalidations = 0;
 
 /* The values that a ticket has left */
 typedef struct TicketState
@@ -114,50 +145,44 @@ read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 	return state;
 }
 
-/* The largest value of a sequence's type */
-int64
-tickets_last_of_type(Oid type)
-{
-	return type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
-}
-
 static void
-used_up_error(Relation rel, Form_pg_sequence options, int64 left, int64 wanted)
+used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 {
-	bool		guarded = options->seqmax < tickets_last_of_type(options->seqtypid);
+	int64		last = ticket->options.seqmax;
+	Oid			type = ticket->options.seqtypid;
+	bool		guarded = last < (type == INT2OID ? PG_INT16_MAX :
+								  type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 			 guarded ?
-			 errmsg("ticket \"%s\" has reached its guard", RelationGetRelationName(rel)) :
-			 errmsg("ticket \"%s\" is used up", RelationGetRelationName(rel)),
+			 errmsg("ticket \"%s\" has reached its guard", ticket->name) :
+			 errmsg("ticket \"%s\" is used up", ticket->name),
 			 errdetail("Values wanted: %lld; values left until %lld, %s: %lld.",
-					   (long long) wanted, (long long) options->seqmax,
+					   (long long) wanted, (long long) last,
 					   guarded ? "its MAXVALUE" :
-					   psprintf("the end of %s", format_type_be(options->seqtypid)),
+					   psprintf("the end of %s", format_type_be(type)),
 					   (long long) left),
 			 guarded ?
 			 errhint("If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;",
-					 sequence_qualified_name(RelationGetRelid(rel))) :
-			 options->seqtypid != INT8OID ?
+					 sequence_qualified_name(ticket->relid)) :
+			 type != INT8OID ?
 			 errhint("If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
-					 sequence_qualified_name(RelationGetRelid(rel))) :
+					 sequence_qualified_name(ticket->relid)) :
 			 left > 0 ?
 			 errhint("Lease at most as many as are left.") :
 			 errhint("If it was set too far by mistake, set it back with setval().")));
 }
 
 /*
- * Store the last value of the block in the locked page.  Returns the LSN up to
- * which WAL must be flushed for the sequence to be there after a crash.
+ * Store the last of so many values in the locked page.  Returns the LSN up to which
+ * WAL must be flushed for the sequence to be there after a crash.
  */
 static XLogRecPtr
-store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
-			const TicketBlock *block, int64 count, int64 left)
+store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 count, int64 left)
 {
-	Page		page = BufferGetPage(buffer);
-	uint32		file = sequence_file(rel);
-	bool		needs_wal = RelationNeedsWAL(rel);
+	int64		increment = ticket->options.seqincrement;
+	Page		page = BufferGetPage(ticket->buffer);
 	int64		covered;
 	int64		ahead;
 	bool		log_it;
@@ -166,169 +191,110 @@ store_block(Relation rel, Buffer buffer, Form_pg_sequence_data data,
 	 * This comes before XLogInsert(): see SyncOneBuffer().  It also comes
 	 * before the look at the redo pointer: otherwise a checkpoint that begins
 	 * in between would not write the page, which is still clean, and only a
-	 * record from before its redo point would cover the block.
+	 * record from before its redo point would cover the values.
 	 */
-	MarkBufferDirty(buffer);
+	MarkBufferDirty(ticket->buffer);
 
 	/*
-	 * A record is due when the last one does not cover the block, when it is
-	 * not of the block's stripe, and after a checkpoint, as replay would
-	 * start behind it.
+	 * A record is due when the last one does not cover the values, when it is
+	 * not of their stripe, and after a checkpoint, as replay would start
+	 * behind it.
 	 */
-	covered = sequence_values_covered(file, data);
+	covered = sequence_values_covered(ticket->file, data);
 	log_it = covered < count ||
-		(uint64) block->last - (uint64) data->last_value !=
-		(uint64) count * (uint64) block->increment ||
+		(uint64) last - (uint64) data->last_value != (uint64) count * (uint64) increment ||
 		PageGetLSN(page) <= GetRedoRecPtr();
-	ahead = log_it ? Min(TICKET_LOG_AHEAD, left - count) : covered - count;
+	ahead = log_it ? Min(ticket->step - 1, left - count) : covered - count;
 
-	if (log_it && needs_wal)
-		sequence_log_page(buffer, rel->rd_locator, data,
-						  block->last + ahead * block->increment);
+	if (log_it && ticket->needs_wal)
+		sequence_log_page(ticket->buffer, ticket->locator, data, last + ahead * increment);
 
 	/*
 	 * Plain stores cannot fail, so they need no critical section.  Where no
 	 * WAL is written until the commit (wal_level = minimal), no record covers
 	 * anything.
 	 */
-	data->last_value = block->last;
+	data->last_value = last;
 	data->is_called = true;
-	data->log_cnt = sequence_log_cnt(file, needs_wal ? ahead : 0);
+	data->log_cnt = sequence_log_cnt(ticket->file, ticket->needs_wal ? ahead : 0);
 
-	return needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
+	return ticket->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }
 
 /*
- * Lock and open the sequence of a ticket, if the role may take values of it, and
- * copy its options.
- *
- * Errors are those of nextval(), and one more: the sequence cannot serve as a
- * ticket (55000).
- */
-static Relation
-open_ticket_sequence(Oid ticket, FormData_pg_sequence *options)
-{
-	Relation	rel;
-	const char *fault;
-
-	sequence_lock(ticket);
-	rel = sequence_open_locked(ticket, SEQUENCE_RIGHTS, options);
-	fault = find_fault(rel->rd_rel->relpersistence, options);
-	if (fault)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence \"%s\" cannot serve as a ticket",
-						RelationGetRelationName(rel)),
-				 errdetail_internal("%s", fault),
-				 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
-						 sequence_qualified_name(RelationGetRelid(rel)))));
-	return rel;
-}
-
-/*
- * Take values as tickets_take_values() does, from a sequence that is open and has
- * no source.
+ * Take so many values of a ticket that has no source, and return the first one, when
+ * they are as durable as synchronous_commit says.
  */
 static int64
-take_block(Relation rel, Form_pg_sequence options, int64 least, int64 most,
-		   TicketBlock *block)
+take_block(Ticket *ticket, int64 count)
 {
-	bool		has_segments = options->seqcache > 1;
-	Buffer		buffer;
 	Form_pg_sequence_data data;
 	TicketState state;
-	int64		count;
+	XLogRecPtr	lsn;
 
-	data = sequence_lock_page(rel, &buffer, BUFFER_LOCK_EXCLUSIVE);
-	state = read_state(options, data);
-	if (state.left < least)
+	if (!BufferIsValid(ticket->buffer) ||
+		!ReadRecentBuffer(ticket->locator, MAIN_FORKNUM, 0, ticket->buffer))
+		ticket->buffer = ReadBufferWithoutRelcache(ticket->locator, MAIN_FORKNUM, 0,
+												   RBM_NORMAL, NULL, true);
+	LockBuffer(ticket->buffer, BUFFER_LOCK_EXCLUSIVE);
+	data = sequence_read_page(ticket->buffer, ticket->relid);
+	state = read_state(&ticket->options, data);
+	if (state.left < count)
 	{
-		UnlockReleaseBuffer(buffer);
-		used_up_error(rel, options, state.left, least);
+		UnlockReleaseBuffer(ticket->buffer);
+		used_up_error(ticket, state.left, count);
 	}
-	count = Min(most, state.left);
-	block->first = state.next;
-	block->increment = options->seqincrement;
-	block->last = state.next + (count - 1) * options->seqincrement;
-	if (has_segments)
-		segments_before_taking(rel, buffer, data);
-	block->lsn = store_block(rel, buffer, data, block, count, state.left);
-	if (has_segments)
-		block->buffer_generation = segments_after_taking(rel, buffer, data);
-	UnlockReleaseBuffer(buffer);
+	lsn = store_block(ticket, data, state.next + (count - 1) * ticket->options.seqincrement,
+					  count, state.left);
+	UnlockReleaseBuffer(ticket->buffer);
 
-	sequence_make_durable(block->lsn);
-	return count;
+	sequence_make_durable(lsn);
+	return state.next;
 }
 
 /*
- * Take values of a ticket, from least to most of them, in one write.  Returns how
- * many there were.  The WAL that takes the sequence past them is then as durable as
- * synchronous_commit says.
- *
- * The caller has checked that the transaction may write.  Errors are those of
- * open_ticket_sequence(), and two more: fewer values than least are left (2200H),
- * or the ticket has a source (55000).
- */
-int64
-tickets_take_values(Oid ticket, int64 least, int64 most, TicketBlock *block)
-{
-	FormData_pg_sequence options;
-	Relation	rel = open_ticket_sequence(ticket, &options);
-	int64		count;
-
-	if (source_exists(ticket, &options))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("ticket \"%s\" has its values from a source", RelationGetRelationName(rel)),
-				 errdetail("Its own sequence has no values to lease."),
-				 errhint("Use next_ticket(), or lease the values on a server of the source.")));
-	count = take_block(rel, &options, least, most, block);
-	relation_close(rel, NoLock);
-	return count;
-}
-
-/*
- * Refuse a relation that is no sequence.  If it is to be locked, refuse a role that
+ * Refuse a relation that is no ticket.  If it is to be locked, refuse a role that
  * may not take values of it, too: the role would hold the lock until its transaction
- * ends.  Without a lock, a role learns only that the ticket exists, as pg_class
- * shows to all.
+ * ends.
  */
 static void
-check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid, void *arg)
+check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribute_unused(),
+				  void *arg)
 {
 	LOCKMODE	lockmode = *(LOCKMODE *) arg;
 	bool		missing = false;
 	char		relkind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
+	bool		has_source;
 
-	(void) old_relid;
 	if (relkind == '\0')
 		return;
-	if (relkind != RELKIND_SEQUENCE)
+	has_source = source_exists(relid);
+	if (relkind != RELKIND_SEQUENCE && !has_source)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence", relation->relname),
-				 errdetail("A ticket is a sequence; %s is another kind of relation.",
+				 errmsg("\"%s\" is not a ticket", relation->relname),
+				 errdetail("A ticket is a sequence or a foreign table of instaid; %s is another kind of relation.",
 						   quote_qualified_identifier(relation->schemaname, relation->relname)),
 				 errhint("Use another name, or rename that relation.")));
-	if (lockmode != NoLock &&
-		pg_class_aclcheck_ext(relid, GetUserId(), SEQUENCE_RIGHTS,
-							  &missing) != ACLCHECK_OK && !missing)
-		sequence_no_permission_error(relation->schemaname, relation->relname);
+	if (lockmode == NoLock ||
+		pg_class_aclcheck_ext(relid, GetUserId(), has_source ? SOURCE_RIGHTS : SEQUENCE_RIGHTS,
+							  &missing) == ACLCHECK_OK || missing)
+		return;
+	if (has_source)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_TABLE, relation->relname);
+	sequence_no_permission_error(relation->schemaname, relation->relname);
 }
 
 /*
- * The sequence of a ticket, or InvalidOid.  A name that is too long is refused: if
+ * The relation that is a ticket, or InvalidOid.  A name that is too long is refused: if
  * it were truncated, it could be the name of another ticket.
  */
 static Oid
 find_ticket(const char *name, LOCKMODE lockmode)
 {
 	if (name[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("a ticket must have a name"),
-				 errdetail("The name is empty.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("a ticket must have a name"),
+						errdetail("The name is empty.")));
 	if (strlen(name) >= NAMEDATALEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_NAME_TOO_LONG),
@@ -353,73 +319,149 @@ no_ticket_error(const char *name)
 }
 
 /*
- * Find and lock the sequence of a ticket from which an SQL function takes values,
- * or create the ticket if that is enabled.
+ * Find or create a ticket, lock it for the transaction, and find out what a call needs
+ * to know of it.  What the running transaction has created or altered is not
+ * remembered: no invalidation announces its commit.
  */
-static Oid
-find_or_create_ticket(const char *name, const char *function)
+static void
+load_ticket(Ticket *ticket, const char *name)
 {
-	Oid			relid;
+	Relation	rel;
+	uint64		invalidations_before;
+	const char *fault;
+
+	memset(ticket, 0, sizeof(*ticket));
+	ticket->relid = find_ticket(name, RowExclusiveLock);
+	if (!OidIsValid(ticket->relid) && autocreate_ticket(name))
+		ticket->relid = find_ticket(name, RowExclusiveLock);
+	if (!OidIsValid(ticket->relid))
+		no_ticket_error(name);
+	strlcpy(ticket->name, name, NAMEDATALEN);
+	ticket->length = strlen(name);
+	ticket->role = GetUserId();
+	ticket->place = -1;
+	invalidations_before = invalidations;
+
+	/* beyond the end of a subtransaction */
+	sequence_lock(ticket->relid);
+	ticket->lxid = MyLocalTransactionId;
+	ticket->has_source = source_exists(ticket->relid);
+	if (ticket->has_source)
+	{
+		if (pg_class_aclcheck(ticket->relid, GetUserId(), SOURCE_RIGHTS) != ACLCHECK_OK)
+			aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_TABLE, name);
+		rel = relation_open(ticket->relid, NoLock);
+		if (rel->rd_createSubid != InvalidSubTransactionId)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("ticket \"%s\" has a source, and is not committed", name),
+					 errdetail("This transaction has created it, and a background worker cannot see it."),
+					 errhint("Commit first.")));
+	}
+	else
+	{
+		rel = sequence_open_locked(ticket->relid, SEQUENCE_RIGHTS, &ticket->options);
+		fault = find_fault(rel->rd_rel->relpersistence, &ticket->options);
+		if (fault)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("sequence \"%s\" cannot serve as a ticket", name),
+					 errdetail_internal("%s", fault),
+					 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
+							 sequence_qualified_name(ticket->relid))));
+		ticket->step = ticket->options.seqcache > 1 ? ticket->options.seqcache : DEFAULT_STEP;
+		ticket->needs_wal = RelationNeedsWAL(rel);
+		ticket->locator = rel->rd_locator;
+		ticket->file = sequence_file(rel);
+	}
+	ticket->remembered = !sequence_is_uncommitted(rel) && invalidations == invalidations_before;
+	relation_close(rel, NoLock);
+}
+
+static bool
+is_remembered(const Ticket *ticket, const char *name, int length)
+{
+	return ticket->remembered && ticket->role == GetUserId() &&
+		ticket->length == length && memcmp(ticket->name, name, length) == 0;
+}
+
+/* The ticket of which an SQL function takes values, locked for the transaction */
+static Ticket *
+open_ticket(const text *argument, const char *function)
+{
+	const char *name = VARDATA_ANY(argument);
+	int			length = VARSIZE_ANY_EXHDR(argument);
+	Ticket	   *ticket = &memory[hash_bytes((const unsigned char *) name, length) % MEMORY_SIZE];
 
 	/* nextval() has these rules, too */
 	PreventCommandIfReadOnly(function);
 	PreventCommandIfParallelMode(function);
 
-	relid = find_ticket(name, RowExclusiveLock);
-	if (OidIsValid(relid))
-		return relid;
-	if (!autocreate_is_enabled())
-		no_ticket_error(name);
-
-	autocreate_ticket(name);
-	relid = find_ticket(name, RowExclusiveLock);
-	if (!OidIsValid(relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("could not create ticket \"%s\" on first use", name),
-				 errdetail("The background worker ended without creating it."),
-				 errhint("The server's log may say why.")));
-	return relid;
+	if (is_remembered(ticket, name, length) && ticket->lxid != MyLocalTransactionId)
+	{
+		/* a role asks for no lock after its rights were revoked */
+		AcceptInvalidationMessages();
+		if (ticket->remembered)
+		{
+			sequence_lock(ticket->relid);
+			ticket->lxid = MyLocalTransactionId;
+		}
+	}
+	if (!is_remembered(ticket, name, length))
+		load_ticket(ticket, text_to_cstring(argument));
+	return ticket;
 }
 
-/*
- * next_ticket(name text) -> bigint
- *
- * Returns the next value of a ticket.  No other call returns it.
- */
+/* A relation, or all of them if it is InvalidOid, has changed. */
+static void
+relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
+{
+	invalidations++;
+	for (Ticket *ticket = memory; ticket < memory + MEMORY_SIZE; ticket++)
+	{
+		if (ticket->relid == relid || !OidIsValid(relid))
+			ticket->remembered = false;
+	}
+}
+
+/* A role or the schema of the tickets may have changed. */
+static void
+syscache_callback(Datum arg pg_attribute_unused(),
+				  SysCacheIdentifier cacheid pg_attribute_unused(),
+				  uint32 hashvalue pg_attribute_unused())
+{
+	relcache_callback((Datum) 0, InvalidOid);
+}
+
+void
+tickets_init(void)
+{
+	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, syscache_callback, (Datum) 0);
+	/* its owner is a member of pg_database_owner */
+	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
+}
+
+/* next_ticket(name text) -> bigint */
 Datum
 instaid_next_ticket(PG_FUNCTION_ARGS)
 {
-	Oid			ticket = find_or_create_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-											   "instaid.next_ticket()");
-	FormData_pg_sequence options;
-	Relation	rel = open_ticket_sequence(ticket, &options);
-	int64		value;
+	Ticket	   *ticket = open_ticket(PG_GETARG_TEXT_PP(0), "instaid.next_ticket()");
 
-	if (source_exists(ticket, &options))
-		value = segments_take_leased(rel);
-	else if (options.seqcache == 1 || !segments_take(rel, &value))
-	{
-		TicketBlock block;
-
-		take_block(rel, &options, 1, 1, &block);
-		value = block.first;
-	}
-	relation_close(rel, NoLock);
-	PG_RETURN_INT64(value);
+	PG_RETURN_INT64(ticket->has_source ?
+					segments_take(ticket->relid, ticket->name, &ticket->place) :
+					take_block(ticket, 1));
 }
 
-/*
- * lease_ticket(name text, count bigint)
- *	-> (first bigint, last bigint, increment bigint)
- *
- * Takes the next values of a ticket together.
- */
+/* lease_ticket(name text, count bigint) -> (first bigint, last bigint, increment bigint) */
 Datum
 instaid_lease_ticket(PG_FUNCTION_ARGS)
 {
 	int64		count = PG_GETARG_INT64(1);
-	TicketBlock block;
+	Ticket	   *ticket;
+	int64		first;
 	TupleDesc	tupdesc;
 	Datum		values[3];
 	bool		nulls[3] = {false, false, false};
@@ -432,22 +474,22 @@ instaid_lease_ticket(PG_FUNCTION_ARGS)
 				 errmsg("count %lld is out of range", (long long) count),
 				 errdetail("A lease has at least one value.")));
 
-	tickets_take_values(find_or_create_ticket(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-											  "instaid.lease_ticket()"),
-						count, count, &block);
-	values[0] = Int64GetDatum(block.first);
-	values[1] = Int64GetDatum(block.last);
-	values[2] = Int64GetDatum(block.increment);
+	ticket = open_ticket(PG_GETARG_TEXT_PP(0), "instaid.lease_ticket()");
+	if (ticket->has_source)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("ticket \"%s\" has its values from a source", ticket->name),
+				 errdetail("It has no values of its own to lease."),
+				 errhint("Use next_ticket(), or lease the values on a server of the source.")));
+	first = take_block(ticket, count);
+	values[0] = Int64GetDatum(first);
+	values[1] = Int64GetDatum(first + (count - 1) * ticket->options.seqincrement);
+	values[2] = Int64GetDatum(ticket->options.seqincrement);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }
 
-/*
- * ticket_sequence(name text, missing_ok boolean) -> regclass
- *
- * Returns the sequence of a ticket.  If there is none, this is an error, or null
- * if missing_ok.
- */
+/* ticket_sequence(name text, missing_ok boolean) -> regclass */
 Datum
 instaid_ticket_sequence(PG_FUNCTION_ARGS)
 {
@@ -467,9 +509,8 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
  * _ticket_state(sequence regclass)
  *	-> (last_value bigint, values_left bigint, off_stripe boolean)
  *
- * Returns where a ticket stands.  All columns are null if the sequence is no ticket,
- * has a source, is being altered or dropped by another transaction, cannot be read
- * here, or may not be seen by the role.  last_value is null until a value was taken.
+ * Where a ticket stands.  All columns are null if it has a source, is being altered or
+ * dropped by another transaction, cannot be read here, or may not be seen by the role.
  */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
@@ -487,8 +528,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 	if (sequence_try_lock(relid))
 	{
 		if (sequence_read_locked(relid, &options, &data) &&
-			find_fault(get_rel_persistence(relid), &options) == NULL &&
-			!source_exists(relid, &options))
+			find_fault(get_rel_persistence(relid), &options) == NULL)
 		{
 			TicketState state = read_state(&options, &data);
 

@@ -1,4 +1,4 @@
-# Authorities, from which tickets have their values, as tests make them.
+# Tickets that have their values from other servers, as tests make and watch them.
 
 package Sources;
 
@@ -7,28 +7,10 @@ use warnings;
 
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(authority sequence source create retry);
-
-# A server that has no instaid
-sub authority
-{
-	my ($name, @settings) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
-	$node->init;
-	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE SCHEMA instaid_tickets');
-	return $node;
-}
-
-sub sequence
-{
-	my ($node, $name, $options) = @_;
-	$node->safe_psql('postgres', qq{CREATE SEQUENCE instaid_tickets."$name" $options});
-	return;
-}
+our @EXPORT = qw(source create take failure retry segment wait_segment session_as duplicates log_count);
 
 # The foreign servers of a node for these authorities, as an array in SQL.  Options
 # are those of the servers, but for user and password, which everybody's mapping has.
@@ -53,12 +35,36 @@ sub source
 	return 'ARRAY[' . join(', ', map { "'$_'" } @names) . ']';
 }
 
+# Create a ticket at each of these authorities, which gets a number of its own, and the
+# ticket that has its values from them.
 sub create
 {
 	my ($node, $name, $step, $authorities, %options) = @_;
+	my $servers = @$authorities;
+	for my $server (1 .. $servers)
+	{
+		$authorities->[ $server - 1 ]->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', $server, $servers) WHERE instaid.ticket_sequence('$name', true) IS NULL});
+	}
 	my $source = source($node, $authorities, %options);
 	$node->safe_psql($options{database} // 'postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => $source)});
 	return;
+}
+
+# The next values of a ticket, taken by one statement, which waits for a segment
+sub take
+{
+	my ($node, $name, $count, $database) = @_;
+	return split /\n/, $node->safe_psql($database // 'postgres',
+		"SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
+}
+
+# The error of a call
+sub failure
+{
+	my ($node, $name, $timeout) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql('postgres',
+		'SET instaid.segment_timeout = ' . ($timeout // 60000) . "; SELECT instaid.next_ticket('$name')");
+	return $stderr;
 }
 
 # Call until there is a value.
@@ -69,9 +75,47 @@ sub retry
 	{
 		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
 		return $stdout if $ret == 0;
-		sleep(0.1);
+		sleep(0.05);
 	}
 	return '';
+}
+
+# Columns of a ticket's row of instaid.segments
+sub segment
+{
+	my ($node, $name, $columns) = @_;
+	return $node->safe_psql('postgres', "SELECT $columns FROM instaid.segments WHERE name = '$name'");
+}
+
+# Wait until a condition holds for a ticket's row of instaid.segments.
+sub wait_segment
+{
+	my ($node, $name, $condition) = @_;
+	$node->poll_query_until('postgres', "SELECT $condition FROM instaid.segments WHERE name = '$name'")
+	  or die "no $condition of $name: " . segment($node, $name, 'segments');
+	return;
+}
+
+# A session of another role
+sub session_as
+{
+	my ($role, $node) = @_;
+	local $ENV{PGUSER} = $role;
+	return Clients::session($node);
+}
+
+# How many of these values came before in the list?
+sub duplicates
+{
+	my %seen;
+	return scalar grep { $seen{$_}++ } @_;
+}
+
+# How often is this in the log of a server?
+sub log_count
+{
+	my ($node, $pattern) = @_;
+	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
 }
 
 1;

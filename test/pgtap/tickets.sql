@@ -9,8 +9,8 @@ SELECT has_schema('instaid_tickets');
 SELECT has_view('instaid', 'tickets', 'the view instaid.tickets');
 SELECT columns_are('instaid', 'tickets', ARRAY['name', 'server', 'servers', 'step', 'last_value', 'values_left', 'off_stripe', 'source', 'sequence']);
 SELECT has_view('instaid', 'segments', 'the view instaid.segments');
-SELECT columns_are('instaid', 'segments', ARRAY['name', 'segment_size', 'next_value', 'last_value', 'values_left', 'spare_first', 'spare_last', 'spare_left',
-    'refills', 'refilled_at', 'refill_duration', 'waits', 'bypasses', 'failures', 'failed_at', 'failure', 'sources_overlap', 'sequence']);
+SELECT columns_are('instaid', 'segments', ARRAY['name', 'state', 'segment_size', 'next_value', 'last_value', 'values_left', 'spare_first', 'spare_last',
+    'spare_left', 'server', 'refills', 'refilled_at', 'refill_duration', 'waits', 'failures', 'failed_at', 'failure', 'sequence']);
 SELECT function_returns('instaid', 'next_ticket', ARRAY['text'], 'bigint');
 SELECT function_returns('instaid', 'create_ticket', ARRAY['text', 'integer', 'integer', 'bigint', 'integer', 'regtype', 'text'], 'regclass');
 SELECT volatility_is('instaid', f, 'volatile', f || ' is volatile') FROM unnest(ARRAY['next_ticket', 'lease_ticket', 'create_ticket']) AS f;

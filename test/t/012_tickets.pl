@@ -65,6 +65,30 @@ is("$async $first $taken", "2 1 1\n2", 'tickets are created with synchronous_com
 cmp_ok($node->safe_psql('postgres', qq{SELECT instaid.next_ticket('$_->[0]')}), '>', $_->[1], "... after a crash, \"$_->[0]\" goes on above its last value")
   for [ 'async', $async ], [ 'first', $first ], [ 'taken', 2 ];
 
+### A step is how many values one record covers.  Its flush serves all sessions and transactions.
+
+$node->safe_psql('postgres', q{SELECT instaid.create_ticket('stepped', step => 1000)});
+# fsync is off in tests, and a flush only writes
+my $writes = $node->safe_psql('postgres', 'SHOW server_version_num') >= 180000
+  ? q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'} : 'SELECT wal_write FROM pg_stat_wal';
+$node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
+append_to_file($node->basedir . '/stepped.sql', q{SELECT instaid.next_ticket('stepped');});
+for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 1, '-C', '-c', 4, '-t', 50 ])
+{
+	my ($calls, $records, @options) = @$case;
+	my $before = $node->safe_psql('postgres', $writes);
+	my $was = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
+	$node->command_ok([ 'pgbench', '-n', @options, '-f', $node->basedir . '/stepped.sql', '-h', $node->host, '-p', $node->port, 'postgres' ], "pgbench @options");
+	is($node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped') - $was, $calls, "$calls calls take as many values");
+	my $flushes = $node->safe_psql('postgres', $writes) - $before;
+	ok($flushes >= $records && $flushes <= 2 * $records + 1, "... and flush WAL $records to " . (2 * $records + 1) . " times: $flushes");
+}
+my $stepped = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
+$node->stop('immediate');
+$node->start;
+my $after = $node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
+ok($after > $stepped && $after <= $stepped + 1001, "after a crash at $stepped, the ticket leaves out a step at most: $after");
+
 ### Crashes under load.  All values have 19 digits, so that text order will do.
 
 $node->append_conf('postgresql.conf', "client_min_messages = error\n");

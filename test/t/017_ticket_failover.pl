@@ -14,9 +14,9 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Clients;
-use Segments;
+use Sources;
 
-my @settings = (q{shared_preload_libraries = 'instaid'}, 'wal_level = replica', 'max_wal_senders = 5', 'hot_standby = on', 'autovacuum = off', 'checkpoint_timeout = 1d');
+my @settings = ('wal_level = replica', 'max_wal_senders = 5', 'hot_standby = on', 'autovacuum = off', 'checkpoint_timeout = 1d');
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 3) / 4 : 5;
 
 ### The standby is away: which calls wait for it, by synchronous_commit
@@ -74,14 +74,14 @@ set_standbys('nobody');
 for my $case (
 	[ 'plain',  q{SELECT instaid.next_ticket('plain')} ],
 	[ 'leased', q{SELECT last FROM instaid.lease_ticket('leased', 3)} ],
-	[ 'stepped', q{SELECT instaid.next_ticket('stepped')}, q{SET instaid.segment_timeout = 0;} ])
+	[ 'stepped', q{SELECT instaid.next_ticket('stepped')} ])
 {
-	my ($ticket, $take, $before) = @$case;
-	$before //= '';
+	my ($ticket, $take) = @$case;
+	my $before = '';
 	# A session with an open transaction has written the record that covers the next values.
 	my $local = Clients::session($node);
 	$local->("CHECKPOINT; SET synchronous_commit = local; $before BEGIN");
-	my $taken = $local->($ticket eq 'stepped' ? "$take FROM generate_series(1, 30)" : $take);
+	my $taken = $local->($take);
 	like($taken, qr/^\d+$/m, "$ticket: synchronous_commit = local does not wait for a standby");
 	# All other sessions wait for the standby before they return a value.
 	my $open = begin("open_$ticket", "$before $take", "BEGIN; $take; ROLLBACK");
@@ -107,64 +107,50 @@ for my $case (
 	set_standbys('nobody');
 }
 
-# A segment is not used before the standby has it, even if synchronous_commit of the worker
-# is local.
-set_standbys('');
-$node->safe_psql('postgres', q{ALTER DATABASE postgres SET synchronous_commit = local; SELECT instaid.create_ticket('local', step => 10)});
-$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'instaid segments'});
-$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'instaid segments'}) or die;
-set_standbys('nobody');
-take($node, 'local', 1);
-wait_segment($node, 'local', 'spare_left > 0 OR values_left > 5');
-my $call = begin('call_local', q{SELECT instaid.next_ticket('local')}, q{SET synchronous_commit = on; SELECT instaid.next_ticket('local')});
-is(outcome($call), 'waits', 'a value of a segment: the session waits, although the worker did not');
-set_standbys('');
-like(end($call), qr/\A\d+\n\z/, '... and then returns the value');
 $node->stop;
 
 ### The standby takes over, under load.
 
-# All values have 19 digits, so that text order will do.
-for my $case ([ 'plain', 1 ], [ 'with segments', 5 ])
+# All values have 19 digits, so that text order will do.  One ticket has a step.
+my @tickets = ('plain', 'stepped');
+my %take = map { $_ => "SELECT instaid.next_ticket('$_');" } @tickets;
+for my $round (1 .. $rounds)
 {
-	my ($name, $step) = @$case;
-	my $begin = q{SET instaid.segment_timeout = '20ms';};
-	my $take  = q{SELECT instaid.next_ticket('busy');};
-	for my $round (1 .. $rounds)
+	my $primary = Clients::server("primary_$round", @settings);
+	$primary->safe_psql('postgres', q{SELECT instaid.create_ticket('plain', 2, 3, 1000000000000000000), instaid.create_ticket('stepped', 2, 3, 1000000000000000000, step => 500)});
+	$primary->backup('backup');
+	my $standby = PostgreSQL::Test::Cluster->new("standby_$round");
+	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+	$standby->start;
+	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+	$primary->reload;
+	$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die;
+
+	my %clients = map { $_ => Clients->start($primary, ($take{$_}) x 3, "BEGIN; $take{$_} ROLLBACK;") } @tickets;
+	sleep(0.3 + rand(0.3));
+	# WAL that is written from now on does not reach the standby
+	my $sender = $primary->safe_psql('postgres', 'SELECT pid FROM pg_stat_replication');
+	kill 'STOP', $sender;
+	# until all clients wait for it
+	$primary->poll_query_until('postgres', q{SELECT count(*) >= 8 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) or die;
+	$primary->kill9;
+	kill 'KILL', $sender;
+	my %problems = map { $_ => $clients{$_}->finish } @tickets;
+	$standby->promote;
+	my %after = map { $_ => Clients->start($standby, ("SET synchronous_commit = local; $take{$_}") x 2) } @tickets;
+	$standby->poll_query_until('postgres', q{SELECT pg_sleep(0.1) IS NOT NULL AND count(*) = 2 FROM instaid.tickets WHERE last_value IS NOT NULL}) or die;
+	for my $name (@tickets)
 	{
-		my $primary = Clients::server("primary_${step}_$round", @settings, "instaid.segment_target_duration = '1ms'");
-		$primary->safe_psql('postgres', qq{SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000, step => $step)});
-		$primary->backup('backup');
-		my $standby = PostgreSQL::Test::Cluster->new("standby_${step}_$round");
-		$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-		$standby->start;
-		$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
-		$primary->reload;
-		$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die;
-
-		my $clients = Clients->start($primary, ("$begin $take") x 5, "$begin BEGIN; $take ROLLBACK;");
-		sleep(0.3 + rand(0.3));
-		# WAL that is written from now on does not reach the standby
-		my $sender = $primary->safe_psql('postgres', 'SELECT pid FROM pg_stat_replication');
-		kill 'STOP', $sender;
-		sleep(0.6);
-		$primary->kill9;
-		kill 'KILL', $sender;
-		my $problems = $clients->finish;
-		$standby->promote;
-		my $after = Clients->start($standby, ("SET synchronous_commit = local; $begin $take") x 2);
-		sleep(0.3);
-		$problems .= $after->stop;
-		is($problems =~ s/.*terminating connection.*\n//gr, '', "$name, failover $round: no statement fails");
-
-		my $old = Clients::summary($clients->files);
-		my $new = Clients::summary($after->files);
-		my $all = Clients::summary($clients->files, $after->files);
+		$problems{$name} .= $after{$name}->stop;
+		is($problems{$name} =~ s/.*terminating connection.*\n//gr, '', "$name, failover $round: no statement fails");
+		my $old = Clients::summary($clients{$name}->files);
+		my $new = Clients::summary($after{$name}->files);
+		my $all = Clients::summary($clients{$name}->files, $after{$name}->files);
 		is($all->{duplicates}, 0, "$name, failover $round: none of $old->{count} values and $new->{count} later values comes twice");
 		cmp_ok($new->{count}, '>', 0, '... and there are later values');
-		$standby->stop;
-		unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own') for $primary, $standby;
 	}
+	$standby->stop;
+	unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own') for $primary, $standby;
 }
 
 done_testing();

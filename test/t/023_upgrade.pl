@@ -10,6 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+use Clients;
 use Sources;
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -48,8 +49,7 @@ sub members
 
 system_or_bail('make', '-s', "PG_CONFIG=$pg_config", 'install');
 my $install_path = $pg_config =~ s,/bin/pg_config$,,r;
-my $authority = authority('authority');
-sequence($authority, 'photos', 'START 1');
+my $authority = Clients::server('authority');
 my $node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
 $node->init;
 $node->append_conf('postgresql.conf', "lc_messages = 'C'\nshared_preload_libraries = 'instaid'\n");
