@@ -92,8 +92,7 @@ instaid_ticket_worker(Datum main_arg)
 	query = psprintf("SELECT instaid.create_ticket(%s, %d, %d)",
 					 quote_literal_cstr(request.name), request.server, request.servers);
 	pgstat_report_activity(STATE_RUNNING, query);
-	if (SPI_execute(query, false, 0) != SPI_OK_SELECT)
-		elog(ERROR, "could not call create_ticket()");
+	(void) SPI_execute(query, false, 0);
 	SPI_finish();
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -182,10 +181,9 @@ instaid_lock_ticket_name(PG_FUNCTION_ARGS)
  * Create a ticket that this session did not find, unless another session creates
  * it.  The caller looks again afterwards.  Returns false if this is not enabled.
  *
- * Of sessions that want the same name, each can start a worker.  The lock that
- * create_ticket() takes lets one of these workers create the ticket.  This waits for
- * that lock, too: the deadlock detector sees that it waits for a transaction that
- * creates the ticket.  If the call is cancelled, its worker continues.
+ * Each session that wants a name can start a worker.  The lock that create_ticket()
+ * takes lets one of them create the ticket.  This waits for that lock, too, so that the
+ * deadlock detector sees it.  If the call is cancelled, its worker continues.
  */
 bool
 autocreate_ticket(const char *name)

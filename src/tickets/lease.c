@@ -49,9 +49,8 @@ typedef struct Session
 } Session;
 
 /*
- * Text that comes from elsewhere, on one line, and shortened if it is long.  A
- * server sends what it likes, and before it has been told the encoding that we want,
- * it sends its own: what is not valid here becomes "?", as do control characters.
+ * Text that comes from elsewhere, on one line, and shortened if it is long.  What is
+ * not valid in our encoding becomes "?", as do control characters.
  */
 static char *
 foreign_text(const char *from)
@@ -238,10 +237,7 @@ read_lease(Session *session, Lease *lease)
 		session->failure = "the connection ended";
 }
 
-/*
- * Check that a lease has so many values, an increment apart, and leave out those that
- * do not fit into the ticket's type.
- */
+/* Are these so many values?  Those that do not fit into the ticket's type are left out. */
 static void
 check_lease(Session *session, Lease *lease, int64 wanted, int64 last_of_type)
 {

@@ -191,18 +191,10 @@ startup_shmem(void)
 		{
 			LWLockInitialize(&slot->lock, table->lock->tranche);
 			ConditionVariableInit(&slot->changed);
+			slot->last_used = -MIN_IDLE * INT64CONST(1000);
 		}
 	}
 	LWLockRelease(AddinShmemInitLock);
-}
-
-/* Can another ticket have this slot? */
-static bool
-is_available(const Slot *slot, int64 now)
-{
-	return !OidIsValid(slot->ticket) ||
-		((slot->state != REFILLING || now >= slot->deadline) &&
-		 now - slot->last_used >= MIN_IDLE * 1000);
 }
 
 /*
@@ -225,8 +217,9 @@ find_slot(Oid ticket)
 			LWLockRelease(table->lock);
 			return i;
 		}
-		if (is_available(slot, now) &&
-			(place < 0 || slot->last_used < table->slots[place].last_used))
+		if ((place < 0 || slot->last_used < table->slots[place].last_used) &&
+			now - slot->last_used >= MIN_IDLE * 1000 &&
+			(slot->state != REFILLING || now >= slot->deadline))
 			place = i;
 	}
 	if (place >= 0)
@@ -259,9 +252,7 @@ lock_slot(Oid ticket, int *place)
 	{
 		Slot	   *slot;
 
-		if (*place < 0)
-			*place = find_slot(ticket);
-		if (*place < 0)
+		if (*place < 0 && (*place = find_slot(ticket)) < 0)
 			return NULL;
 		slot = &table->slots[*place];
 		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
@@ -421,6 +412,7 @@ segments_take(Oid ticket, const char *name, int *place)
 {
 	static uint32 wait_event = 0;
 	int64		give_up_at = 0;
+	int64		value = 0;
 	bool		no_worker = false;
 
 	if (table == NULL)
@@ -438,7 +430,6 @@ segments_take(Oid ticket, const char *name, int *place)
 		Slot	   *slot = lock_slot(ticket, place);
 		Slot		copy;
 		Refill		refill;
-		int64		value = 0;
 		int64		left;
 		bool		taken;
 		bool		begins;
@@ -452,7 +443,7 @@ segments_take(Oid ticket, const char *name, int *place)
 		slot->last_used = now;
 		if (strcmp(NameStr(slot->name), name) != 0)
 		{
-			/* renamed: the values are of the authorities' ticket of the old name */
+			/* renamed: the values are those of the old name */
 			drop_values(slot);
 			namestrcpy(&slot->name, name);
 		}
@@ -470,10 +461,7 @@ segments_take(Oid ticket, const char *name, int *place)
 		if (begins)
 			no_worker = !start_worker(&refill);
 		if (taken)
-		{
-			ConditionVariableCancelSleep();
-			return value;
-		}
+			break;
 		left = (give_up_at - now) / 1000;
 		if (left <= 0 || copy.state == FAILED)
 			empty_error(ticket, name, &copy, no_worker);
@@ -481,6 +469,8 @@ segments_take(Oid ticket, const char *name, int *place)
 										   Min(left, no_worker ? WORKER_RETRY_INTERVAL : LOOK_INTERVAL),
 										   wait_event);
 	}
+	ConditionVariableCancelSleep();
+	return value;
 }
 
 /*
@@ -532,15 +522,14 @@ raise_mark(Slot *slot, const Lease *lease)
 
 	for (Mark *it = slot->marks; it < slot->marks + MARK_COUNT; it++)
 	{
-		if (it->increment == lease->increment && it->residue == residue)
-		{
+		bool		is_same = it->increment == lease->increment && it->residue == residue;
+
+		if (is_same && lease->first <= it->last)
+			return false;
+		if (is_same || it->last < mark->last)
 			mark = it;
-			if (lease->first <= it->last)
-				return false;
+		if (is_same)
 			break;
-		}
-		if (it->last < mark->last)
-			mark = it;
 	}
 	mark->increment = lease->increment;
 	mark->residue = residue;
@@ -558,12 +547,10 @@ store_lease(const Refill *refill, const Source *source, int turn, const Lease *l
 {
 	Slot	   *slot = lock_refilled(refill);
 	const char *server = source->authorities[turn].name;
-	Segment    *other;
 	bool		recovered;
 
 	if (slot == NULL)
 		return NULL;
-	other = &slot->segments[1 - slot->current];
 	if (!raise_mark(slot, lease))
 	{
 		LWLockRelease(&slot->lock);
@@ -571,9 +558,8 @@ store_lease(const Refill *refill, const Source *source, int turn, const Lease *l
 						server, (long long) lease->first, (long long) lease->last,
 						(long long) lease->increment);
 	}
-	other->next = lease->first;
-	other->increment = lease->increment;
-	other->left = other->size = lease->count;
+	slot->segments[1 - slot->current] =
+		(Segment) {lease->first, lease->increment, lease->count, lease->count};
 	recovered = slot->failures_in_a_row > 0;
 	slot->state = IDLE;
 	slot->failures_in_a_row = 0;
@@ -605,11 +591,10 @@ static void
 give_up(const Refill *refill, const char *failure)
 {
 	Slot	   *slot = lock_refilled(refill);
-	bool		is_first;
+	bool		is_first = slot != NULL && fail_refill(slot, failure);
 
 	if (slot == NULL)
 		return;
-	is_first = fail_refill(slot, failure);
 	LWLockRelease(&slot->lock);
 	ConditionVariableBroadcast(&slot->changed);
 	if (is_first)
@@ -681,7 +666,6 @@ instaid_has_segments(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(table != NULL);
 }
 
-/* Put a row of instaid.segments. */
 static void
 put_slot(ReturnSetInfo *rsinfo, const Slot *slot)
 {
@@ -712,7 +696,7 @@ put_slot(ReturnSetInfo *rsinfo, const Slot *slot)
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/* _segment_state() -> setof record: see the view instaid.segments */
+/* _segment_state() -> setof record */
 Datum
 instaid_segment_state(PG_FUNCTION_ARGS)
 {

@@ -412,7 +412,7 @@ open_ticket(const text *argument, const char *function)
 	return ticket;
 }
 
-/* A relation, or all of them if it is InvalidOid, has changed. */
+/* A relation has changed, or all of them. */
 static void
 relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 {
