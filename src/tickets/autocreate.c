@@ -58,7 +58,6 @@ typedef struct AutocreateRequest
 	char		name[NAMEDATALEN];
 } AutocreateRequest;
 
-/* settings: see autocreate_init() */
 static bool auto_create_tickets;
 static int	ticket_server;
 static int	ticket_servers;

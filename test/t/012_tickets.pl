@@ -77,11 +77,14 @@ for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 1, '-C', '-c', 4, '-t',
 {
 	my ($calls, $records, @options) = @$case;
 	my $before = $node->safe_psql('postgres', $writes);
+	my $began = time;
 	my $was = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
 	$node->command_ok([ 'pgbench', '-n', @options, '-f', $node->basedir . '/stepped.sql', '-h', $node->host, '-p', $node->port, 'postgres' ], "pgbench @options");
 	is($node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped') - $was, $calls, "$calls calls take as many values");
 	my $flushes = $node->safe_psql('postgres', $writes) - $before;
-	ok($flushes >= $records && $flushes <= 2 * $records + 1, "... and flush WAL $records to " . (2 * $records + 1) . " times: $flushes");
+	# background processes write a record now and then
+	my $most = 2 * $records + (time - $began) / 5;
+	ok($flushes >= $records && $flushes <= $most + 1, "... and flush WAL $records to $most times: $flushes");
 }
 my $stepped = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
 $node->stop('immediate');
