@@ -10,7 +10,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(source create take failure retry segment wait_segment session_as duplicates log_count);
+our @EXPORT = qw(source create take failure retry segment wait_segment session_as duplicates
+  log_count);
 
 # The foreign servers of a node for these authorities, as an array in SQL.  Options
 # are those of the servers, but for user and password, which everybody's mapping has.
@@ -18,15 +19,18 @@ sub source
 {
 	my ($node, $authorities, %options) = @_;
 	my $database = delete $options{database} // 'postgres';
-	my %mapping = map { $_ => delete $options{$_} } grep { exists $options{$_} } 'user', 'password';
+	my %mapping = map { $_ => delete $options{$_} } grep { exists $options{$_} }
+	  'user', 'password';
 	my $list = sub { my (%of) = @_; return join ', ', map { "$_ '$of{$_}'" } sort keys %of };
 	my $who = %mapping ? 'OPTIONS (' . $list->(%mapping) . ')' : '';
 	my @names;
 
 	for my $authority (@$authorities)
 	{
-		my $name = join ' ', $authority->name, @options{ sort keys %options }, grep { defined } $mapping{user};
-		my $where = $list->(host => $authority->host, port => $authority->port, dbname => 'postgres', connect_timeout => 60, %options);
+		my $name = join ' ', $authority->name, @options{ sort keys %options },
+		  grep { defined } $mapping{user};
+		my $where = $list->(host => $authority->host, port => $authority->port,
+			dbname => 'postgres', connect_timeout => 60, %options);
 		$node->safe_psql($database, qq{SET client_min_messages = warning;
 			CREATE SERVER IF NOT EXISTS "$name" FOREIGN DATA WRAPPER instaid OPTIONS ($where);
 			CREATE USER MAPPING IF NOT EXISTS FOR PUBLIC SERVER "$name" $who});
@@ -43,10 +47,13 @@ sub create
 	my $servers = @$authorities;
 	for my $server (1 .. $servers)
 	{
-		$authorities->[ $server - 1 ]->safe_psql('postgres', qq{SELECT instaid.create_ticket('$name', $server, $servers) WHERE instaid.ticket_sequence('$name', true) IS NULL});
+		$authorities->[ $server - 1 ]->safe_psql('postgres', qq{
+			SELECT instaid.create_ticket('$name', $server, $servers)
+			WHERE instaid.ticket_sequence('$name', true) IS NULL});
 	}
 	my $source = source($node, $authorities, %options);
-	$node->safe_psql($options{database} // 'postgres', qq{SELECT instaid.create_ticket('$name', step => $step, source => $source)});
+	$node->safe_psql($options{database} // 'postgres',
+		qq{SELECT instaid.create_ticket('$name', step => $step, source => $source)});
 	return;
 }
 
@@ -55,7 +62,8 @@ sub take
 {
 	my ($node, $name, $count, $database) = @_;
 	return split /\n/, $node->safe_psql($database // 'postgres',
-		"SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
+		"SET instaid.segment_timeout = '120s';
+		SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
 }
 
 # The error of a call
@@ -63,7 +71,8 @@ sub failure
 {
 	my ($node, $name, $timeout) = @_;
 	my ($ret, $stdout, $stderr) = $node->psql('postgres',
-		'SET instaid.segment_timeout = ' . ($timeout // 60000) . "; SELECT instaid.next_ticket('$name')");
+		'SET instaid.segment_timeout = ' . ($timeout // 60000)
+		  . "; SELECT instaid.next_ticket('$name')");
 	return $stderr;
 }
 
