@@ -39,7 +39,6 @@
 /* how much memory this process can get for an answer, in bytes */
 #define MAX_ANSWER		(64 * 1024 * 1024)
 
-/* A connection that is in use */
 typedef struct Session
 {
 	PGconn	   *conn;

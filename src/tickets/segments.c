@@ -44,6 +44,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+#include "utils/wait_event.h"
 
 #include "compat.h"
 #include "tickets/background.h"
@@ -156,7 +158,6 @@ typedef struct Refill
 	NameData	name;
 } Refill;
 
-/* settings: see segments_init() */
 static int	segment_target_duration;
 static int	segment_timeout;
 
