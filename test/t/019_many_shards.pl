@@ -22,7 +22,7 @@ my $last = $shards - 1;
 my $node = Clients::server('main', { auth_extra => [ '--create-role', 'developer' ] });
 # PostgreSQL 19 needs twice as much for as many locks
 is($node->safe_psql('postgres', 'SHOW max_locks_per_transaction'),
-	$node->pg_version >= 19 ? 128 : 64, 'max_locks_per_transaction is at its default');
+	$node->pg_version->major >= 19 ? 128 : 64, 'max_locks_per_transaction is at its default');
 
 # The databases belong to an ordinary role, which does all of the following.
 $node->safe_psql('postgres', 'CREATE ROLE developer LOGIN CREATEDB');

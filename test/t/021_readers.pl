@@ -298,7 +298,7 @@ for (1 .. 10)
 {
 	my $upto = $node->safe_psql('postgres', q{SELECT instaid.settled_id('insta5')});
 	my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
-	if ($node->pg_version >= 19)
+	if ($node->pg_version->major >= 19)
 	{
 		$standby->safe_psql('postgres', "WAIT FOR LSN '$lsn' WITH (TIMEOUT '180s')");
 	}
