@@ -357,6 +357,8 @@ load_clocked_sequence(ClockedSequence *seq)
 
 	if (seq->lxid != MyLocalTransactionId)
 	{
+		/* a role asks for no lock after its rights were revoked */
+		AcceptInvalidationMessages();
 		if (seq->generation != clock_generation || seq->role != GetUserId())
 			sequence_check_before_lock(seq->relid, SEQUENCE_RIGHTS);
 		sequence_lock(seq->relid);
@@ -514,30 +516,81 @@ unlock_page(ClockedSequence *seq)
 		ReleaseBuffer(seq->buffer);
 }
 
-/*
- * Wait, with the page locked, until the clock leaves a millisecond.  A signal
- * can end a sleep early, so the clock is read again; but it can stand still,
- * so this gives up after 100 times.
- */
-static pg_noinline int64
-let_millisecond_pass(int64 running)
+/* Sleep, ready to be interrupted. */
+static pg_noinline void
+wait_for_clock(long timeout)
 {
-	int64		now = running;
+	static uint32 wait_event = 0;
+	long		left = timeout;
+	instr_time	start;
 
-	for (int i = 0; i < 100 && now == running; i++)
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("InstaidClock");
+	INSTR_TIME_SET_CURRENT(start);
+
+	while (left > 0)
 	{
-		pg_usleep(1000);
-		now = clock_ms();
+		instr_time	elapsed;
+
+		CHECK_FOR_INTERRUPTS();
+		if (WaitLatch(MyLatch,
+					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  left, wait_event) & WL_TIMEOUT)
+			break;
+		ResetLatch(MyLatch);
+
+		INSTR_TIME_SET_CURRENT(elapsed);
+		INSTR_TIME_SUBTRACT(elapsed, start);
+		left = Min(left, timeout - (long) INSTR_TIME_GET_MILLISEC(elapsed));
 	}
-	return now;
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* A state that core has set, as a call saw it first */
+typedef struct CoreState
+{
+	XLogRecPtr	lsn;			/* of the page */
+	int64		ms;				/* when it was seen */
+	int			waits;			/* how often the call has waited since */
+} CoreState;
+
+/*
+ * After setval(), RESTART or a restore, the last tick before that is lost, and
+ * can be any of the running millisecond.  Therefore let the millisecond pass
+ * in which the call saw this state of the locked page.  If the state is set
+ * again meanwhile, ticks of a later millisecond can be lost, too.
+ *
+ * Returns true if the page was unlocked for a wait.  The clock can stand still,
+ * so this gives up after MAX_CLOCK_WAIT.
+ */
+static pg_noinline bool
+let_millisecond_pass(ClockedSequence *seq, Form_pg_sequence_data data, CoreState *state)
+{
+	XLogRecPtr	lsn = PageGetLSN(BufferGetPage(seq->buffer));
+	int64		now = clock_ms();
+
+	if (state->waits == 0 || lsn != state->lsn)
+	{
+		state->lsn = lsn;
+		state->ms = now;
+	}
+	/* ticks ahead of the clock are not lost */
+	if (now != state->ms || tick_ms(data->last_value) > now ||
+		state->waits == MAX_CLOCK_WAIT)
+		return false;
+	state->waits++;
+	unlock_page(seq);
+	wait_for_clock(1);
+	return true;
 }
 
 /*
  * The next tick, by the state of the locked page and by the clock, whose time
- * goes into *now.  If it is above MAX_TICK, there is none.
+ * goes into *now.  If it is above MAX_TICK, there is none.  If core has set the
+ * state, the next tick is later than the millisecond core_ms.
  */
 static inline int64
-next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
+next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 core_ms, int64 *now)
 {
 	int64		next;
 	int64		lowest;			/* the next tick must not be below this */
@@ -548,18 +601,8 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	/* setval() can have set any value, and adding 1 must not overflow */
 	next = Min(data->last_value, MAX_TICK + 1) + (data->is_called ? 1 : 0);
 
-	/*
-	 * After setval(), RESTART or a restore, the last tick before that is
-	 * lost, and can be any of the running millisecond.  Therefore let this
-	 * millisecond pass, and keep other sessions from the page until then.
-	 */
-	if (unlikely(sequence_is_cores(data)) && tick_ms(next) <= *now)
-	{
-		int64		running = *now;
-
-		*now = let_millisecond_pass(running);
-		lowest = pack_tick(Max(*now, running + 1), 0);
-	}
+	if (unlikely(sequence_is_cores(data)))
+		lowest = pack_tick(Max(*now, core_ms + 1), 0);
 
 	/*
 	 * This session remembers its own ticks, even if they are ahead of the
@@ -640,6 +683,8 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 			logged = Min(last + TICKS_LOGGED_AHEAD, MAX_TICK);
 			log_ticks(seq, data, logged);
 		}
+		else
+			PageSetLSN(page, PageGetLSN(page) + 1); /* for let_millisecond_pass() */
 	}
 
 	/* Plain stores cannot fail, so they need no critical section. */
@@ -648,33 +693,6 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	data->log_cnt = sequence_log_cnt(seq->file, logged - last);
 
 	return seq->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
-}
-
-/* Sleep, ready to be interrupted. */
-static pg_noinline void
-wait_for_clock(long timeout)
-{
-	long		left = timeout;
-	instr_time	start;
-
-	INSTR_TIME_SET_CURRENT(start);
-
-	while (left > 0)
-	{
-		instr_time	elapsed;
-
-		CHECK_FOR_INTERRUPTS();
-		if (WaitLatch(MyLatch,
-					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					  left, PG_WAIT_EXTENSION) & WL_TIMEOUT)
-			break;
-		ResetLatch(MyLatch);
-
-		INSTR_TIME_SET_CURRENT(elapsed);
-		INSTR_TIME_SUBTRACT(elapsed, start);
-		left = Min(left, timeout - (long) INSTR_TIME_GET_MILLISEC(elapsed));
-	}
-	CHECK_FOR_INTERRUPTS();
 }
 
 /*
@@ -720,11 +738,14 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	int64		drift;
 	int64		count;
 	bool		waited = false;
+	CoreState	core_state = {0};
 
 	for (;;)
 	{
 		data = lock_page(seq);
-		next = next_tick(seq, data, &now);
+		if (unlikely(sequence_is_cores(data)) && let_millisecond_pass(seq, data, &core_state))
+			continue;
+		next = next_tick(seq, data, core_state.ms, &now);
 		if (next > MAX_TICK)
 		{
 			int64		last_value = data->last_value;

@@ -28,6 +28,27 @@ $node->safe_psql('postgres', q{
 $clock->set(-1000);
 cmp_ok(abs($clock->offset($node) + 1000), '<', 100, 'the clock of the server moves');
 
+# The clock stands still, and each call finds a sequence that was set back.  It waits for
+# the clock, without the page's lock, and not for long.
+$clock->stop;
+my $set_back = Clients->start($node,
+	q{SELECT insta5.next_id() FROM setval('insta5.table_id_seq', 1);});
+my $wait_event = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ?
+  'InstaidClock' : 'Extension';
+# not for long: each call takes it a millisecond ahead of the clock
+my $waiting = 0;
+for (1 .. 50)
+{
+	$waiting = $node->safe_psql('postgres', qq{SELECT count(*) FROM pg_stat_activity
+		WHERE wait_event = '$wait_event' AND query ~ 'next_id' AND pid <> pg_backend_pid()});
+	last if $waiting;
+	sleep(0.1);
+}
+is($waiting, 1, 'a session waits for a clock that stands still');
+is($set_back->stop, '', '... and goes on');
+cmp_ok(-s ($set_back->files)[0], '>', 0, '... with an ID');
+$clock->set(-1000);
+
 # Each case begins two hours after the case before, since the shard may still be ahead
 # of the clock from that case.
 my $base = 0;
