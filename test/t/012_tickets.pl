@@ -73,7 +73,7 @@ my $writes = $node->safe_psql('postgres', 'SHOW server_version_num') >= 180000
   ? q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'} : 'SELECT wal_write FROM pg_stat_wal';
 $node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
 append_to_file($node->basedir . '/stepped.sql', q{SELECT instaid.next_ticket('stepped');});
-for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 1, '-C', '-c', 4, '-t', 50 ])
+for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 0, '-C', '-c', 4, '-t', 50 ])
 {
 	my ($calls, $records, @options) = @$case;
 	my $before = $node->safe_psql('postgres', $writes);
