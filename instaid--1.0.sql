@@ -2982,7 +2982,9 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_roles AS o ON o.oid = c.relowner JOIN pg_roles AS f ON f.oid = s.owner
-    WHERE c.relnamespace <> s.schema OR c.relowner <> s.owner
+    WHERE c.relnamespace <> s.schema
+       -- the node's belongs to pg_database_owner
+       OR c.relowner <> s.owner AND n.nspname <> 'instaid'
     UNION ALL
     -- next_id() fails then; tables need years to move
     SELECT CASE WHEN s.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
@@ -3425,10 +3427,13 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 --
 
 -- Whatever role installs the extension, all objects of it belong to the owner of its
--- schema.  Whatever default privileges this database has, other roles have the rights on
--- them that PostgreSQL itself gives to PUBLIC.  And every role can use the schemas, and
--- read the views and the position of the node's sequence.  Nobody else has seen the objects
--- yet, so that this can wait for the end of the script.
+-- schema, but for the sequence of the node's shard: with mere rights on it, the owner of
+-- the database could not restore what it has granted to others.
+--
+-- Whatever default privileges this database has, other roles have the rights that
+-- PostgreSQL itself gives to PUBLIC.  And every role can use the schemas, and read the views
+-- and the position of the node's sequence.  Nobody else has seen the objects yet, so that
+-- this can wait for the end of the script.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -3436,6 +3441,8 @@ DECLARE
 BEGIN
     FOR member IN
         SELECT o.kind, format('%s %s', o.kind, i.identity) AS name, o.owner,
+               CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
+                               ELSE schema_owner END AS new_owner,
                (SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                            ELSE x.grantee::regrole::text END, ', ')
                 FROM aclexplode(o.acl) AS x
@@ -3463,8 +3470,8 @@ BEGIN
              CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
         WHERE e.extname = 'instaid'
     LOOP
-        IF member.owner <> schema_owner THEN
-            EXECUTE format('ALTER %s OWNER TO %s', member.name, schema_owner);
+        IF member.owner <> member.new_owner THEN
+            EXECUTE format('ALTER %s OWNER TO %s', member.name, member.new_owner);
         END IF;
         IF member.grantees IS NOT NULL THEN
             EXECUTE format('REVOKE ALL ON %s FROM %s', member.name, member.grantees);
@@ -3477,13 +3484,12 @@ BEGIN
 END
 $$;
 
--- The owner of the database can create tickets and use the shard of the node, and can let
--- others do so.  So can the role that installs the extension.  What the script grants to a
--- role stays in pg_init_privs as the role's OID, even if the role is dropped; therefore
--- the installer gets its rights outside of the script.  The owner of the database gets
--- them as pg_database_owner only, since it could not restore a GRANT to itself.
+-- The owner of the database can create tickets, and can let others do so.  So can the role
+-- that installs the extension.  What the script grants to a role stays in pg_init_privs as
+-- the role's OID, even if the role is dropped; therefore the installer gets its rights
+-- outside of the script.  The owner of the database gets them as pg_database_owner only,
+-- since it could not restore a GRANT to itself.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
-GRANT ALL ON SEQUENCE instaid.node_id_seq TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',
                                               o.name, e.extowner::regrole))

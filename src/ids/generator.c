@@ -546,51 +546,30 @@ wait_for_clock(long timeout)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* A state that core has set, as a call saw it first */
-typedef struct CoreState
-{
-	XLogRecPtr	lsn;			/* of the page */
-	int64		ms;				/* when it was seen */
-	int			waits;			/* how often the call has waited since */
-} CoreState;
-
 /*
- * After setval(), RESTART or a restore, the last tick before that is lost, and
- * can be any of the running millisecond.  Therefore let the millisecond pass
- * in which the call saw this state of the locked page.  If the state is set
- * again meanwhile, ticks of a later millisecond can be lost, too.
- *
- * Returns true if the page was unlocked for a wait.  The clock can stand still,
- * so this gives up after MAX_CLOCK_WAIT.
+ * Wait until the clock leaves a millisecond.  The page stays locked meanwhile, so
+ * that no other session takes a tick of that millisecond.  A signal can end a sleep
+ * early, so the clock is read again; but it can stand still, so this gives up.
  */
-static pg_noinline bool
-let_millisecond_pass(ClockedSequence *seq, Form_pg_sequence_data data, CoreState *state)
+static pg_noinline int64
+let_millisecond_pass(int64 running)
 {
-	XLogRecPtr	lsn = PageGetLSN(BufferGetPage(seq->buffer));
-	int64		now = clock_ms();
+	int64		now = running;
 
-	if (state->waits == 0 || lsn != state->lsn)
+	for (int i = 0; i < MAX_CLOCK_WAIT && now == running; i++)
 	{
-		state->lsn = lsn;
-		state->ms = now;
+		pg_usleep(1000);
+		now = clock_ms();
 	}
-	/* ticks ahead of the clock are not lost */
-	if (now != state->ms || tick_ms(data->last_value) > now ||
-		state->waits == MAX_CLOCK_WAIT)
-		return false;
-	state->waits++;
-	unlock_page(seq);
-	wait_for_clock(1);
-	return true;
+	return now;
 }
 
 /*
  * The next tick, by the state of the locked page and by the clock, whose time
- * goes into *now.  If it is above MAX_TICK, there is none.  If core has set the
- * state, the next tick is later than the millisecond core_ms.
+ * goes into *now.  If it is above MAX_TICK, there is none.
  */
 static inline int64
-next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 core_ms, int64 *now)
+next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 {
 	int64		next;
 	int64		lowest;			/* the next tick must not be below this */
@@ -601,8 +580,19 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 core_ms, int64
 	/* setval() can have set any value, and adding 1 must not overflow */
 	next = Min(data->last_value, MAX_TICK + 1) + (data->is_called ? 1 : 0);
 
-	if (unlikely(sequence_is_cores(data)))
-		lowest = pack_tick(Max(*now, core_ms + 1), 0);
+	/*
+	 * setval(), RESTART or a restore can have set the sequence back.  The last
+	 * tick before that is lost, and can be any of the running millisecond.
+	 * Therefore let this millisecond pass.  A sequence that is in it already
+	 * was not set back from a later one: core's nextval() follows our ticks.
+	 */
+	if (unlikely(sequence_is_cores(data)) && tick_ms(next) < *now)
+	{
+		int64		running = *now;
+
+		*now = let_millisecond_pass(running);
+		lowest = pack_tick(Max(*now, running + 1), 0);
+	}
 
 	/*
 	 * This session remembers its own ticks, even if they are ahead of the
@@ -683,8 +673,6 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 			logged = Min(last + TICKS_LOGGED_AHEAD, MAX_TICK);
 			log_ticks(seq, data, logged);
 		}
-		else
-			PageSetLSN(page, PageGetLSN(page) + 1); /* for let_millisecond_pass() */
 	}
 
 	/* Plain stores cannot fail, so they need no critical section. */
@@ -738,14 +726,11 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	int64		drift;
 	int64		count;
 	bool		waited = false;
-	CoreState	core_state = {0};
 
 	for (;;)
 	{
 		data = lock_page(seq);
-		if (unlikely(sequence_is_cores(data)) && let_millisecond_pass(seq, data, &core_state))
-			continue;
-		next = next_tick(seq, data, core_state.ms, &now);
+		next = next_tick(seq, data, &now);
 		if (next > MAX_TICK)
 		{
 			int64		last_value = data->last_value;

@@ -34,15 +34,6 @@ sub set
 	return;
 }
 
-# Let the clock stand still, where the real time is now.
-sub stop
-{
-	my ($self) = @_;
-	my $file = $self->{file};
-	system("date '+%F %T' >$file.new && mv $file.new $file") == 0 or die 'cannot stop the clock';
-	return;
-}
-
 # Start a server that uses this clock.  Its monotonic clock, which measures
 # durations, stays real.
 sub start

@@ -124,8 +124,8 @@ inline next_tick()
 	read_clock(now, earliest);
 	base = now * TICKS_PER_MS;
 	next = page.last_value + 1;
-	if							/* let_millisecond_pass(), before the lock */
-	:: page.log_cnt == 0 && MS(next) <= now ->
+	if							/* let the ms pass that setval() may have lost */
+	:: page.log_cnt == 0 && MS(next) < now ->
 		base = (now + 1) * TICKS_PER_MS;
 		read_clock(now, 1);
 		base = MAX(base, now * TICKS_PER_MS)
