@@ -106,7 +106,7 @@ show "SELECT instaid.next_ticket('invoices') FROM generate_series(1, 3);"
 
 title 'A ticket with a step: one flush of WAL serves 1,000 calls, in all sessions'
 show "SELECT instaid.create_ticket('orders', step => 1000);" | head -n 1
-show "SELECT count(instaid.next_ticket('orders')), max(instaid.next_ticket('orders')) FROM generate_series(1, 500);"
+show "SELECT max(instaid.next_ticket('orders')) FROM generate_series(1, 500);"
 
 title 'To go on with a server of your own'
 version=$("$server" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')

@@ -93,14 +93,16 @@ sub retry
 sub segment
 {
 	my ($node, $name, $columns) = @_;
-	return $node->safe_psql('postgres', "SELECT $columns FROM instaid.segments WHERE name = '$name'");
+	return $node->safe_psql('postgres',
+		"SELECT $columns FROM instaid.segments WHERE name = '$name'");
 }
 
 # Wait until a condition holds for a ticket's row of instaid.segments.
 sub wait_segment
 {
 	my ($node, $name, $condition) = @_;
-	$node->poll_query_until('postgres', "SELECT $condition FROM instaid.segments WHERE name = '$name'")
+	$node->poll_query_until('postgres',
+		"SELECT $condition FROM instaid.segments WHERE name = '$name'")
 	  or die "no $condition of $name: " . segment($node, $name, 'segments');
 	return;
 }
