@@ -1,7 +1,8 @@
 #!/bin/sh
 #
 # test/packages.sh [VERSION...]: packages are built in a Debian of each version, and
-# installed, tested, upgraded and purged in an empty one.  The Dockerfile is checked.
+# installed, tested, upgraded and purged in an empty one.  Without a version, so is the
+# image for Kubernetes.  The Dockerfiles are checked.
 
 set -eu
 . "$(dirname "$0")/lib/folders.sh"
@@ -36,14 +37,27 @@ for version in ${*:-15 17}; do
 	count "$logs/install"
 	exec 9>&-
 done
+if [ $# -eq 0 ]; then
+	echo "== the image for Kubernetes, PostgreSQL 18 and 19"
+	row 19
+	take_folder "$release"
+	in_background in_folder env INSTAID_LOGS=/logs/tmp_check PG_MAJOR=19 \
+		/src/test/lib/run test/packages/image.sh >"$logs/image" 2>&1 || :
+	cat "$logs/image"
+	count "$logs/image"
+	keep_logs
+	exec 9>&-
+fi
 # The registry of npm is set for this machine, and not in the folders.
 have npx npm
-if npx --yes dockerfile-utils@0.16.3 lint "$top/Dockerfile"; then
-	echo 'ok - the Dockerfile is clean'
-	passed=$((passed + 1))
-else
-	echo 'not ok - the Dockerfile is clean'
-	failed=$((failed + 1))
-fi
+for dockerfile in Dockerfile kubernetes/Dockerfile; do
+	if npx --yes dockerfile-utils@0.16.3 lint "$top/$dockerfile"; then
+		echo "ok - $dockerfile is clean"
+		passed=$((passed + 1))
+	else
+		echo "not ok - $dockerfile is clean"
+		failed=$((failed + 1))
+	fi
+done
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -40,6 +40,18 @@ install_from_zip()
 		test -f "$("$pg_config" --sharedir)/extension/instaid.control"
 )
 
+# PostgreSQL before 18 has dynamic_library_path, and no extension_control_path
+library_elsewhere()
+(
+	pg_config=$(copy_postgresql "$PG_CONFIG" "$work/elsewhere") &&
+		make -s PG_CONFIG="$pg_config" pkglibdir="$work/lib" install && make -s clean || exit
+	PATH=$(dirname "$pg_config"):$PATH
+	start_server "dynamic_library_path='\$libdir:$work/lib'"
+	! [ -e "$("$pg_config" --pkglibdir)/instaid.so" ] && psql -Xq -v ON_ERROR_STOP=1 \
+		-c 'CREATE EXTENSION instaid' -c "SELECT instaid.create_shard('insta5', 5)" \
+		-c 'SELECT insta5.next_id()'
+)
+
 # PGDG's PostgreSQL has its directories in one
 build_rpm()
 (
@@ -75,8 +87,10 @@ check '... and clean by lintian' clean_by_lintian
 check 'a zip is made from git' make_zip
 check '... if the tag names the version' tag_is_version
 check 'the PGXN client installs from the zip' install_from_zip
+check 'the library can be in another directory of dynamic_library_path' library_elsewhere
 check 'the RPM package is built' build_rpm
 check '... and clean by rpmlint' clean_by_rpmlint
-check 'the workflow is clean by yamllint' yamllint -s \
-	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' .github
+check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \
+	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' \
+	.github kubernetes monitoring
 echo "1..$n"
