@@ -4,7 +4,7 @@
 #   make demo                see it work on a private, throw-away server
 #   make bench               measure it beside others, likewise
 #   make test                the tests, likewise; SUITES="regress 005_crash" for some, FULL=1 for all
-#   make test-cluster        the tests with programs that divide databases into shards
+#   make test-cluster        the tests with routers, poolers, clusters and monitors
 #   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
@@ -62,7 +62,7 @@ SHLIB_LINK_INTERNAL = $(libpq)
 # the server's headers are not ours to warn about
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets sanity
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets metrics sanity
 ISOLATION = order create_shard create_partitions alter dropped freeze last_tick adopt audit settled tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 

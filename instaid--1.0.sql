@@ -2146,6 +2146,59 @@ COMMENT ON COLUMN instaid.segments.failure IS
 'see it';
 COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket';
 
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
+           -- looked up only if there is a drift, since that reads all shards again
+           CASE WHEN s.age < 0
+                THEN (SELECT d.schema_name FROM instaid.shards AS d
+                      ORDER BY d.drift DESC NULLS LAST LIMIT 1) END AS drift_shard,
+           -- the view shards has loaded the library, which defines the setting
+           (SELECT (g.setting::integer + 64) / 1000.0 FROM pg_catalog.pg_settings AS g
+            WHERE g.name = 'instaid.max_drift' AND s.shards >= 0)::double precision
+               AS drift_limit_seconds,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
+    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE frozen IS NULL) AS unreadable_shards,
+                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(last_issued_at))
+                     ::double precision AS age,
+                 EXTRACT(epoch FROM min(expires_at) FILTER (WHERE frozen IS NOT TRUE)
+                                    - pg_catalog.clock_timestamp())
+                     ::double precision AS expiry_seconds
+          FROM instaid.shards) AS s
+         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
+                            (array_agg(name ORDER BY values_left, name)
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                     FROM instaid.tickets) AS t
+         CROSS JOIN (SELECT COALESCE(sum(failures), 0)::bigint AS failed_refills
+                     FROM instaid.segments) AS g;
+GRANT SELECT ON instaid.metrics TO PUBLIC;
+COMMENT ON VIEW instaid.metrics IS
+'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
+COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
+COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
+COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
+'number of shards whose state the role cannot see, or another transaction is changing; the '
+'other columns do not count them';
+COMMENT ON COLUMN instaid.metrics.drift_seconds IS
+'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+COMMENT ON COLUMN instaid.metrics.drift_shard IS
+'the shard whose last ID is furthest ahead; null if none is';
+COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
+'instaid.max_drift and 64 ms: a greater drift means that the clock was set back, or a sequence '
+'was set ahead';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
+'time until the IDs of a shard end, for the one that ends first and is not frozen';
+COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
+COMMENT ON COLUMN instaid.metrics.ticket_values_left IS
+'number of values that are left of the ticket that has the fewest';
+COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
+COMMENT ON COLUMN instaid.metrics.failed_refills IS
+'number of refills of segments that failed, or had to try another server, since the start of '
+'the server';
+
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp

@@ -26,6 +26,10 @@ my %not_run = (
 	'docs/clusters.md: Existing tables on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Patroni' => [ 1,
 		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
+	'docs/kubernetes.md: PostgreSQL 18 and later' => [ 2, 'it needs Docker and Kubernetes' ],
+	'docs/kubernetes.md: Before PostgreSQL 18' => [ 2, 'it needs Docker and Kubernetes' ],
+	'docs/kubernetes.md: Without Kubernetes' =>
+	  [ 2, 'test/packages/image.sh installs with a prefix' ],
 	'docs/model.md: A model of the clocked sequence' => [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: Before' => [ 1, '010_move.pl runs it' ],
@@ -33,6 +37,7 @@ my %not_run = (
 	'docs/moving-a-shard.md: With logical replication' => [ 10, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: A whole database with PostgreSQL 19' => [ 12,
 		'024_sequence_sync.pl runs it' ],
+	'docs/operations.md: Import the metrics' => [ 2, 'test/cluster/monitoring.pl does this' ],
 	'docs/partitions.md: pg_partman' => [ 2,
 		'009_partman.pl runs it where pg_partman is installed' ],
 	'docs/partitions.md: TimescaleDB' => [ 2, 'Debian has no package of TimescaleDB' ]);

@@ -1,0 +1,207 @@
+# Collectors and Prometheus, as docs/operations.md imports them: they read a server with
+# shards, tickets, drift and a finding, as a role that is a member of pg_monitor and nothing
+# else.  Each alert is tested, and each query of the dashboard has an answer.  The files of
+# collectors that Debian does not have are read, and their queries run.
+#
+# packages: libyaml-libyaml-perl prometheus prometheus-postgres-exporter prometheus-sql-exporter
+
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use IO::Socket::INET;
+use IPC::Run ();
+use JSON::PP ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes ();
+use YAML::XS ();
+
+use Clients;
+use Docs;
+
+my $directory = PostgreSQL::Test::Utils::tempdir;
+my $repository = $ENV{TESTDIR};
+my $monitoring = "$repository/monitoring";
+my $node = Clients::server('main');
+
+# A server with something to see: IDs of the future, a frozen shard, a ticket near its
+# guard, and a table whose default makes IDs of another shard
+$node->safe_psql('postgres', q{
+	SELECT instaid.create_shard('insta5', 5), instaid.create_shard('insta6', 6),
+		instaid.create_shard('insta7', 7);
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+	INSERT INTO insta5.photos DEFAULT VALUES;
+	CREATE TABLE insta6.photos (LIKE insta5.photos INCLUDING ALL);
+	SELECT instaid.advance_past('insta5.table_id_seq',
+		instaid.make_id(now() + interval '1 h', 5, 0), instaid.default_epoch());
+	SELECT instaid.freeze_shard('insta7');
+	SELECT instaid.create_ticket('few'), instaid.guard_ticket('few', 100);
+	SELECT instaid.next_ticket('few');
+	CREATE ROLE monitor LOGIN IN ROLE pg_monitor});
+
+### The files
+
+# The queries of a file by collector, by name
+sub queries_of
+{
+	my ($file, $text) = @_;
+	my $yaml = YAML::XS::Load($text);
+	return map { $_ => $yaml->{$_}{query} } keys %$yaml if $file eq 'postgres_exporter.yaml';
+	return queries_of('postgres_exporter.yaml', $yaml->{data}{queries})
+	  if $file eq 'cloudnative-pg.yaml';
+	return map { $_ => $yaml->{metrics}{$_}{sqls}{15} } keys %{ $yaml->{metrics} }
+	  if $file eq 'pgwatch.yaml';
+	return map { $_->{name} => $_->{query} } map { @{ $_->{queries} } } @{ $yaml->{jobs} };
+}
+
+for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnative-pg.yaml))
+{
+	# the query of all shards, too, which is commented out
+	my $text = slurp_file("$monitoring/$file");
+	$text =~ s/^ *# All shards.*\n((?: *#.*\n)+)/$1 =~ s,^( *)# ,$1,mgr/me or die $file;
+	my %queries = queries_of($file, $text);
+	my $answers = '';
+	for my $name (sort keys %queries)
+	{
+		my $count = $node->safe_psql('postgres',
+			"BEGIN READ ONLY; SELECT count(*) FROM ($queries{$name}) AS q",
+			connstr => $node->connstr('postgres') . ' user=monitor');
+		$answers .= "$name $count\n";
+	}
+	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_shard 3\ninstaid_worst 1\n",
+		"$file: the queries run as a member of pg_monitor");
+}
+my %metrics = %{ YAML::XS::Load(slurp_file("$monitoring/postgres_exporter.yaml")) };
+my %operator = %{ YAML::XS::Load(
+	YAML::XS::LoadFile("$monitoring/cloudnative-pg.yaml")->{data}{queries}) };
+is_deeply({ map { $_ => $operator{$_}{metrics} } keys %operator },
+	{ map { $_ => $metrics{$_}{metrics} } keys %metrics },
+	'cloudnative-pg.yaml has the metrics of postgres_exporter.yaml');
+my @usages = map { $_->{usage} } map { values %$_ } map { @{ $_->{metrics} } } values %metrics;
+is((grep { !/^(LABEL|GAUGE)$/ } @usages), 0, '... with the usages that both know');
+
+command_ok([ 'promtool', 'check', 'rules', "$monitoring/alerts.yaml" ],
+	'promtool reads the alerts');
+command_ok([ 'promtool', 'test', 'rules', "$repository/test/cluster/alerts_test.yaml" ],
+	'... and each fires when it should');
+
+### The programs
+
+my @running;
+END { $_->kill_kill(grace => 5) for @running }
+
+sub free_port
+{
+	return IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
+}
+
+# Start a program, and wait until it answers at a path.
+sub start
+{
+	my ($port, $path, $command, %environment) = @_;
+	local @ENV{ keys %environment } = values %environment;
+	my $log = "$directory/$command->[0].log";
+	push @running, IPC::Run::start($command, '>', $log, '2>&1');
+	my $answer;
+	for (1 .. 600)
+	{
+		$answer = HTTP::Tiny->new(timeout => 10)->get("http://127.0.0.1:$port$path");
+		return if $answer->{success};
+		Time::HiRes::usleep(100_000);
+	}
+	die "$command->[0] does not answer: $answer->{status}\n" . slurp_file($log);
+}
+
+my ($postgres_exporter, $sql_exporter, $prometheus) = (free_port, free_port, free_port);
+my ($host, $port) = ($node->host, $node->port);
+
+start($postgres_exporter, '/metrics',
+	[ 'prometheus-postgres-exporter', "--web.listen-address=127.0.0.1:$postgres_exporter",
+		"--extend.query-path=$monitoring/postgres_exporter.yaml" ],
+	DATA_SOURCE_NAME => "user=monitor host=$host port=$port dbname=postgres sslmode=disable");
+
+my $jobs = slurp_file("$monitoring/sql_exporter.yaml");
+my $url = "postgres://monitor@/postgres?host=$host&port=$port&sslmode=disable";
+is($jobs =~ s,postgres://monitor\@localhost/app,$url,g, 2, 'sql_exporter.yaml has two connections');
+append_to_file("$directory/sql_exporter.yaml", $jobs);
+start($sql_exporter, '/metrics',
+	[ 'prometheus-sql-exporter', "-web.listen-address=127.0.0.1:$sql_exporter",
+		"-config.file=$directory/sql_exporter.yaml" ]);
+
+# the block of the page, with our ports
+my ($block) = grep { $_->{language} eq 'yaml' }
+  section_blocks("$repository/docs/operations.md", 'Import the metrics');
+my $config = $block->{text};
+$config =~ s/localhost:9187/127.0.0.1:$postgres_exporter/ or die;
+$config =~ s/localhost:9237/127.0.0.1:$sql_exporter/ or die;
+append_to_file("$directory/prometheus.yml",
+	"global: {scrape_interval: 1s, evaluation_interval: 1s}\n$config");
+append_to_file("$directory/alerts.yaml", slurp_file("$monitoring/alerts.yaml"));
+start($prometheus, '/-/ready',
+	[ 'prometheus', "--config.file=$directory/prometheus.yml",
+		"--storage.tsdb.path=$directory/prometheus",
+		"--web.listen-address=127.0.0.1:$prometheus" ]);
+
+# The results of an expression
+sub ask
+{
+	my ($expression) = @_;
+	my $http = HTTP::Tiny->new(timeout => 30);
+	my $answer = $http->post_form("http://127.0.0.1:$prometheus/api/v1/query",
+		{ query => $expression });
+	die "$expression: $answer->{content}" unless $answer->{success};
+	return @{ JSON::PP::decode_json($answer->{content})->{data}{result} };
+}
+
+sub ask_until
+{
+	my ($expression, $count) = @_;
+	my @results;
+	for (1 .. 600)
+	{
+		@results = ask($expression);
+		return @results if @results >= $count;
+		Time::HiRes::usleep(100_000);
+	}
+	return @results;
+}
+
+### What Prometheus has
+
+my @both = map { "job=\"$_\"" } qw(postgres_exporter sql_exporter);
+for my $job (@both)
+{
+	my %value;
+	for my $name (map { keys %$_ } @{ $metrics{instaid}{metrics} })
+	{
+		next if $name eq 'datname';
+		my ($result) = ask_until("instaid_$name\{$job,datname=\"postgres\"}", 1);
+		$value{$name} = $result->{value}[1];
+	}
+	ok($value{drift_seconds} > 3000 && $value{drift_seconds} < 3700, "$job: drift");
+	ok($value{expiry_seconds} > 1e8, '... expiry');
+	delete @value{qw(drift_seconds expiry_seconds)};
+	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable_shards => 0,
+			drift_limit_seconds => 1.064, last_id_seconds => 0, tickets => 1,
+			ticket_values_left => 99, failed_refills => 0 }, '... and the other metrics');
+	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
+	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
+		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
+	my ($findings) = ask_until("instaid_audit_findings{$job,severity=\"error\"}", 1);
+	is($findings->{value}[1], 1, '... and the finding');
+}
+
+is(join(' ', sort map { $_->{metric}{alertname} } ask_until('ALERTS{job="postgres_exporter"}', 4)),
+	'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds',
+	'Prometheus has the alerts that this server deserves');
+
+my $dashboard = JSON::PP::decode_json(slurp_file("$monitoring/dashboard.json"));
+my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };
+for my $expression (@expressions)
+{
+	ok(scalar(ask_until($expression, 1)), "the dashboard's $expression has an answer");
+}
+cmp_ok(scalar(@expressions), '>=', @{ $dashboard->{panels} }, '... and each panel has a query');
+
+done_testing();
