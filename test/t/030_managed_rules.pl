@@ -1,0 +1,245 @@
+# The rules of the edition without C (managed/instaid.sql): each has a check here, which
+# passes on the script, and fails on a copy of the script that breaks the rule.  Clocks
+# are stopped and servers killed, which pg_regress cannot do.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+use Managed;
+use MovedClock;
+
+my $clock = MovedClock->new;
+my $node  = Managed::server('main', $clock, 'autovacuum = off', q{wal_writer_delay = '10s'});
+# a whole second, at which the clock can stand still; timeouts do not end then
+my $noon = 60 + int time;
+
+# The result of statements, or their error with its SQLSTATE
+sub result
+{
+	my ($database, $role, $sql) = @_;
+	my ($out, $err) = ('', '');
+	$node->psql($database, "\\set VERBOSITY sqlstate\n$sql", extra_params => [ '-U', $role ], stdout => \$out, stderr => \$err,
+		on_error_stop => 0, on_error_die => 0);
+	$err =~ s/^psql:\S+ //mg;
+	$err =~ s/^(NOTICE|WARNING):.*\n//mg;
+	return join "\n", grep { /\S/ } $out, $err;
+}
+
+sub session
+{
+	my ($database, $role) = @_;
+	local $ENV{PGUSER} = $role;
+	return Clients::session($node, $database);
+}
+
+# The result of a statement of app in a session of its own, or "waits" if it waits for a lock
+# that a session of dba has.  The statements before it do not count.
+sub waits
+{
+	my ($database, $lock, $before, $sql) = @_;
+	my ($holder, $out, $err, $state) = (session($database, 'dba'), '', '', '');
+	$holder->("BEGIN; $lock");
+	my $psql = IPC::Run::start([ $node->installed_command('psql'), '-XqAt', '-v', 'VERBOSITY=sqlstate', '-U', 'app', '-d', $node->connstr($database) . " application_name='waiter'" ],
+		'<', \"$before\n$sql;\n\\q\n", '>', \$out, '2>', \$err, IPC::Run::timeout(120));
+	while ($psql->pumpable && $state ne 'waits')
+	{
+		$psql->pump_nb;
+		$state = $node->safe_psql('postgres', q{SELECT 'waits' FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event_type = 'Lock'});
+	}
+	$holder->('ROLLBACK');
+	$psql->finish;
+	return $state || join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
+}
+
+# The first ID of shard 5 in a millisecond, in seconds since 1970
+sub first_id { return (int($_[0] * 1000 + 0.5) - 1314220021721) * 8388608 + 5120 }
+
+my $lock = 'LOCK TABLE insta5.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE';
+
+# Each check gets a database, and returns what it has seen.
+my %seen = (
+	# the clock stands still, and another session has the lock
+	late => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon);
+		result($database, 'dba', sprintf q{SELECT setval('insta5.table_id_seq', %d)}, first_id($noon - 0.05));
+		my $late = waits($database, $lock, '', 'SELECT insta5.next_id() - ' . first_id($noon - 0.05));
+		$clock->set(0);
+		return $late;
+	},
+	queue => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon + 1);
+		my $queued = waits($database, $lock, '', 'SELECT insta5.next_id() > 0');
+		$clock->set(0);
+		return $queued;
+	},
+	planted => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon + 2);
+		my $planted = waits($database, $lock, q{
+			CREATE TEMPORARY VIEW table_id_seq_lock AS SELECT 1;
+			GRANT ALL ON table_id_seq_lock TO PUBLIC;
+			SET search_path = pg_temp, insta5;}, 'SELECT insta5.next_id() > 0');
+		$clock->set(0);
+		return $planted;
+	},
+	kept => sub {
+		my ($database) = @_;
+		return result($database, 'app', q{
+			BEGIN;
+			SELECT insta5.next_id() > 0 \g /dev/null
+			SELECT insta5.next_id() > 0, count(*) FROM insta5.next_ids(3000) \g /dev/null
+			SELECT count(*) FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'});
+	},
+	# how many of five IDs that committed SELECTs returned come again after a crash
+	repeated => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		result($database, 'app', 'SELECT insta5.next_id(); CHECKPOINT');
+		$node->safe_psql($database, 'CHECKPOINT');
+		$clock->set(-3600);
+		my ($open, $other) = map { session($database, 'app') } 1, 2;
+		$other->('SELECT 1');
+		$open->('BEGIN; SELECT count(insta5.next_id()) FROM generate_series(1, 1500)');
+		my @ids = map { $other->('SELECT insta5.next_id()') } 1 .. 5;
+		Managed::crash($node);
+		$clock->start($node);
+		my %new = map { $_ => 1 } split /\n/, result($database, 'app', 'SELECT insta5.next_id() FROM generate_series(1, 4000)');
+		$clock->set(0);
+		return scalar grep { $new{$_} } @ids;
+	},
+	# IDs of shard 6 that the sequence of shard 5 makes
+	foreign => sub {
+		my ($database) = @_;
+		result($database, 'dba', q{
+			SELECT instaid.create_shard('insta6', 6); GRANT USAGE ON SCHEMA insta6 TO app;
+			GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app; CREATE SEQUENCE insta6.o});
+		$clock->set(0, $noon + 3);
+		return result($database, 'app', q{
+			SELECT count(*) FROM insta5.next_ids(1024);
+			SELECT (insta6.next_id('insta5.table_id_seq') >> 10) & 8191;
+			SELECT insta5.next_id('insta6.o');
+			SELECT count(*) FROM insta6.next_ids(2000, 'insta5.table_id_seq')}) =~ s/ERROR: +//gr;
+	},
+	options => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		return join ' ', map {
+			result($database, 'dba', "ALTER SEQUENCE insta5.table_id_seq $_; SELECT pg_sleep(0.002) \\g /dev/null\n SELECT insta5.next_id()")
+			  =~ s/ERROR: +//r
+		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2', 'INCREMENT 1 MAXVALUE 9223372036854775807';
+	},
+	restarted => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon);
+		my $above = result($database, 'dba', q{
+			SELECT max(i) AS last FROM insta5.next_ids(1000000) AS i \gset
+			ALTER SEQUENCE insta5.table_id_seq RESTART;
+			SELECT insta5.next_id() > :last});
+		$clock->set(0);
+		return $above;
+	},
+	default_rights => sub {
+		my ($database) = @_;
+		result($database, 'dba', q{
+			ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app, PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;
+			SELECT instaid.create_shard('insta7', 7); GRANT USAGE ON SCHEMA insta7 TO app});
+		return result($database, 'app', q{
+			BEGIN; LOCK TABLE insta7.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK;
+			SELECT setval('insta7.table_id_seq', 5000)}) =~ s/ERROR: +//gr;
+	},
+	# what dumps of shards call
+	called => sub {
+		my ($database) = @_;
+		return result($database, 'app', q{
+			SELECT string_agg(oid::regprocedure::text, ' ' ORDER BY oid::regprocedure::text) FROM pg_proc
+			WHERE oid IN (to_regprocedure('instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)'),
+				to_regprocedure('instaid_sql._settle(bigint,regclass,bigint,instaid_sql.sequence_options)'),
+				to_regprocedure('instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'))});
+	});
+
+# In the text itself
+sub words
+{
+	my ($script) = @_;
+	$script =~ s/^ *--.*//mg;
+	return join ' ', $script =~ /(pg_sleep|pg_advisory\w*|SQLSTATE '..000'|RAISE SQLSTATE '\w+'|^\\\w+|\$_pgtle_\$|SET LOCAL)/mg;
+}
+
+my $script = Managed::changed();
+(my $words = words($script)) =~ s/(?:RAISE SQLSTATE 'ID001' ?)+//g;
+is($words, '', 'no pg_sleep(), no advisory lock that waits, no SQLSTATE that is a class, one SQLSTATE of its own');
+for my $change (
+	[ 'a class of SQLSTATEs', "SQLSTATE 'ID001' THEN" => "SQLSTATE 'ID000' THEN" ],
+	[ 'a second SQLSTATE', "RAISE SQLSTATE 'ID001'" => "RAISE SQLSTATE 'ID002'" ],
+	[ 'pg_sleep()', 'id := nextval' => 'PERFORM pg_sleep(0.001); id := nextval' ],
+	[ 'an advisory lock', 'pg_try_advisory_xact_lock' => 'pg_advisory_xact_lock' ])
+{
+	my ($name, $from, $to) = @$change;
+	(my $mutant = $script) =~ s/\Q$from\E/$to/ or die "the script has no $from";
+	isnt(words($mutant), words($script), "found: $name");
+}
+
+Managed::install($node, 'm');
+my %expected = (
+	late           => '1',
+	queue          => 'waits',
+	planted        => 'waits',
+	kept           => '0',
+	repeated       => '0',
+	foreign        => "1024\n23514\n23514\n23514",
+	options        => '55000 55000 55000 55000',
+	restarted      => 't',
+	default_rights => "42501\n42501",
+	called         => 'instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'
+	  . ' instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)'
+	  . ' instaid_sql._settle(bigint,regclass,bigint,instaid_sql.sequence_options)');
+for my $check (sort keys %seen)
+{
+	$node->safe_psql('postgres', "CREATE DATABASE of_$check TEMPLATE m");
+	is($seen{$check}->("of_$check"), $expected{$check}, $check);
+}
+
+my $identity = qr/\(pg_catalog\.pg_identify_object\('pg_catalog\.pg_class'::pg_catalog\.regclass,\s*sequence, 0\)\)\.identity/;
+my @mutants = (
+	# what, check, changes
+	[ 'a queue while there is room', 'late', [ qr/FOR i IN 1 \.\. 50 LOOP/, 'FOR i IN 1 .. 0 LOOP' ] ],
+	[ 'no lock', 'queue', [ qr/EXECUTE instaid_sql\._lock_command\(sequence, options\);/, '' ] ],
+	[ 'the name of the lock depends on search_path', 'planted', [ $identity, 'sequence::pg_catalog.text' ],
+		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.identity/, 'sequence::text' ],
+		[ qr/(_lock_command\([^;]*?)    SET search_path = pg_catalog, pg_temp\n/, '$1' ] ],
+	[ 'the block is left by RETURN', 'kept', [ qr/(ELSE instaid_sql\._take\(sequence, t\) END;\s*)RAISE SQLSTATE 'ID001'/, 'RETURN_ID' ] ],
+	[ 'no WAL of its own', 'repeated', [ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'NULL;' ] ],
+	[ 'only a transaction ID', 'repeated', [ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'PERFORM pg_current_xact_id();' ] ],
+	[ 'a parameter that admits every sequence', 'foreign', [ qr/CHECK \(VALUE = %2\$s\)/, 'CHECK (true)' ] ],
+	[ 'options that are not compared', 'options', [ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(pg_catalog\.=\) options/, 'WHEN true' ] ],
+	[ 'a restarted sequence begins at the clock', 'restarted', [ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
+	[ 'default privileges', 'default_rights', [ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
+	[ 'other arguments', 'called', [ qr/_settle\(id bigint, sequence regclass, t bigint,/, '_settle(sequence regclass, id bigint, t bigint,' ],
+		[ qr/_settle\(bigint, regclass, bigint,/, '_settle(regclass, bigint, bigint,' ] ]);
+my $number = 0;
+for my $mutant (@mutants)
+{
+	my ($name, $check, @changes) = @$mutant;
+	last if ++$number > ($ENV{INSTAID_TEST_ROUNDS} || @mutants);
+	my $database = "mutant$number";
+	my $text = $script;
+	for my $change (@changes)
+	{
+		my ($from, $to) = @$change;
+		if ($to eq 'RETURN_ID') { $text =~ s/$from/$1RETURN id/ or die "the script has no $from" }
+		elsif ($to eq '$1') { $text =~ s/$from/$1/ or die "the script has no $from" }
+		else { $text =~ s/$from/$to/g or die "the script has no $from" }
+	}
+	Managed::install($node, $database, $text);
+	isnt($seen{$check}->($database), $expected{$check}, "found: $name");
+}
+
+$node->stop;
+done_testing();
