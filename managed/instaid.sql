@@ -948,7 +948,7 @@ BEGIN
             MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
             DETAIL = format('It has a range of its own, %s to %s. Those of this shard have the'
                             ' range %s to %s.', found.minimum_value, found.maximum_value,
-                            split_part(options, ',', 2), options.maximum_value),
+                            options.minimum_value, options.maximum_value),
             HINT = 'Use a sequence of the shard: instaid.add_sequence() creates one.';
     END IF;
     RAISE object_not_in_prerequisite_state USING

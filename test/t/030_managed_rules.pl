@@ -202,7 +202,7 @@ my %expected = (
 	  . ' instaid_sql._settle(bigint,regclass,bigint,instaid_sql.sequence_options)');
 for my $check (sort keys %seen)
 {
-	$node->safe_psql('postgres', "CREATE DATABASE of_$check TEMPLATE m");
+	$node->safe_psql('postgres', "CREATE DATABASE of_$check TEMPLATE m; GRANT CREATE ON DATABASE of_$check TO dba");
 	is($seen{$check}->("of_$check"), $expected{$check}, $check);
 }
 
