@@ -304,37 +304,49 @@ CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
 COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
-CREATE FUNCTION instaid._utc_epoch(epoch timestamptz) RETURNS timestamp
+CREATE FUNCTION instaid._refuse_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
 AS $$
 DECLARE
-    -- with an epoch before the end, the time of each bigint is a timestamp
     first CONSTANT timestamptz := '4714-11-24 00:00:00+00 BC';
-    last CONSTANT timestamptz := timestamptz '294276-12-31 23:59:59.999+00'
-                                 - 2199023255551 * interval '1 ms';
+    last CONSTANT timestamptz := '294207-04-27 08:12:24.448+00';
     excess integer;
 BEGIN
     IF NOT isfinite(epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is not a point in time', epoch),
             DETAIL = 'An epoch must be finite.';
-    END IF;
-    IF epoch < first OR epoch >= last + interval '1 ms' THEN
+    ELSIF epoch < first OR epoch >= last + interval '1 ms' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is out of range', epoch),
             DETAIL = format('An epoch must be between %s and %s.', first, last);
     END IF;
     excess := extract(microseconds FROM epoch)::integer % 1000;
-    IF excess <> 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is not a whole millisecond', epoch),
-            DETAIL = format('It is %s us after a whole millisecond. IDs count milliseconds.',
-                            excess),
-            HINT = format('Pass %s.', epoch - excess * interval '1 us');
+    RAISE invalid_parameter_value USING
+        MESSAGE = format('epoch %s is not a whole millisecond', epoch),
+        DETAIL = format('It is %s us after a whole millisecond. IDs count milliseconds.', excess),
+        HINT = format('Pass %s.', epoch - excess * interval '1 us');
+END
+$$;
+COMMENT ON FUNCTION instaid._refuse_epoch(timestamptz) IS
+'say why an epoch cannot be used';
+
+-- With an epoch before the end, the time of each bigint is a timestamp.
+CREATE FUNCTION instaid._utc_epoch(epoch timestamptz) RETURNS timestamp
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+BEGIN
+    -- without SET, because queries call it for each row if the epoch is not constant
+    IF epoch OPERATOR(pg_catalog.>=) pg_catalog.timestamptz '4714-11-24 00:00:00+00 BC'
+       AND epoch OPERATOR(pg_catalog.<) pg_catalog.timestamptz '294207-04-27 08:12:24.449+00'
+       AND pg_catalog.date_part('microseconds', epoch)::pg_catalog.int4
+           OPERATOR(pg_catalog.%) 1000 OPERATOR(pg_catalog.=) 0
+    THEN
+        RETURN pg_catalog.timezone('UTC', epoch);
     END IF;
-    RETURN epoch AT TIME ZONE 'UTC';
+    RETURN instaid._refuse_epoch(epoch);
 END
 $$;
 COMMENT ON FUNCTION instaid._utc_epoch(timestamptz) IS
@@ -758,120 +770,158 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 --  shortcode      A-Z a-z 0-9 - _                  6     1..11   A         H__________
 --  base32         0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
 
-CREATE FUNCTION instaid._digits(id bigint, alphabet text, bits integer, length integer)
-    RETURNS text
+CREATE FUNCTION instaid._refuse_negative(id bigint) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF id < 0 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('ID %s has no text form', id),
-            DETAIL = 'Only IDs from 0 to 9223372036854775807 have one.';
-    END IF;
-    RETURN (SELECT string_agg(substr(alphabet, (id >> n * bits & (1 << bits) - 1)::integer + 1, 1),
-                              '' ORDER BY n DESC)
-            FROM generate_series(0, length - 1) AS n);
+    RAISE numeric_value_out_of_range USING
+        MESSAGE = format('ID %s has no text form', id),
+        DETAIL = 'Only IDs from 0 to 9223372036854775807 have one.';
 END
 $$;
-COMMENT ON FUNCTION instaid._digits(bigint, text, integer, integer) IS
-'the digits of an ID, the most significant first; error if it is negative';
+COMMENT ON FUNCTION instaid._refuse_negative(bigint) IS
+'refuse an ID that has no text form';
 
+-- Twelve digits of base64 are 9 bytes.  The first digit is 0.
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN COALESCE(NULLIF(ltrim(instaid._digits(
-        id, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 6, 11), 'A'), ''),
-        'A');
+    RETURN CASE WHEN id < 0 THEN instaid._refuse_negative(id) WHEN id = 0 THEN 'A'
+                ELSE ltrim(translate(encode(decode('00', 'hex') || int8send(id), 'base64'),
+                                     '+/', '-_'), 'A') END;
 COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 'an ID as Instagram writes it in addresses: 1 to 11 base64url digits, the most significant '
 'first, without padding; error if it is negative';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN instaid._digits(id, '0123456789ABCDEFGHJKMNPQRSTVWXYZ', 5, 13);
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    result text := '';
+BEGIN
+    IF id < 0 THEN
+        RETURN instaid._refuse_negative(id);
+    END IF;
+    FOR i IN 1 .. 13 LOOP
+        result := substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (id & 31)::integer + 1, 1) || result;
+        id := id >> 5;
+    END LOOP;
+    RETURN result;
+END
+$$;
 COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
 'it is negative';
 
--- Reads a text whose characters are already those of the alphabet, apart from what is wrong
--- with it.  A hyphen that is skipped is a digit of no alphabet here.
-CREATE FUNCTION instaid._read_digits(input text, form text, rule text, alphabet text, bits integer,
-                                     digits integer, last text) RETURNS bigint
+CREATE FUNCTION instaid._from_digits(digits text, alphabet text, bits integer) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id bigint := 0;
+BEGIN
+    FOR i IN 1 .. length(digits) LOOP
+        id := id << bits | strpos(alphabet, substr(digits, i, 1)) - 1;
+    END LOOP;
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid._from_digits(text, text, integer) IS
+'the number that digits of an alphabet stand for';
+
+-- The first fault from the left counts.
+CREATE FUNCTION instaid._refuse_digits(input text, form text, digits text, alphabet text,
+                                       bits integer, most integer, last text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     is_shortcode CONSTANT boolean := form = 'shortcode';
-    result bigint := 0;
+    id bigint := 0;
     count integer := 0;
     position integer := 0;
     digit integer;
     character text;
     fault text;
-    shown text;
-BEGIN
-    FOREACH character IN ARRAY COALESCE(regexp_split_to_array(NULLIF(input, ''), ''), '{}') LOOP
-        position := position + 1;
-        CONTINUE WHEN character = '-' AND NOT is_shortcode;
-        digit := strpos(alphabet, CASE WHEN is_shortcode THEN character
-                                       ELSE translate(character, 'abcdefghijklmnopqrstuvwxyzILO',
-                                                      'ABCDEFGH1JK1MN0PQRSTUVWXYZ110') END) - 1;
-        fault := CASE
-            WHEN digit < 0 THEN 'invalid character "%s" at position %s of %s "%s"'
-            WHEN is_shortcode AND digit = 0 AND position = 1 AND input <> character
-            THEN 'leading zero "%s" at position %s of %s "%s"'
-            WHEN CASE WHEN is_shortcode THEN result > 9223372036854775807 >> bits
-                      ELSE count = 0 AND digit > 7 END
-            THEN 'digit "%s" at position %s of %s "%s" makes the ID too large'
-            WHEN count = digits THEN 'digit "%s" at position %s of %s "%s" is one too many' END;
-        EXIT WHEN fault IS NOT NULL;
-        result := result << bits | digit;
-        count := count + 1;
-    END LOOP;
-    IF fault IS NULL AND count >= (CASE WHEN is_shortcode THEN 1 ELSE digits END) THEN
-        RETURN result;
-    END IF;
-
     -- the first 64 bytes, in whole characters
-    shown := left(input, 64);
+    shown text := left(input, 64);
+BEGIN
     WHILE octet_length(shown) > 64 LOOP
         shown := left(shown, -1);
     END LOOP;
-    IF fault IS NULL THEN
-        RAISE invalid_text_representation USING
-            MESSAGE = CASE WHEN input = '' THEN form || ' is empty'
-                           ELSE format('%s "%s" ends too early, at position %s', form, shown,
-                                       octet_length(input)) END,
-            DETAIL = rule;
-    ELSIF fault LIKE 'leading %' THEN
+    WHILE fault IS NULL LOOP
+        position := position + 1;
+        character := substr(input, position, 1);
+        CONTINUE WHEN character = '-' AND NOT is_shortcode;
+        digit := strpos(alphabet, substr(digits, position, 1)) - 1;
+        fault := CASE
+            WHEN character = '' THEN '%3$s "%4$s" ends too early, at position %5$s'
+            WHEN digit < 0 THEN 'invalid character "%1$s" at position %2$s of %3$s "%4$s"'
+            WHEN is_shortcode AND digit = 0 AND position = 1 AND input <> character
+            THEN 'leading zero "%1$s" at position %2$s of %3$s "%4$s"'
+            WHEN CASE WHEN is_shortcode THEN id > 9223372036854775807 >> bits
+                      ELSE count = 0 AND digit > 7 END
+            THEN 'digit "%1$s" at position %2$s of %3$s "%4$s" makes the ID too large'
+            WHEN count = most
+            THEN 'digit "%1$s" at position %2$s of %3$s "%4$s" is one too many' END;
+        id := id << bits | digit;
+        count := count + 1;
+    END LOOP;
+    IF fault LIKE 'leading %' THEN
         RAISE invalid_text_representation USING
             MESSAGE = format(fault, character, position, form, shown),
             DETAIL = format('The %s of an ID has no leading zeros.', form),
             HINT = format('Remove the leading "%s".', character);
     END IF;
     RAISE invalid_text_representation USING
-        MESSAGE = format(fault, character, position, form, shown),
+        MESSAGE = CASE WHEN input = '' THEN form || ' is empty'
+                       ELSE format(fault, character, position, form, shown, position - 1) END,
         DETAIL = CASE WHEN fault LIKE '%too large'
                       THEN format('The largest ID is 9223372036854775807, written "%s".', last)
-                      ELSE rule END;
+                      WHEN is_shortcode
+                      THEN 'A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.'
+                      ELSE 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.'
+                 END;
 END
 $$;
-COMMENT ON FUNCTION instaid._read_digits(text, text, text, text, integer, integer, text) IS
-'the ID of a shortcode or of base32; a part of from_shortcode() and from_base32()';
+COMMENT ON FUNCTION instaid._refuse_digits(text, text, text, text, integer, integer, text) IS
+'say why a text is no shortcode, or no base32';
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN instaid._read_digits(
-        shortcode, 'shortcode', 'A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.',
-        'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 6, 11, 'H__________');
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    alphabet CONSTANT text := 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+BEGIN
+    -- one zero, or up to 63 bits without leading zeros
+    IF shortcode ~ '^(A|[B-Za-z0-9_-][A-Za-z0-9_-]{0,9}|[B-H][A-Za-z0-9_-]{10})$' THEN
+        RETURN instaid._from_digits(shortcode, alphabet, 6);
+    END IF;
+    RETURN instaid._refuse_digits(shortcode, 'shortcode', shortcode, alphabet, 6, 11,
+                                  'H__________');
+END
+$$;
 COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 'the ID of a shortcode; error for text that to_shortcode() does not return';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN instaid._read_digits(
-        base32, 'base32', 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.',
-        '0123456789ABCDEFGHJKMNPQRSTVWXYZ', 5, 13, '7ZZZZZZZZZZZZ');
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    alphabet CONSTANT text := '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+    digits CONSTANT text := translate(base32, 'abcdefghijklmnopqrstuvwxyzILO',
+                                      'ABCDEFGH1JK1MN0PQRSTUVWXYZ110');
+    plain CONSTANT text := replace(digits, '-', '');
+BEGIN
+    IF plain ~ '^[0-7][0-9A-HJKMNP-TV-Z]{12}$' THEN
+        RETURN instaid._from_digits(plain, alphabet, 5);
+    END IF;
+    RETURN instaid._refuse_digits(base32, 'base32', digits, alphabet, 5, 13, '7ZZZZZZZZZZZZ');
+END
+$$;
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
 'error for other text';
@@ -961,6 +1011,44 @@ $$;
 COMMENT ON FUNCTION instaid_sql._refuse(regclass, instaid_sql.sequence_options) IS
 'say why a sequence cannot serve';
 
+-- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
+-- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
+-- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
+CREATE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
+           AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+                            JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+                       WHERE d.classid = 'pg_proc'::regclass AND d.refobjid = sequence
+                         AND d.refclassid = 'pg_class'::regclass);
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._is_adopted(regclass) IS
+'whether the extension makes the IDs of a sequence now';
+
+CREATE FUNCTION instaid_sql._elsewhere(sequence regclass, options instaid_sql.sequence_options)
+    RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id bigint;
+BEGIN
+    IF NOT instaid_sql._is_adopted(sequence) THEN
+        PERFORM instaid_sql._refuse(sequence, options);
+    END IF;
+    EXECUTE 'SELECT instaid.next_id($1, $2, $3)' INTO id
+        USING sequence, (options.maximum_value >> 10 & 8191)::integer,
+              to_timestamp(options.minimum_value / 1000.0);
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION instaid_sql._elsewhere(regclass, instaid_sql.sequence_options) IS
+'the next ID of a sequence that the extension has adopted; refuse any other that cannot serve';
+
 -- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
 -- leaves views alone.  An advisory lock could be held by any role.  The identity of a sequence
 -- is always qualified, whatever search_path is.  A sequence "q" has the lock "q_lock".
@@ -973,12 +1061,15 @@ BEGIN
     IF pg_sequence_parameters(sequence) = options THEN
         RETURN replace('LOCK ' || (pg_identify_object('pg_class'::regclass, sequence, 0)).identity
                        || '_lock IN SHARE UPDATE EXCLUSIVE MODE', '"_lock', '_lock"');
+    ELSIF NOT instaid_sql._is_adopted(sequence) THEN
+        PERFORM instaid_sql._refuse(sequence, options);
     END IF;
-    PERFORM instaid_sql._refuse(sequence, options);
+    RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION instaid_sql._lock_command(regclass, instaid_sql.sequence_options) IS
-'the command that locks a sequence for setval(); refuse a sequence that cannot serve';
+'the command that locks a sequence for setval(); null if the extension has adopted it; refuse '
+'any other that cannot serve';
 
 -- Under the lock, where the sequence may be at or after t: an ID of the millisecond in which it
 -- is, or else the first of a later one.  An ID may be up to 100 ms late, as in _share().
@@ -1073,7 +1164,7 @@ BEGIN
         WHEN SQLSTATE 'ID001' THEN
             RETURN id;
         WHEN null_value_not_allowed THEN
-            PERFORM instaid_sql._refuse(sequence, options);
+            RETURN instaid_sql._elsewhere(sequence, options);
         WHEN lock_not_available THEN
             NULL;
     END;
@@ -1150,18 +1241,22 @@ COMMENT ON FUNCTION instaid_sql._settle(bigint, regclass, bigint,
 'the ID that next_id() returns if nextval() did not return one of the millisecond of the clock';
 
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
--- the clock: taking the IDs one by one is slower.
+-- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
 CREATE FUNCTION instaid_sql._reserve(sequence regclass, options instaid_sql.sequence_options, count integer)
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    command CONSTANT text := instaid_sql._lock_command(sequence, options);
     t bigint;
     last bigint;
     first bigint;
 BEGIN
-    EXECUTE instaid_sql._lock_command(sequence, options);
+    IF command IS NULL THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE command;
     t := instaid_sql._clock(options);
     last := instaid_sql._last_value(sequence, t);
     IF last <= t + (1000::bigint << 23) THEN
@@ -1190,6 +1285,8 @@ BEGIN
             MESSAGE = format('count %s is out of range', count),
             DETAIL = 'The count must be between 1 and 1000000.';
     END IF;
+    -- the first look, before the options are compared
+    PERFORM pg_sequence_last_value(sequence);
     IF count >= 1024 THEN
         id := instaid_sql._reserve(sequence, options, count);
     END IF;
