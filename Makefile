@@ -9,6 +9,8 @@
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
 #   make deb, make dist      the Debian package; the zip for PGXN
+#   make managed-dist        the edition without C, for pg_tle and database.dev
+#   make managed-restore-list DUMP=...  restores a dump of the extension into that edition
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
@@ -122,6 +124,12 @@ dist:
 		{ [ "$${tag:-v$(DISTVERSION)}" = v$(DISTVERSION) ] || { echo "The tag is $$tag, and the version is $(DISTVERSION)." >&2; exit 1; }; } && \
 		mkdir -p dist && git archive --prefix=instaid-$(DISTVERSION)/ -o dist/instaid-$(DISTVERSION).zip HEAD && ls dist/*.zip
 
+# The edition without C: see docs/managed.md
+managed-dist:
+	@sh $(srcdir_of_makefile)managed/dist.sh $(abspath $(srcdir_of_makefile)dist/managed) && ls $(srcdir_of_makefile)dist/managed
+managed-restore-list:
+	@perl $(srcdir_of_makefile)managed/restore_list.pl $(DUMP)
+
 # A run of another size than the documented one has a file of its own.
 RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
 bench:
@@ -139,4 +147,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: demo test test-packages deb dist test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: demo test test-packages deb dist managed-dist managed-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

@@ -129,6 +129,8 @@ sub lies
 	my (%servers, @lies);
 	my $directory = PostgreSQL::Test::Utils::tempdir . '/page' . ++$pages;
 	mkdir $directory;
+	# a page may name a file of the source tree
+	symlink "$ENV{TESTDIR}/managed", "$directory/managed" or die $!;
 
 	for my $block (@blocks)
 	{

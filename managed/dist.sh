@@ -1,0 +1,32 @@
+#!/bin/sh
+#
+# managed/dist.sh DIRECTORY: write managed/instaid.sql in the forms that pg_tle and
+# database.dev take: one statement for pg_tle, and a folder for dbdev.
+
+set -eu
+cd "$(dirname "$0")/.."
+directory=$1
+version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" instaid.control)
+comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the shard"
+mkdir -p "$directory/dbdev/instaid"
+
+# the delimiter must not be in the script
+if grep -q '\$_pgtle_\$' managed/instaid.sql; then
+	echo 'managed/instaid.sql has $_pgtle_$' >&2
+	exit 1
+fi
+{
+	echo "SELECT pgtle.install_extension('instaid', '$version', '$comment',"
+	printf '$_pgtle_$\n'
+	cat managed/instaid.sql
+	printf '$_pgtle_$);\n'
+} >"$directory/instaid-$version-pg_tle.sql"
+
+cp managed/instaid.sql "$directory/dbdev/instaid/instaid--$version.sql"
+cat >"$directory/dbdev/instaid/instaid.control" <<-END
+	default_version = '$version'
+	comment = '$comment'
+	relocatable = false
+	superuser = false
+END
+cp docs/managed.md "$directory/dbdev/instaid/README.md"
