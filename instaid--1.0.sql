@@ -953,15 +953,22 @@ $$;
 COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
 'what create_shard() and adopt_shard() check';
 
+CREATE FUNCTION instaid._first_tick() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_first_tick';
+COMMENT ON FUNCTION instaid._first_tick() IS
+'where a new shard starts: above what a shard with the same ID, which was dropped just now, can '
+'have issued under load';
+
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
                                         sequence text, is_new boolean) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s START %5$s; ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
@@ -975,7 +982,8 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                          to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
                                              THEN 'YYYY-MM-DD HH24:MI:SS'
                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id));
+                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
+                  instaid._first_tick());
 COMMENT ON FUNCTION instaid._shard_commands(text, integer, timestamptz, text, boolean) IS
 'the commands that make a schema a shard; a shard that is not new has its sequence and its '
 'next_id() already';

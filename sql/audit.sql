@@ -538,9 +538,12 @@ INSERT INTO regress_5.mixed DEFAULT VALUES;
 SELECT try('INSERT INTO regress_5.mixed VALUES (1838407098201298)') LIMIT 1;
 DROP SCHEMA regress_5 CASCADE;
 
--- values that an ORM takes from a sequence before anything has called next_id(); shard ID 0 is in them
+-- values that an ORM takes from a sequence that starts at 1, before anything has called next_id(); shard
+-- ID 0 is in them
 SELECT instaid.create_shard('regress_0', 0);
 SELECT instaid.create_shard('regress_1', 1);
+ALTER SEQUENCE regress_0.table_id_seq START 1 RESTART;
+ALTER SEQUENCE regress_1.table_id_seq START 1 RESTART;
 CREATE TABLE regress_0.hibernate (id bigint PRIMARY KEY);
 CREATE TABLE regress_1.hibernate (id instaid.id PRIMARY KEY DEFAULT regress_1.next_id());
 INSERT INTO regress_0.hibernate SELECT nextval('regress_0.table_id_seq') FROM generate_series(1, 3);

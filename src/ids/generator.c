@@ -842,6 +842,16 @@ generator_take_ticks(Oid sequence, int wanted, int64 *first)
 }
 
 /*
+ * The tick with which a new shard starts.  A shard with the same ID can have
+ * been dropped just now, when load had set it this far ahead of the clock.
+ */
+int64
+generator_first_tick(void)
+{
+	return pack_tick(clock_ms() + (int64) max_drift + MAX_CLOCK_WAIT, 1);
+}
+
+/*
  * Read the last tick that a sequence gave, or reserved for a session; or the
  * value that setval() has set.  Returns false if sequence_try_lock() or
  * sequence_read_locked() does.

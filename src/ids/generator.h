@@ -22,6 +22,7 @@ typedef struct SequenceState
 extern void generator_check_options(Relation rel, Form_pg_sequence options);
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
+extern int64 generator_first_tick(void);
 extern bool generator_last_tick(Oid sequence, SequenceState *state);
 extern void generator_skip_ticks(Oid sequence, int64 tick);
 extern void generator_init(void);

@@ -33,6 +33,7 @@ PG_FUNCTION_INFO_V1(instaid_settled_id);
 PG_FUNCTION_INFO_V1(instaid_last_tick);
 PG_FUNCTION_INFO_V1(instaid_tick_to_id);
 PG_FUNCTION_INFO_V1(instaid_max_tick);
+PG_FUNCTION_INFO_V1(instaid_first_tick);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_make_ids);
@@ -575,6 +576,14 @@ ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 last_ms)
 				 errdetail("The time must be between the epoch, %s, and %lld ms after it.",
 						   time_str(epoch), (long long) last_ms)));
 	return ms;
+}
+
+/* _first_tick() -> bigint */
+Datum
+instaid_first_tick(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64(generator_first_tick());
 }
 
 /*
