@@ -199,7 +199,7 @@ END;
 COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
 'whether a relation does not belong to a superuser, or its schema does, too';
 
-CREATE FUNCTION instaid._table_owner(relation regclass) RETURNS regrole
+CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -217,36 +217,25 @@ BEGIN
             HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
                           relation, main.schema_owner);
     END IF;
-    RETURN main.owner;
 END
 $$;
-COMMENT ON FUNCTION instaid._table_owner(regclass) IS
-'the owner of a table; refuse if the caller does not have the rights of the owner, or if '
-'another role could put another table in its place';
+COMMENT ON FUNCTION instaid._check_table_owner(regclass) IS
+'refuse a caller who does not have the rights of the owner of a table, and a table that another '
+'role could replace by another table';
 
-CREATE FUNCTION instaid._heirs(relation oid) RETURNS SETOF oid
+CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
+    RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    WITH RECURSIVE heir (relid) AS (
+    WITH RECURSIVE descendant (relid) AS (
         SELECT relation
         UNION
-        SELECT i.inhrelid FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid)
-    SELECT h.relid FROM heir AS h;
+        SELECT i.inhrelid FROM descendant AS d JOIN pg_inherits AS i ON i.inhparent = d.relid)
+    SELECT d.relid, c.relowner
+    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
-COMMENT ON FUNCTION instaid._heirs(oid) IS
-'a table, its partitions and its children, at all levels';
-
-CREATE FUNCTION instaid._heirs_of_others(relation oid) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT c.oid::regclass
-    FROM instaid._heirs(relation) AS h (relid) JOIN pg_class AS c ON c.oid = h.relid
-         JOIN pg_class AS main ON main.oid = relation
-    WHERE c.relowner <> main.relowner
-    ORDER BY c.oid;
-END;
-COMMENT ON FUNCTION instaid._heirs_of_others(oid) IS
-'the partitions and children of a table, at all levels, that belong to another owner';
+COMMENT ON FUNCTION instaid._descendants(oid) IS
+'a table, its partitions and its children, at all levels, and their owners';
 
 -- Tables, indexes and views can hold code of their owner.  Without C nothing can run it with
 -- the owner's rights only.  Therefore the caller must be the owner.
@@ -352,31 +341,100 @@ $$;
 COMMENT ON FUNCTION instaid._utc_epoch(timestamptz) IS
 'an epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond';
 
-CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+CREATE FUNCTION instaid._id_ms(created_at timestamptz, epoch timestamptz, last_ms bigint)
+    RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
 AS $$
 DECLARE
-    ms numeric;
+    ms CONSTANT numeric := floor((extract(epoch FROM created_at AT TIME ZONE 'UTC')
+                                  - extract(epoch FROM instaid._utc_epoch(epoch))) * 1000);
 BEGIN
-    PERFORM instaid._utc_epoch(epoch);
-    PERFORM instaid._check_shard_id(shard_id);
-    ms := floor((extract(epoch FROM created_at) - extract(epoch FROM epoch)) * 1000);
-    IF ms NOT BETWEEN 0 AND 2199023255551 THEN
+    IF ms NOT BETWEEN 0 AND last_ms THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('time %s is out of range for an ID', created_at),
-            DETAIL = format('An ID can hold a time from its epoch, %s, to 2199023255551 ms after'
-                            ' it.', epoch);
+            DETAIL = format('The time must be between the epoch, %s, and %s ms after it.', epoch,
+                            last_ms);
     END IF;
-    RETURN (ms::bigint << 23) | (shard_id << 10) | (sequence & 1023);
+    RETURN ms;
+END
+$$;
+COMMENT ON FUNCTION instaid._id_ms(timestamptz, timestamptz, bigint) IS
+'the milliseconds from the epoch to a time, which must be from 0 to last_ms';
+
+CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM instaid._check_shard_id(shard_id);
+    RETURN (instaid._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
+           | (sequence & 1023);
 END
 $$;
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
 'the ID that has this time, shard ID and sequence; the time is rounded down to the '
 'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
 'time is before the epoch or 2^41 ms or more after it';
+
+CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+AS $$
+DECLARE
+    total CONSTANT integer := cardinality(times);
+    -- the last ID without its shard ID
+    last bigint := -1;
+    ms bigint;
+    in_ms integer;
+BEGIN
+    PERFORM instaid._check_shard_id(shard_id), instaid._utc_epoch(epoch);
+    -- all dimensions in one
+    times := ARRAY(SELECT t FROM unnest(times) AS t);
+    FOR i IN 1 .. total LOOP
+        IF times[i] IS NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = 'times must not contain a null',
+                DETAIL = format('Time %s of %s is null.', i, total),
+                HINT = 'Leave such rows out, or pass another time for them.';
+        ELSIF times[i] < times[i - 1] THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('time %s is earlier than the time before it, %s', times[i],
+                                 times[i - 1]),
+                DETAIL = format('It is time %s of %s. IDs increase, and so must their times.', i,
+                                total),
+                HINT = 'Sort the times, as in array_agg(created_at ORDER BY created_at).';
+        END IF;
+        ms := instaid._id_ms(times[i], epoch, 1099511627775);
+        last := last + 1;
+        IF last >> 10 < ms THEN
+            in_ms := 1;
+            WHILE in_ms < 1024 AND date_trunc('milliseconds', times[i + in_ms])
+                                   = date_trunc('milliseconds', times[i]) LOOP
+                in_ms := in_ms + 1;
+            END LOOP;
+            -- the sequence field runs on, if the rows of the millisecond fit
+            last := (ms << 10) + CASE WHEN (last & 1023) + in_ms <= 1024 THEN last & 1023 ELSE 0 END;
+        END IF;
+        IF last >> 10 > 1099511627775 THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('the IDs of epoch %s are used up', epoch),
+                DETAIL = format('Time %s of %s, %s, is one of more than 1024 in the last'
+                                ' milliseconds.', i, total, times[i]),
+                HINT = 'Pass a later epoch.';
+        END IF;
+        RETURN NEXT (last >> 10 << 23) + (shard_id << 10) + (last & 1023);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
+'an ID for each of these times, which must be in order; the IDs are different and in order; '
+'above 1,024 in a millisecond they are of the next one';
 
 -- The 41 bits of the time have no sign.
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
@@ -513,148 +571,6 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'the difference between two IDs whose times are that far apart; for tools that partition by '
 'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
--- By multiples of the step, because months differ in length: partitions that begin on a
--- 31st begin on the last day of shorter months, and on the 31st again.
-CREATE FUNCTION instaid._partition_starts(from_time timestamptz, to_time timestamptz,
-                                          step interval) RETURNS timestamptz[]
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    max_partitions CONSTANT integer := 1000;
-    starts timestamptz[];
-BEGIN
-    WITH RECURSIVE series (n, since) AS (
-        SELECT 0, from_time
-        UNION ALL
-        SELECT n + 1, from_time + (n + 1) * step FROM series
-        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
-    SELECT array_agg(since ORDER BY n) INTO starts FROM series;
-    IF cardinality(starts) > max_partitions THEN
-        RAISE program_limit_exceeded USING
-            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
-            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
-                            max_partitions, step, starts[max_partitions + 1]),
-            HINT = 'Choose a longer step, or an earlier to_time.';
-    END IF;
-    RETURN starts;
-END
-$$;
-COMMENT ON FUNCTION instaid._partition_starts(timestamptz, timestamptz, interval) IS
-'the times at which partitions begin; refuse more than 1000';
-
--- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no bound.  The
--- end of a partition that ends after the format is null, too.
-CREATE FUNCTION instaid._missing_partitions(parent regclass, starts timestamptz[], step interval,
-                                            epoch timestamptz, OUT since timestamptz,
-                                            OUT until timestamptz, OUT first_id bigint,
-                                            OUT end_id bigint) RETURNS SETOF record
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    part record;
-BEGIN
-    FOR part IN
-        WITH existing AS MATERIALIZED (
-            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
-                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
-                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
-            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-                 -- without the table's OID it takes no lock
-                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
-            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
-        SELECT w.*, e.name, e.is_leaving, e.ids AS others_ids
-        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
-             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
-             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
-                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
-             CROSS JOIN LATERAL (
-                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
-                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
-             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
-                                ORDER BY existing.ids LIMIT 1) AS e ON true
-        ORDER BY s.n
-    LOOP
-        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('a partition from %s to %s would hold no ID',
-                                 part.since, part.until),
-                DETAIL = format('The step is %s.', step);
-        END IF;
-        IF part.ids = part.others_ids AND NOT part.is_leaving THEN
-            CONTINUE;
-        END IF;
-        IF part.name IS NOT NULL THEN
-            RAISE invalid_object_definition USING
-                MESSAGE = format('a partition from %s to %s would overlap %s',
-                                 part.since, part.until, part.name),
-                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
-                                part.name, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
-                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
-                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
-                                         '-infinity'),
-                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
-                                         'infinity'),
-                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
-                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
-                       ' or detach it.';
-        END IF;
-        since := part.since;
-        until := part.until;
-        first_id := part.first_id;
-        end_id := part.end_id;
-        RETURN NEXT;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid._missing_partitions(regclass, timestamptz[], interval, timestamptz) IS
-'the partitions that a table does not have yet; refuse one that would overlap another';
-
-CREATE FUNCTION instaid._check_default_partition(parent regclass, column_name name, owner regrole,
-                                                 since timestamptz, until timestamptz,
-                                                 first_id bigint, last_id bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    default_partition regclass;
-    default_owner oid;
-    is_occupied boolean;
-BEGIN
-    SELECT c.oid, c.relowner INTO default_partition, default_owner
-    FROM pg_partitioned_table AS p JOIN pg_class AS c ON c.oid = p.partdefid
-    WHERE p.partrelid = parent;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    IF default_owner <> owner
-       OR EXISTS (SELECT FROM instaid._heirs_of_others(default_partition)) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('default partition %s does not belong to the owner of table %s',
-                             default_partition, parent),
-            DETAIL = format('The owner of the table, %s, must be able to read the default'
-                            ' partition and its partitions.', owner),
-            HINT = 'Give them to one owner, or detach the default partition.';
-    END IF;
-    -- The table is read: no other partition has such rows.
-    is_occupied := instaid._execute_as(owner, format(
-        'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)',
-        parent, column_name, first_id, last_id));
-    IF is_occupied THEN
-        RAISE check_violation USING
-            MESSAGE = format('default partition %s has rows from %s to %s',
-                             default_partition, since, until),
-            DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-            HINT = 'Detach the default partition, create the others, and insert its rows into'
-                   ' the table.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_default_partition(regclass, name, regrole, timestamptz,
-                                                     timestamptz, bigint, bigint) IS
-'refuse if the default partition has rows of a new one, or belongs to another owner';
-
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
@@ -667,9 +583,9 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET quote_all_identifiers = off
 AS $$
 DECLARE
+    max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
     main record;
-    owner regrole;
     starts timestamptz[];
     part record;
     name_format text;
@@ -679,7 +595,8 @@ BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
         'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
         'epoch', epoch));
-    SELECT c.relname, n.nspname, p.partstrat, a.attname, a.atttypid,
+    SELECT c.relname, n.nspname, c.relowner::regrole AS owner, p.partstrat,
+           a.attname, a.atttypid,
            CASE WHEN p.partrelid IS NULL THEN 'It is not partitioned.'
                 ELSE format('It is partitioned by %s.', pg_get_partkeydef(c.oid)) END AS key
     INTO main
@@ -695,7 +612,7 @@ BEGIN
             DETAIL = COALESCE(main.key, 'It does not exist.'),
             HINT = 'Create the table with PARTITION BY RANGE (id), where id is a bigint column.';
     END IF;
-    owner := instaid._table_owner(parent);
+    PERFORM instaid._check_table_owner(parent);
     IF step < '1 ms' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('step %s is too short', step),
@@ -714,20 +631,78 @@ BEGIN
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
     END IF;
-    starts := instaid._partition_starts(from_time, to_time, step);
-    SELECT CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
+    -- By multiples of the step, because months differ in length: partitions that begin on a
+    -- 31st begin on the last day of shorter months, and on the 31st again.
+    WITH RECURSIVE series (n, since) AS (
+        SELECT 0, from_time
+        UNION ALL
+        SELECT n + 1, from_time + (n + 1) * step FROM series
+        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
+    SELECT array_agg(since ORDER BY n),
+           CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
                 WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
                 ELSE 'YYYYMMDD_HH24MISSUS' END
-    INTO name_format FROM unnest(starts) AS since;
+    INTO starts, name_format FROM series;
+    IF cardinality(starts) > max_partitions THEN
+        RAISE program_limit_exceeded USING
+            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
+            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
+                            max_partitions, step, starts[max_partitions + 1]),
+            HINT = 'Choose a longer step, or an earlier to_time.';
+    END IF;
 
     -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
     -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
     -- for example, can hold code that runs when the table is read.
-    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE',
-                                              parent));
+    PERFORM instaid._execute_as(main.owner, format(
+        'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
-        SELECT m.* FROM instaid._missing_partitions(parent, starts, step, epoch) AS m
+        -- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no
+        -- bound.  The end of a partition that ends after the format is null, too.
+        WITH existing AS MATERIALIZED (
+            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
+                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
+                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+                 -- without the table's OID it takes no lock
+                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
+            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
+        SELECT w.*, e.name AS other, e.is_leaving, e.ids AS others_ids,
+               (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
+                WHERE p.partrelid = parent) AS default_partition
+        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
+             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
+                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
+             CROSS JOIN LATERAL (
+                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
+                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
+             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
+                                ORDER BY existing.ids LIMIT 1) AS e ON true
+        ORDER BY s.n
     LOOP
+        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('a partition from %s to %s would hold no ID',
+                                 part.since, part.until),
+                DETAIL = format('The step is %s.', step);
+        END IF;
+        CONTINUE WHEN part.ids = part.others_ids AND NOT part.is_leaving;
+        IF part.other IS NOT NULL THEN
+            RAISE invalid_object_definition USING
+                MESSAGE = format('a partition from %s to %s would overlap %s',
+                                 part.since, part.until, part.other),
+                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
+                                part.other, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
+                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
+                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
+                                         '-infinity'),
+                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
+                                         'infinity'),
+                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
+                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
+                       ' or detach it.';
+        END IF;
         partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
         IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
             RAISE name_too_long USING
@@ -745,10 +720,28 @@ BEGIN
                                 part.since, part.until),
                 HINT = 'Rename it, or drop it if nothing uses it.';
         END IF;
-        PERFORM instaid._check_default_partition(
-            parent, main.attname, owner, part.since, part.until,
-            part.first_id, COALESCE(part.end_id - 1, 9223372036854775807));
-        PERFORM instaid._execute_as(owner, format(
+        -- PostgreSQL reads the default partition, which can hold code of its owner.
+        IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
+                   WHERE d.owner <> main.owner) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('default partition %s does not belong to the owner of table %s',
+                                 part.default_partition, parent),
+                DETAIL = format('The owner of the table, %s, must be able to read the default'
+                                ' partition and its partitions.', main.owner),
+                HINT = 'Give them to one owner, or detach the default partition.';
+        END IF;
+        -- The table is read: no other partition has such rows.
+        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
+               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
+               part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
+            RAISE check_violation USING
+                MESSAGE = format('default partition %s has rows from %s to %s',
+                                 part.default_partition, part.since, part.until),
+                DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
+                HINT = 'Detach the default partition, create the others, and insert its rows into'
+                       ' the table.';
+        END IF;
+        PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
             partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
         RETURN NEXT partition::regclass;
@@ -1369,8 +1362,6 @@ BEGIN
     RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L, count);
 END
 $$;
-REVOKE ALL ON FUNCTION %1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)
-    FROM PUBLIC;
 $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,
      epoch_ms - 0.0005, shard_id << 10, options);
 END
@@ -1652,6 +1643,21 @@ $$;
 COMMENT ON FUNCTION instaid._prepare_sequence(text, text, integer, timestamptz, boolean) IS
 'give a sequence the range and the lock of a sequence of a shard';
 
+-- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
+CREATE FUNCTION instaid._revoke_from_public(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', string_agg(format(
+                 '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)', s),
+                 ', '))
+             FROM unnest(schemas) AS s);
+END
+$$;
+COMMENT ON FUNCTION instaid._revoke_from_public(text[]) IS
+'let nobody but the owner use the functions of these shards';
+
 CREATE FUNCTION instaid._create_shard(schema_name text, shard_id integer, epoch timestamptz,
                                       sequence_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -1689,6 +1695,7 @@ BEGIN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
     PERFORM instaid._create_shard(schema_name, shard_id, epoch, sequence_name);
+    PERFORM instaid._revoke_from_public(ARRAY[schema_name]);
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
@@ -1745,6 +1752,7 @@ CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
 AS $$
 DECLARE
     shard record;
+    created text[];
 BEGIN
     PERFORM instaid._check_shard_id(first), instaid._check_shard_id(last);
     IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
@@ -1775,8 +1783,10 @@ BEGIN
             PERFORM instaid._lock_shard_id(shard.shard_id);
             EXECUTE format('CREATE SCHEMA %I', shard.schema_name);
             PERFORM instaid._create_shard(shard.schema_name, shard.shard_id, epoch, 'table_id_seq');
+            created := created || shard.schema_name;
         END IF;
     END LOOP;
+    PERFORM instaid._revoke_from_public(created);
 END
 $$;
 COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
@@ -1885,54 +1895,6 @@ COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 -- Adopting what exists
 --
 
--- A sequence counts the ticks of one epoch, and nothing else.  What a role without
--- rights on the sequence declares, or uses as a default, does not count: that role
--- cannot use the sequence, and must not be able to block its owner.
-CREATE FUNCTION instaid._check_adopted_sequence(sequence regclass, epoch timestamptz, adopted oid)
-    RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    other_use text;
-BEGIN
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = _check_adopted_sequence.sequence
-      AND s.epoch <> _check_adopted_sequence.epoch
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS c ON c.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass
-      AND d.refobjid = _check_adopted_sequence.sequence
-      AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS f
-                      WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = _check_adopted_sequence.sequence AND d.deptype = 'i'
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
-            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
-                   ' this sequence, give that column another default first, for example with'
-                   ' adopt_column().';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_adopted_sequence(regclass, timestamptz, oid) IS
-'refuse a sequence that counts for a shard of another epoch, or for a column';
-
 -- Sessions that insert with the old function as a default finish first, and sessions
 -- that come later use the new one.  A call that waits for the sequence still ends in
 -- the old function: for these calls, new IDs begin a second ahead of the clock.
@@ -1959,7 +1921,8 @@ BEGIN
         SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
                c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
                AND instaid._is_in_safe_schema(c.oid)
-               AND NOT EXISTS (SELECT FROM instaid._heirs_of_others(c.oid)) AS is_ours,
+               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                               WHERE h.owner <> c.relowner) AS is_ours,
                array_agg(t.attname ORDER BY t.attnum) FILTER (
                    WHERE y.base_type IN ('bigint'::regtype)
                      AND c.relkind <> 'v') AS columns
@@ -2001,20 +1964,6 @@ COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
 'lock the tables that have a function as a default; return their columns, the query for the '
 'largest ID of each, and the role that may run it';
 
--- currval() fails for a sequence that this session has not used.
-CREATE FUNCTION instaid._currval(sequence regclass) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN currval(sequence);
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION instaid._currval(regclass) IS
-'the last value that this session took from a sequence; null if there is none';
-
 CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
                                       epoch timestamptz) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -2022,14 +1971,13 @@ CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequenc
 AS $$
 DECLARE
     before bigint;
-    after bigint;
     id bigint;
     created_at timestamptz;
 BEGIN
     BEGIN
-        before := instaid._currval(sequence);
+        -- so that currval() works
+        before := instaid._execute_as(owner, format('SELECT nextval(%L)', sequence::oid));
         id := instaid._execute_as(owner, format('SELECT %s', function_name));
-        after := instaid._currval(sequence);
     EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
         RAISE;
     WHEN OTHERS THEN
@@ -2051,7 +1999,7 @@ BEGIN
                           ' If not, use create_shard() and adopt_column().',
                           COALESCE(epoch - (created_at - clock_timestamp()), epoch));
     END IF;
-    IF after IS NOT DISTINCT FROM before THEN
+    IF currval(sequence) = before THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
@@ -2108,6 +2056,7 @@ DECLARE
                                             quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
     main record;
+    other_use text;
     tables record;
     id bigint;
     highest bigint;
@@ -2151,7 +2100,41 @@ BEGIN
     END IF;
     PERFORM instaid._check_owner(main.owner, 'sequence', sequence::text);
     PERFORM instaid._check_sequence_name(main.nspname, main.relname);
-    PERFORM instaid._check_adopted_sequence(sequence, epoch, adopted);
+    -- A sequence counts the ticks of one epoch, and nothing else.  What a role without
+    -- rights on the sequence declares, or uses as a default, does not count: that role
+    -- cannot use the sequence, and must not be able to block its owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = adopt_shard.sequence
+      AND s.epoch <> adopt_shard.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS c ON c.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass
+      AND d.refobjid = adopt_shard.sequence
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
+    WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = other_use,
+            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
+                   ' this sequence, give that column another default first, for example with'
+                   ' adopt_column().';
+    END IF;
 
     tables := instaid._lock_id_columns(schema_name, adopted, owner);
     id := instaid._try_function(function_name, owner, sequence, epoch);
@@ -2183,6 +2166,7 @@ BEGIN
                                   clock_timestamp() + interval '1 s'), shard_id, 1023, epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, (extract(epoch FROM epoch) * 1000)::bigint,
                                  sequence, adopted);
+    PERFORM instaid._revoke_from_public(ARRAY[schema_name]);
     PERFORM instaid._grant_to_users(schema_name, sequence);
     -- the replaced function keeps its OID, its owner, its rights, and the name of its result
     EXECUTE (
@@ -2213,120 +2197,40 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'it, give its sequence (table_id_seq by default) the range of the shard, and continue above the '
 'IDs of the columns that use it; the caller must own the function, the sequence and the tables';
 
-CREATE FUNCTION instaid._find_adopted_column(table_name regclass, column_name text,
-                                             OUT name text, OUT attnum smallint,
-                                             OUT attidentity "char", OUT default_text text,
-                                             OUT schema_name name, OUT shard_id integer,
-                                             OUT epoch timestamptz, OUT sequence regclass)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+CREATE FUNCTION instaid._citus_obstacle(relation oid, attnum smallint) RETURNS text
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    main record;
+    obstacle text;
 BEGIN
-    name := format('%s.%I', table_name, column_name);
-    SELECT c.relkind, n.nspname, a.attnum, a.atttypid, a.attidentity, a.attgenerated,
-           pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i
-            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-                                    AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.oid = table_name;
-    IF main.attnum IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT CASE WHEN a.attidentity <> '''''
+                ' THEN ''an identity column of a Citus table'''
+                ' WHEN position(format('':varattno %s '', $2) IN p.partkey) > 0'
+                ' THEN ''the distribution column of a Citus table'' END'
+                ' FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a'
+                ' ON a.attrelid = p.logicalrelid AND a.attnum = $2 WHERE p.logicalrelid = $1'
+        INTO obstacle USING relation, attnum;
     END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', name),
-            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
-                          ELSE 'It is not a column of a table.' END;
-    END IF;
-    IF main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s is inherited', name),
-            HINT = format('Adopt the column of the parent:'
-                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
-                          column_name);
-    END IF;
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence
-    INTO schema_name, shard_id, epoch, sequence
-    FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
-                   ' adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype,
-                             'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', name, format_type(main.atttypid, NULL)),
-            DETAIL = 'It must be bigint, or integer or smallint, which are widened.';
-    END IF;
-    attnum := main.attnum;
-    attidentity := main.attidentity;
-    default_text := main.default_text;
+    RETURN obstacle;
 END
 $$;
-COMMENT ON FUNCTION instaid._find_adopted_column(regclass, text) IS
-'what adopt_column() needs to know of a column and its shard; refuse a column that it cannot '
-'adopt';
-
-CREATE FUNCTION instaid._check_heirs(table_name regclass, column_name text, owner regrole,
-                                     default_text text) RETURNS oid[]
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    heirs CONSTANT oid[] := ARRAY(SELECT h FROM instaid._heirs(table_name) AS h);
-    others text;
-    other record;
-BEGIN
-    SELECT string_agg(format('%s belongs to %I', c.oid::regclass, pg_get_userbyid(c.relowner)),
-                      ', ' ORDER BY c.oid) INTO others
-    FROM instaid._heirs_of_others(table_name) AS h JOIN pg_class AS c ON c.oid = h;
-    IF others IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s.%I is inherited by tables of other owners',
-                             table_name, column_name),
-            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, owner),
-            HINT = 'Give all of them to one owner, or detach those of other owners.';
-    END IF;
-    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE d.adrelid = ANY (heirs) AND a.attname = column_name
-      -- pg_get_expr() waits for a lock on the table: it must not read those of others
-      AND CASE WHEN d.adrelid = ANY (heirs)
-               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM _check_heirs.default_text END;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
-            DETAIL = format('Its default is %s. The default of %s.%I would replace it.',
-                            other.default_text, table_name, column_name),
-            HINT = 'Drop that default first.';
-    END IF;
-    RETURN heirs;
-END
-$$;
-COMMENT ON FUNCTION instaid._check_heirs(regclass, text, regrole, text) IS
-'a table, its partitions and its children, at all levels; refuse if one has another owner, or '
-'another default for the column';
+COMMENT ON FUNCTION instaid._citus_obstacle(oid, smallint) IS
+'why Citus changes neither the default nor the type of a column; null if it does';
 
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
 -- foreign key can refer to a partition.
-CREATE FUNCTION instaid._widening(table_name regclass, attnum smallint, owner regrole,
-                                  OUT statements text[], OUT other_tables text,
-                                  OUT sizes text, OUT obstacles text)
+CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
+                                       OUT statements text[], OUT other_tables text,
+                                       OUT sizes text, OUT obstacles text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     WITH RECURSIVE family (relid, attnum) AS (
-        SELECT table_name::oid, _widening.attnum
+        SELECT table_name::oid, _widening_plan.attnum
         UNION
         SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
@@ -2378,6 +2282,11 @@ BEGIN
                        END
         FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
         UNION
+        SELECT n.name, c.obstacle
+        FROM narrow AS n
+             CROSS JOIN instaid._citus_obstacle(n.attrelid, n.attnum) AS c (obstacle)
+        WHERE c.obstacle IS NOT NULL
+        UNION
         -- PostgreSQL checks it again, in both tables
         SELECT n.name, format('%s, a table of %I',
                               pg_describe_object('pg_constraint'::regclass, k.oid, 0),
@@ -2391,7 +2300,7 @@ BEGIN
            -- An INSERT locks its table first, and then the tables that the row refers
            -- to, which are mostly older.  This is the same order.
            (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
-            WHERE t.attrelid <> _widening.table_name),
+            WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
            (SELECT string_agg(format('%s (%s)', n.name,
                                      pg_size_pretty(pg_total_relation_size(n.attrelid))),
@@ -2403,20 +2312,20 @@ BEGIN
     INTO statements, other_tables, sizes, obstacles;
 END
 $$;
-COMMENT ON FUNCTION instaid._widening(regclass, smallint, regrole) IS
+COMMENT ON FUNCTION instaid._widening_plan(regclass, smallint, regrole) IS
 'the statements that widen an integer column and the columns that refer to it; the other '
 'tables that they alter, the sizes of all, and what prevents it';
 
 -- A role can insert into the table itself, into a partition, or through a view.
-CREATE FUNCTION instaid._missing_grants(heirs oid[], schema_name text, sequence regclass)
-    RETURNS text
+CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+                                        sequence regclass) RETURNS text
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN (
         WITH RECURSIVE entrance (relid) AS (
-            SELECT unnest(heirs)
+            SELECT d.relid FROM instaid._descendants(table_name) AS d
             UNION
             SELECT r.ev_class
             FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
@@ -2445,8 +2354,8 @@ BEGIN
         WHERE NOT has_function_privilege(i.name, p.oid, 'EXECUTE'));
 END
 $$;
-COMMENT ON FUNCTION instaid._missing_grants(oid[], text, regclass) IS
-'the GRANT statements for roles that can insert into the tables, and cannot use the next_id() '
+COMMENT ON FUNCTION instaid._missing_grants(regclass, text, regclass) IS
+'the GRANT statements for roles that can insert into a table, and cannot use the next_id() '
 'of the shard; null if there are none';
 
 -- It alters tables of one owner, with the rights of that owner: a table can hold code
@@ -2463,8 +2372,11 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
 AS $$
 DECLARE
     main record;
-    owner regrole;
-    heirs oid[];
+    shard record;
+    descendants oid[];
+    others text;
+    other record;
+    obstacle text;
     widening record;
     alter_column text;
     serial regclass;
@@ -2481,10 +2393,84 @@ BEGIN
     END IF;
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
-    owner := instaid._table_owner(table_name);
-    main := instaid._find_adopted_column(table_name, column_name);
-    heirs := instaid._check_heirs(table_name, column_name, owner, main.default_text);
-    widening := instaid._widening(table_name, main.attnum, owner);
+    PERFORM instaid._check_table_owner(table_name);
+    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
+           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
+           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    IF main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s is inherited', main.name),
+            HINT = format('Adopt the column of the parent:'
+                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
+                          column_name);
+    END IF;
+    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
+                   ' adopt_shard() make a schema a shard.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype,
+                             'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name,
+                             format_type(main.atttypid, NULL)),
+            DETAIL = 'It must be bigint, or integer or smallint, which are widened.';
+    END IF;
+    SELECT array_agg(d.relid),
+           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
+               FILTER (WHERE d.owner <> main.owner)
+    INTO descendants, others FROM instaid._descendants(table_name) AS d;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (descendants)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            DETAIL = format('Its default is %s. The default of %s would replace it.',
+                            other.default_text, main.name),
+            HINT = 'Drop that default first.';
+    END IF;
+    obstacle := instaid._citus_obstacle(table_name, main.attnum);
+    IF obstacle IS NOT NULL
+       AND main.default_text IS DISTINCT FROM format('%I.next_id()', shard.schema_name) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('Citus cannot change the default of column %s', main.name),
+            DETAIL = format('It is %s.', obstacle),
+            HINT = CASE WHEN main.attidentity <> ''
+                        THEN format('Create another table with DEFAULT %I.next_id(), distribute'
+                                    ' it, and copy the rows.', shard.schema_name)
+                        ELSE format('Run SELECT undistribute_table(%L); adopt the column, and'
+                                    ' distribute the table again.', table_name) END;
+    END IF;
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
@@ -2496,31 +2482,32 @@ BEGIN
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                widening.other_tables || ', ', table_name)];
     IF NOT dry_run THEN
-        PERFORM instaid._execute_as(owner, statements[1]);
+        PERFORM instaid._execute_as(main.owner, statements[1]);
     END IF;
-    highest := instaid._execute_as(owner, format('SELECT max(%I)::bigint FROM %s',
+    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
-    next_id := GREATEST(instaid.last_id(main.sequence, main.shard_id, main.epoch),
-                        instaid.min_id(clock_timestamp(), main.epoch));
+    next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
+                        instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column %s has values above the next ID of shard %s',
-                             main.name, main.shard_id),
+                             main.name, shard.shard_id),
             DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
-                            ' above %s.', highest, instaid.extract_timestamp(highest, main.epoch),
+                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
                             next_id),
             HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
-                                                       main.epoch)
+                                                       shard.epoch)
                         THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
-                                    main.sequence, highest, main.epoch)
+                                    shard.sequence, highest, shard.epoch)
                         ELSE 'Give those rows other values.' END;
     END IF;
 
     -- The default goes before the type changes, because it need not fit the new type.
-    -- The sequence of a serial column goes, too, unless something else uses it.
+    -- The sequence of a serial column goes, too, unless something else uses it.  Citus
+    -- changes the type of no column that a sequence depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
-    IF main.default_text = format('%I.next_id()', main.schema_name) THEN
+    IF main.default_text = format('%I.next_id()', shard.schema_name) THEN
         statements := statements || widening.statements;
     ELSE
         IF main.attidentity <> '' THEN
@@ -2528,24 +2515,24 @@ BEGIN
         ELSIF main.default_text IS NOT NULL THEN
             statements := statements || (alter_column || ' DROP DEFAULT');
         END IF;
-        statements := statements || widening.statements
-            || format('%s SET DEFAULT %I.next_id()', alter_column, main.schema_name);
         IF main.default_text = format('nextval(%L::regclass)', serial) THEN
             statements := statements || format(
                 CASE WHEN EXISTS (
                          SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
                                 ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                                   AND a.adrelid = ANY (heirs)
+                                   AND a.adrelid = ANY (descendants)
                          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
                            AND d.deptype = 'n'
                            AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
                      THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
         END IF;
+        statements := statements || widening.statements
+            || format('%s SET DEFAULT %I.next_id()', alter_column, shard.schema_name);
     END IF;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE USING
             MESSAGE = format('column %s has the IDs of shard %s already', main.name,
-                             main.shard_id);
+                             shard.shard_id);
         RETURN;
     END IF;
 
@@ -2554,18 +2541,18 @@ BEGIN
             MESSAGE = 'integer columns become bigint, which rewrites their tables',
             DETAIL = format('They are %s.', widening.sizes);
     END IF;
-    grants := instaid._missing_grants(heirs, main.schema_name, main.sequence);
+    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
     IF grants IS NOT NULL THEN
         RAISE WARNING USING
             MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
-                             table_name, main.shard_id),
+                             table_name, shard.shard_id),
             DETAIL = 'Their inserts will fail: permission denied.',
             HINT = grants;
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
         IF NOT dry_run THEN
-            PERFORM instaid._execute_as(owner, statement);
+            PERFORM instaid._execute_as(main.owner, statement);
         END IF;
     END LOOP;
 END
@@ -2903,13 +2890,20 @@ CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    ticket regclass := instaid.ticket_sequence(name);
 BEGIN
-    PERFORM instaid.ticket_sequence(name);
-    EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+    IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
+                 FROM (SELECT ticket AS part UNION ALL
+                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+    ELSE
+        EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
-'drop a ticket; a new ticket with its name begins again; needs to own its sequence';
+'drop a ticket; a new ticket with its name begins again; needs to own it';
 
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
