@@ -124,12 +124,16 @@ inline next_tick()
 	read_clock(now, earliest);
 	base = now * TICKS_PER_MS;
 	next = page.last_value + 1;
-	if							/* let the ms pass that setval() may have lost */
-	:: page.log_cnt == 0 && MS(next) < now ->
+	/*
+	 * Let the ms pass that setval() may have lost.  In the running ms, C does not; here
+	 * it may, so that each search gets here.
+	 */
+	if
+	:: page.log_cnt == 0 && MS(next) <= now ->
 		base = (now + 1) * TICKS_PER_MS;
 		read_clock(now, 1);
 		base = MAX(base, now * TICKS_PER_MS)
-	:: else
+	:: page.log_cnt != 0 || MS(next) >= now
 	fi;
 	if
 	:: next < base -> next = base + next % TICKS_PER_MS

@@ -452,7 +452,7 @@ $node->safe_psql($db, 'GRANT USAGE, CREATE ON SCHEMA m9 TO victim; ALTER SEQUENC
 my $state = 'SELECT seqmax, last_value FROM pg_sequence, m9.table_id_seq WHERE seqrelid = $$m9.table_id_seq$$::regclass';
 for my $call ("freeze_shard('m9')", "thaw_shard('m9')")
 {
-	$node->safe_psql($db, 'ALTER SEQUENCE m9.table_id_seq MAXVALUE 99999') if $call =~ /thaw/;
+	$node->safe_psql($db, 'ALTER SEQUENCE m9.table_id_seq START 1 RESTART MAXVALUE 99999') if $call =~ /thaw/;
 	my $was = $node->safe_psql($db, $state);
 	like(as_superuser($db, "SELECT instaid.$call"), qr/ERROR:  42501: sequence m9\.table_id_seq does not belong to the owner of shard m9\nDETAIL:  .*victim.*mallory/,
 		"$call is refused for a sequence of another owner");
