@@ -199,6 +199,17 @@ next_result(Session *session)
 	return PQgetResult(session->conn);
 }
 
+static bool
+read_number(const PGresult *result, int column, int64 *number)
+{
+	const char *text = PQgetvalue(result, 0, column);
+	char	   *end;
+
+	errno = 0;
+	*number = strtoi64(text, &end, 10);
+	return end > text && *end == '\0' && errno == 0;
+}
+
 /*
  * Read one row of three numbers, first, last and increment.  Rows are taken one by
  * one, so that the second one, which is a failure, is not even stored.
@@ -212,14 +223,11 @@ read_lease(Session *session, Lease *lease)
 	{
 		ExecStatusType status = PQresultStatus(result);
 
-		if (status == PGRES_SINGLE_TUPLE && PQnfields(result) == 3 && lease->count == 0)
-		{
-			lease->first = strtoi64(PQgetvalue(result, 0, 0), NULL, 10);
-			lease->last = strtoi64(PQgetvalue(result, 0, 1), NULL, 10);
-			lease->increment = strtoi64(PQgetvalue(result, 0, 2), NULL, 10);
+		if (status == PGRES_SINGLE_TUPLE && PQnfields(result) == 3 && lease->count == 0 &&
+			read_number(result, 0, &lease->first) && read_number(result, 1, &lease->last) &&
+			read_number(result, 2, &lease->increment))
 			lease->count = 1;
-		}
-		else if (status == PGRES_SINGLE_TUPLE)
+		else if (status == PGRES_SINGLE_TUPLE || (status == PGRES_TUPLES_OK && lease->count == 0))
 			session->failure = "its answer is not one row of three numbers";
 		else if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
 		{

@@ -329,8 +329,10 @@ begin_refill(Slot *slot, int64 now, Refill *refill)
 {
 	Segment    *segment = &slot->segments[slot->current];
 
-	if (slot->state == REFILLING && now >= slot->deadline)
-		(void) fail_refill(slot, "the background worker has not ended in time");
+	/* the next failure, of which a worker knows more, is logged as the first */
+	if (slot->state == REFILLING && now >= slot->deadline &&
+		fail_refill(slot, "the background worker has not ended in time"))
+		slot->failures_in_a_row = 0;
 	if (slot->state == REFILLING || slot->retry_at > now ||
 		slot->segments[1 - slot->current].left > 0 ||
 		(segment->size - segment->left) < segment->size / 10.0)
@@ -358,22 +360,29 @@ lock_refilled(const Refill *refill)
 	return NULL;
 }
 
-/* Start the worker of a refill that has begun.  Returns false if none is free. */
+/*
+ * Start the worker of a refill that has begun.  Returns false if none is free:
+ * servers that hang may take half of the workers, and not all.
+ */
 static bool
 start_worker(const Refill *refill)
 {
+	int			running = 0;
 	Slot	   *slot;
 	BackgroundTask task = {
 		"instaid_refill_worker", "instaid segments", refill, sizeof(Refill)
 	};
 
-	if (background_start(&task, (Datum) 0, NULL))
+	for (int i = 0; i < SLOT_COUNT; i++)
+		running += table->slots[i].state == REFILLING &&
+			table->slots[i].deadline > monotonic_time();
+	if (running <= Max(max_worker_processes / 2, 1) && background_start(&task, (Datum) 0, NULL))
 		return true;
 	slot = lock_refilled(refill);
 	if (slot != NULL)
 	{
 		/* not FAILED, since calls do better to wait */
-		note_failure(slot, "no background worker is free; max_worker_processes can be increased");
+		note_failure(slot, "no background worker is free; half of max_worker_processes can refill tickets");
 		slot->state = IDLE;
 		slot->retry_at = monotonic_time() + WORKER_RETRY_INTERVAL * INT64CONST(1000);
 		LWLockRelease(&slot->lock);

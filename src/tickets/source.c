@@ -168,7 +168,7 @@ find_authority(Oid owner, ForeignServer *server, Authority *found, StringInfo id
 
 	timeout = option_value(server->options, "connect_timeout");
 	found->timeout = timeout != NULL && atoi(timeout) > 0 ?
-		Min(atoi(timeout), 3600) * 1000 : SERVER_TIMEOUT;
+		Min(atoi(timeout), 30) * 1000 : SERVER_TIMEOUT;
 
 	options = list_concat_copy(server->options, mapping);
 	found->keywords = palloc((list_length(options) + 3) * sizeof(char *));
