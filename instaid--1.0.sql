@@ -1233,6 +1233,160 @@ COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) 
 'call a function once as its owner, and return its ID; refuse if it has another epoch or '
 'sequence; null, with a warning, if the call fails';
 
+-- A shard of the edition without C (managed/instaid.sql): its functions have a parameter of a
+-- type of the schema, and call functions of the schema instaid_sql.
+CREATE VIEW instaid._shards_without_c AS
+    SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
+           f.oid AS next_id, p.proowner AS owner, q.seqrelid AS sequence,
+           instaid.extract_shard_id(q.seqmax) AS shard_id,
+           to_timestamp(q.seqmin / 1000.0) AS epoch,
+           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
+                          AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2
+      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0;
+COMMENT ON VIEW instaid._shards_without_c IS
+'the shards of the edition without C; for adopt_shard() and audit()';
+
+-- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
+-- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
+-- second ahead of the clock.  A statement for several rows goes on with the old functions, by
+-- their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_shard_without_c(schema_name text, shard_id integer,
+                                               epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO'
+    SET timezone = 'UTC'
+    SET standard_conforming_strings = on
+    SET quote_all_identifiers = off
+AS $$
+DECLARE
+    shard record;
+    owner regrole;
+    main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    part record;
+    last bigint;
+    highest bigint;
+BEGIN
+    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
+    WHERE s.schema_name = _adopt_shard_without_c.schema_name;
+    owner := shard.owner;
+    PERFORM instaid._check_owner(owner, 'schema', quote_ident(schema_name));
+    IF (shard.shard_id, shard.epoch) <> (_adopt_shard_without_c.shard_id,
+                                         _adopt_shard_without_c.epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
+                             _adopt_shard_without_c.shard_id, _adopt_shard_without_c.epoch),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = format('SELECT instaid.adopt_shard(%L, %s, %L);', schema_name, shard.shard_id,
+                          shard.epoch);
+    END IF;
+    PERFORM instaid._check_read_committed('adopt_shard');
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch,
+                                     COALESCE(main, shard.next_id));
+
+    -- the tables first, as an INSERT locks them
+    FOR part IN
+        SELECT DISTINCT c.oid, c.oid::regclass AS name
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
+          AND d.refobjid = shard.next_id AND c.relowner = shard.owner
+          AND instaid._is_in_safe_schema(c.oid)
+        ORDER BY c.oid
+    LOOP
+        PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
+                                                  part.name));
+    END LOOP;
+    FOR part IN
+        SELECT DISTINCT q.seqrelid::regclass AS name, c.relname, n.nspname
+        FROM pg_depend AS d JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+             JOIN pg_class AS c ON c.oid = q.seqrelid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
+                                         AND k.oid = d.objid
+             LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
+        WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
+          AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
+    LOOP
+        -- the lock; and then what nobody can change any more
+        PERFORM instaid._alter_sequence(owner, part.name, 'NO CYCLE');
+        last := instaid._execute_as(owner, format(
+            'SELECT CASE WHEN is_called THEN last_value END FROM %s', part.name));
+        PERFORM instaid._alter_sequence(owner, part.name, 'AS bigint INCREMENT BY 1 NO MINVALUE'
+                                        ' NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
+        IF last IS NOT NULL THEN
+            PERFORM instaid.advance_past(part.name, last, epoch);
+            highest := GREATEST(highest, last);
+        END IF;
+        PERFORM instaid._execute_as(owner, format('DROP VIEW IF EXISTS %I.%I', part.nspname,
+                                                  part.relname || '_lock'));
+    END LOOP;
+
+    PERFORM instaid._execute_as(owner, format(
+        'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
+        ' CREATE OR REPLACE FUNCTION %1$I.next_id(%4$s) RETURNS bigint'
+        ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER COST 1'
+        ' AS ''as next_ids(integer, regclass)'';'
+        -- as before, no role needs a right on the sequence
+        ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
+        ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
+        schema_name, p.proargtypes[0]::regtype,
+        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
+                                false),
+        COALESCE(pg_get_function_arguments(main), '')))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id;
+    PERFORM instaid._execute_as(owner, format(
+        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name, g.grantees))
+    FROM (SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                          ELSE x.grantee::regrole::text END, ', ') AS grantees
+          FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+          WHERE p.oid = shard.next_id AND x.grantee <> p.proowner) AS g
+    WHERE g.grantees IS NOT NULL;
+
+    -- A default of another form goes on with the old function.
+    FOR part IN
+        SELECT c.oid::regclass AS name, t.attname,
+               (SELECT q.refobjid::regclass FROM pg_depend AS q JOIN pg_sequence AS s
+                       ON s.seqrelid = q.refobjid
+                WHERE q.classid = 'pg_attrdef'::regclass AND q.objid = a.oid
+                  AND q.refclassid = 'pg_class'::regclass) AS sequence
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
+          AND d.refobjid = shard.next_id AND c.relowner = shard.owner
+          AND instaid._is_in_safe_schema(c.oid)
+          -- an expression of these tables only: they are locked
+          AND CASE WHEN c.relowner = shard.owner
+                   THEN pg_get_expr(a.adbin, a.adrelid)
+                        ~ '^[^(]*\.managed_next_id\((\(''.*''::regclass\)::[^()]*)?\)$' END
+    LOOP
+        PERFORM instaid._execute_as(owner, format(
+            'ALTER TABLE ONLY %s ALTER %I SET DEFAULT %I.next_id(%s)', part.name, part.attname,
+            schema_name, quote_literal(part.sequence) || '::regclass'));
+    END LOOP;
+    IF shard.is_frozen THEN
+        PERFORM instaid.freeze_shard(schema_name);
+    END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('IDs of schema %I go on above %s', schema_name, highest),
+        DETAIL = format('It is the last ID of its sequences. Its time is %s.',
+                        instaid.extract_timestamp(highest, epoch));
+END
+$$;
+COMMENT ON FUNCTION instaid._adopt_shard_without_c(text, integer, timestamptz) IS
+'make a shard of the edition without C a shard of the extension; a part of adopt_shard()';
+
 -- The function and the tables can belong to other roles, and hold code of those roles.
 -- Therefore every command on them runs with the rights of their owners.
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
@@ -1262,6 +1416,11 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+    IF EXISTS (SELECT FROM instaid._shards_without_c AS s
+               WHERE s.schema_name = adopt_shard.schema_name) THEN
+        PERFORM instaid._adopt_shard_without_c(schema_name, shard_id, epoch);
+        RETURN;
+    END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
     PERFORM instaid._check_read_committed('adopt_shard');
     SELECT p.proowner INTO owner FROM pg_proc AS p
@@ -2604,6 +2763,8 @@ CREATE VIEW instaid._copies (classid, objid, schema, owner, object, is_copy, sou
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
+          -- the edition without C
+          AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
@@ -3067,7 +3228,21 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
-                                   oidvectortypes(p.proargtypes)) AS f (signature);
+                                   oidvectortypes(p.proargtypes)) AS f (signature)
+    UNION ALL
+    -- not frozen, watched, or kept from being taken twice
+    SELECT 'warning', quote_ident(m.schema_name),
+           'is a shard of the edition without C, which instaid.shards does not show',
+           format('SELECT instaid.adopt_shard(%L, %s, %L);', m.schema_name, m.shard_id, m.epoch)
+    FROM instaid._shards_without_c AS m
+    UNION ALL
+    SELECT 'warning', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
+           'is left over from the edition without C',
+           format('When no column or function uses it any more, drop it, or the type'
+                  ' %I.id_sequence.', n.nspname)
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
+      AND strpos(p.prosrc, 'instaid_sql._') > 0;
 COMMENT ON VIEW instaid._audit_shards IS
 'shards and the functions that declare them; a part of audit()';
 

@@ -112,7 +112,7 @@ DECLARE
 BEGIN
     IF octet_length(name) > max_bytes THEN
         RAISE name_too_long USING
-            MESSAGE = format('%s name %I... is too long', what, left(name, 20)),
+            MESSAGE = format('%s name "%s..." is too long', what, left(name, max_bytes)),
             DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name),
                             max_bytes);
     END IF;
@@ -348,8 +348,7 @@ CREATE FUNCTION instaid._id_ms(created_at timestamptz, epoch timestamptz, last_m
     SET datestyle = 'ISO'
 AS $$
 DECLARE
-    ms CONSTANT numeric := floor((extract(epoch FROM created_at AT TIME ZONE 'UTC')
-                                  - extract(epoch FROM instaid._utc_epoch(epoch))) * 1000);
+    ms CONSTANT numeric := floor(instaid._ms_since(epoch, created_at));
 BEGIN
     IF ms NOT BETWEEN 0 AND last_ms THEN
         RAISE numeric_value_out_of_range USING
@@ -475,9 +474,14 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 
 -- In numeric, because times can be infinite.  The result counts from the epoch.
 CREATE FUNCTION instaid._ms_since(epoch timestamptz, created_at timestamptz) RETURNS numeric
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
     RETURN (extract(epoch FROM created_at AT TIME ZONE 'UTC')
             - extract(epoch FROM instaid._utc_epoch(epoch))) * 1000;
+END
+$$;
 COMMENT ON FUNCTION instaid._ms_since(timestamptz, timestamptz) IS
 'the milliseconds from an epoch to a time, with fractions';
 
@@ -493,7 +497,8 @@ COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
 CREATE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN instaid.min_id(created_at, epoch) | 8388607;
+    RETURN (LEAST(GREATEST(floor(instaid._ms_since(epoch, created_at)), 0),
+                  1099511627775)::bigint << 23) | 8388607;
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
@@ -505,8 +510,13 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 --  max_id_before  -1                  largest, time <     9223372036854775807
 --
 CREATE FUNCTION instaid._first_ms_from(created_at timestamptz, epoch timestamptz) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN LEAST(GREATEST(ceil(instaid._ms_since(epoch, created_at)), 0), 1099511627776)::bigint;
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN LEAST(GREATEST(ceil(instaid._ms_since(epoch, created_at)), 0), 1099511627776);
+END
+$$;
 COMMENT ON FUNCTION instaid._first_ms_from(timestamptz, timestamptz) IS
 'the first millisecond of the format that begins at a time or after it; 2^40 if there is none';
 
@@ -1013,10 +1023,11 @@ CREATE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
 AS $$
 BEGIN
     RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
-           AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+           AND EXISTS (SELECT FROM pg_class AS c
+                            JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
+                                              AND p.proname = 'next_ids'
                             JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-                       WHERE d.classid = 'pg_proc'::regclass AND d.refobjid = sequence
-                         AND d.refclassid = 'pg_class'::regclass);
+                       WHERE c.oid = sequence);
 END
 $$;
 COMMENT ON FUNCTION instaid_sql._is_adopted(regclass) IS
@@ -1551,11 +1562,12 @@ BEGIN
     END IF;
 
     PERFORM instaid._lock_shard_id(shard_id);
-    IF EXISTS (SELECT FROM instaid.list_shards() AS s
-               WHERE s.schema_name = _check_new_shard.schema_name) THEN
+    SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
+    WHERE s.schema_name = _check_new_shard.schema_name;
+    IF FOUND THEN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I is a shard already', schema_name),
-            DETAIL = 'The view instaid.shards shows it.',
+            DETAIL = format('It declares "shard %s, epoch %s".', other.shard_id, other.epoch),
             HINT = 'A schema is one shard. Choose another schema if you need another shard.';
     END IF;
     SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -1713,7 +1725,7 @@ BEGIN
     PERFORM instaid._check_name('sequence', sequence_name);
     IF octet_length(sequence_name) > 58 THEN
         RAISE name_too_long USING
-            MESSAGE = format('sequence name %I... is too long', left(sequence_name, 20)),
+            MESSAGE = format('sequence name "%s..." is too long', left(sequence_name, 58)),
             DETAIL = format('It has %s bytes; the name of its lock, which ends in "_lock", has up'
                             ' to 63.', octet_length(sequence_name));
     ELSIF strpos(schema_name || sequence_name, '"_lock') > 0 THEN
@@ -2674,7 +2686,7 @@ BEGIN
             DETAIL = 'The name is empty.';
     ELSIF octet_length(name) > 63 THEN
         RAISE name_too_long USING
-            MESSAGE = format('ticket name "%s..." is too long', left(name, 20)),
+            MESSAGE = format('ticket name "%s..." is too long', left(name, 63)),
             DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(name));
     END IF;
     SELECT c.oid, c.relkind, c.relname INTO main

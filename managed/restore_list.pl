@@ -23,18 +23,19 @@ sub read_from
 my $name   = qr/(?:"(?:[^"]|"")+"|\w+)/;
 my $schema = read_from('pg_restore', '-s', '-f', '-', $dump);
 my (@sql, %shard, %sequence);
-while ($schema =~ /^CREATE FUNCTION ($name)\.next_ids\(count integer, sequence regclass DEFAULT '($name)\.($name)'::regclass\) RETURNS SETOF \S+
-(?:.*\n)*?\s+AS '(.*)';$/mg)
+my @declared = $schema =~ /^CREATE FUNCTION ($name)\.next_ids\(count integer, sequence regclass DEFAULT '($name)\.($name)'::regclass\) RETURNS SETOF \S+
+(?:.*\n)*?\s+AS (?:'|\$\w*\$)(.*?)(?:'|\$\w*\$);$/mg;
+while (my ($home, $place, $sequence, $declaration) = splice @declared, 0, 4)
 {
-	my ($home, $place, $sequence, $declaration) = ($1, $2, $3, $4);
 	my ($id, $epoch, $frozen) = $declaration =~ /^shard (\d+), epoch ([^,]+)(, frozen)?$/ or next;
 	die "the sequence of shard $home is in schema $place\n" if $place ne $home;
 	$shard{$home} = 1;
 	$sequence{"$home.$sequence"} = 1;
 	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, '%s', %s);", literal($home), $id, $epoch, literal($sequence);
-	while ($schema =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)
+	for my $other ($schema =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)
 	{
-		push @sql, sprintf "SELECT instaid.add_sequence(%s, %s);", literal($home), literal($1) unless $sequence{"$home.$1"}++;
+		push @sql, sprintf "SELECT instaid.add_sequence(%s, %s);", literal($home), literal($other)
+		  unless $sequence{"$home.$other"}++;
 	}
 	# who could use the sequence or the function
 	my %users = map { $_ => 1 } $schema =~ /^GRANT [A-Z,]+ ON (?:SEQUENCE \Q$home.$sequence\E|FUNCTION \Q$home\E\.next_id\w*\([^)]*\)) TO ($name);$/mg;

@@ -60,6 +60,16 @@ sub install
 	return;
 }
 
+# What statements of app return, and the SQLSTATEs of their errors
+sub as_app
+{
+	my ($node, $database, $sql) = @_;
+	my ($out, $err) = ('', '');
+	$node->psql($database, "\\set VERBOSITY sqlstate\n$sql", extra_params => [ '-U', 'app' ],
+		stdout => \$out, stderr => \$err, on_error_stop => 0, on_error_die => 0);
+	return join ' ', grep { /\S/ } split /\s+/, $out . ' ' . $err =~ s/psql:\S+ ERROR: +//gr;
+}
+
 # Kill all processes of a server at once, as a power failure does.
 sub crash
 {

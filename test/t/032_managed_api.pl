@@ -123,6 +123,8 @@ for my $database ('c', 's')
 # text in single quotes, as a psql variable may hold anything
 my $tries = join ",\n", map { my $t = "SELECT $_"; $t =~ s/'/''/g; "('$t')" } @commands;
 my ($c, $s) = in_both("SET client_min_messages = error; SELECT regexp_replace(c || '  =>  ' || try(c), '[\\n]', ' ', 'g') FROM unnest(ARRAY[" . join(',', map { my $t = "SELECT $_"; $t =~ s/'/''/g; "'$t'" } @commands) . "]) WITH ORDINALITY AS u (c, n) ORDER BY n");
+# the clock, and a type that one edition has
+s/The clock reads [^;|]*//g, s/ or instaid\.id// for $c, $s;
 my @c = split /\n/, $c;
 my @s = split /\n/, $s;
 is(scalar(@s), scalar(@commands), scalar(@commands) . ' commands at the boundaries');
@@ -158,13 +160,7 @@ is($node->safe_psql('s', q{
 		AND prosrc ~ '[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\(' ORDER BY 1}), '', 'a function without SET qualifies its names');
 
 # What app can do: use IDs, and nothing else
-sub as_app
-{
-	my ($sql) = @_;
-	my ($out, $err) = ('', '');
-	$node->psql('s', "\\set VERBOSITY sqlstate\n$sql", extra_params => [ '-U', 'app' ], stdout => \$out, stderr => \$err, on_error_stop => 0, on_error_die => 0);
-	return join ' ', grep { /\S/ } split /\s+/, $out . ' ' . $err =~ s/psql:\S+ ERROR: +//gr;
-}
+sub as_app { return Managed::as_app($node, 's', @_) }
 $node->safe_psql('s', q{
 	CREATE SCHEMA evil AUTHORIZATION app; GRANT CREATE, TEMPORARY ON DATABASE s TO app;
 	CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA insta5 TO stranger;

@@ -1,0 +1,172 @@
+# Shards that move while clients insert: from the published function to the edition without
+# C (managed/instaid.sql), from there to the extension, and back by a dump.  No insert may
+# fail, and no ID may come twice.  pg_regress has one session.
+#
+# FULL=1 makes the runs longer.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Clients;
+use Managed;
+
+my $ids  = $ENV{FULL} ? 1_000_000 : 30_000;
+my $node = Clients::server('main', 'autovacuum = off', 'max_connections = 120',
+	'max_locks_per_transaction = 128');
+$node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
+$node->safe_psql('postgres', 'CREATE DATABASE m; GRANT CREATE ON DATABASE m TO dba');
+
+sub as_dba
+{
+	my ($sql) = @_;
+	return $node->safe_psql('m', $sql, extra_params => [ '-U', 'dba' ]);
+}
+
+# Sessions of app insert by statements of each kind.  A transaction takes an ID and inserts
+# only what it knows not to wait for a lock that waits for it.
+my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
+my @statements = (
+	$row,
+	"INSERT INTO insta5.photos (n) SELECT generate_series(1, 300)"
+	  . " RETURNING began, id, nextval('insta5.steps');",
+	"PREPARE p AS INSERT INTO insta5.photos (n) VALUES (2)"
+	  . " RETURNING began, id, nextval('insta5.steps'); EXECUTE p; EXECUTE p; EXECUTE p; DEALLOCATE p;",
+	"BEGIN; $row $row COMMIT;");
+
+# Run statements of the superuser, or of dba, between inserts; return the sessions.
+sub while_inserting
+{
+	my ($name, $move, @more) = @_;
+	my $sessions = Managed->sessions($node, 'm', 10, @statements, @more);
+	my $deadline = time + 300;
+	my $wait = sub {
+		my ($count) = @_;
+		sleep(0.1) while $sessions->received < $count * 40 && time < $deadline;
+	};
+	$wait->($ids / 2);
+	$move->();
+	$wait->($ids);
+	my $sum = $sessions->stop->findings;
+	cmp_ok($sum->{count}, '>', $ids / 3, "$name: $sum->{count} IDs");
+	is($sessions->errors(qr/terminating connection|connection to server|server closed/), '',
+		"$name: no insert failed");
+	return $sum;
+}
+
+# The published function
+as_dba(q{
+	CREATE SCHEMA insta5; CREATE SEQUENCE insta5.table_id_seq; CREATE SEQUENCE insta5.steps;
+	CREATE FUNCTION insta5.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+	DECLARE
+		our_epoch bigint := 1314220021721;
+		seq_id bigint;
+		now_millis bigint;
+		shard_id int := 5;
+	BEGIN
+		SELECT nextval('insta5.table_id_seq') % 1024 INTO seq_id;
+		SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis;
+		result := (now_millis - our_epoch) << 23;
+		result := result | (shard_id << 10);
+		result := result | (seq_id);
+	END
+	$$;
+	CREATE TABLE insta5.photos (began bigint DEFAULT nextval('insta5.steps'),
+		id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT, SELECT ON insta5.photos TO app;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app});
+# with a key, the published function fails now and then by itself
+as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
+as_dba(Managed::changed());
+my $step;
+while_inserting('from the published function', sub {
+	as_dba(q{SELECT instaid.adopt_shard('insta5', 5)});
+	$step = as_dba(q{SELECT nextval('insta5.steps')});
+});
+is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id HAVING count(*) > 1 AND max(began) > $step) AS t"),
+	0, '... and no ID of the shard repeats another');
+like(as_dba('SELECT problem FROM instaid.audit() WHERE severity = \'error\''),
+	qr/^role app has rights on it/, 'what is left is to revoke the rights on the sequence');
+as_dba('REVOKE ALL ON SEQUENCE insta5.table_id_seq FROM app');
+is(as_dba('SELECT count(*) FROM instaid.audit() WHERE severity = \'error\''), 0, '... and then nothing');
+
+# The extension
+as_dba(q{
+	SELECT instaid.create_shard('insta6', 6); SELECT instaid.add_sequence('insta6', 'likes_id_seq');
+	CREATE TABLE insta6.photos (LIKE insta5.photos); CREATE SEQUENCE insta6.steps;
+	ALTER TABLE insta6.photos ALTER began SET DEFAULT nextval('insta5.steps'), ALTER id SET DEFAULT insta6.next_id();
+	CREATE TABLE insta6.likes (began bigint DEFAULT nextval('insta5.steps'), id bigint PRIMARY KEY
+		DEFAULT insta6.next_id('insta6.likes_id_seq'), n integer);
+	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
+	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
+my $sum = while_inserting('to the extension', sub {
+	$node->safe_psql('m', q{
+		BEGIN;
+		ALTER SCHEMA instaid RENAME TO instaid_managed;
+		ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
+		CREATE EXTENSION instaid;
+		CREATE TABLE audited AS SELECT * FROM instaid.audit();
+		SELECT instaid.adopt_shard(schema_name, shard_id, epoch) FROM instaid_managed.list_shards();
+		COMMIT});
+	}, "SELECT s, i, nextval('insta5.steps') FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
+	  . " insta5.next_ids(2000 + 0 * s::integer) AS i;",
+	"INSERT INTO insta6.photos (n) SELECT generate_series(1, 20);",
+	"INSERT INTO insta6.likes (n) VALUES (1);");
+is($sum->{twice}, 0, '... and no ID came twice');
+is($sum->{inverted}, 0, '... and IDs increase');
+is($node->safe_psql('m', q{SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
+	"insta5|SELECT instaid.adopt_shard('insta5', 5, '2011-08-24 21:07:01.721+00');\n"
+	  . "insta6|SELECT instaid.adopt_shard('insta6', 6, '2011-08-24 21:07:01.721+00');",
+	'audit() of the extension knows the shards before');
+is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
+	'... and takes none of their functions for a copy of the published one');
+is($node->safe_psql('m', q{
+	SELECT string_agg(object, ' ' ORDER BY object) FROM instaid.audit() WHERE problem ~ 'without C'}),
+	'insta5.managed_next_id(insta5.id_sequence) insta5.managed_next_ids(integer, insta5.id_sequence)'
+	  . ' insta6.managed_next_id(insta6.id_sequence) insta6.managed_next_ids(integer, insta6.id_sequence)',
+	'... and what is left of them afterwards');
+is($node->safe_psql('m', q{
+	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)), ', ' ORDER BY d.adrelid)
+	FROM pg_attrdef AS d WHERE pg_get_expr(d.adbin, d.adrelid) ~ 'next_id'}),
+	"insta5.photos insta5.next_id(), insta6.photos insta6.next_id(),"
+	  . " insta6.likes insta6.next_id('insta6.likes_id_seq'::regclass)", 'tables keep their defaults');
+is($node->safe_psql('m', q{
+	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id, insta6.managed_next_ids;
+	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
+	DROP SCHEMA instaid_managed, instaid_managed_tickets, instaid_sql CASCADE;
+	SELECT count(*) - count(DISTINCT id) FROM insta6.photos;
+	SELECT count(*) FROM instaid.audit() WHERE problem ~ 'without C';
+	INSERT INTO insta6.likes (n) VALUES (2) RETURNING instaid.extract_shard_id(id)}), "0\n0\n6",
+	'the old functions can go');
+
+# Back
+$node->safe_psql('m', q{
+	CREATE TABLE insta6.notes (id serial PRIMARY KEY, photo_id bigint,
+		made_at timestamptz GENERATED ALWAYS AS (instaid.extract_timestamp(photo_id)) STORED);
+	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10});
+my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
+my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ], 'a dump of the extension');
+$node->safe_psql('postgres', 'CREATE DATABASE back');
+$node->safe_psql('back', Managed::changed());
+my $list = `make -s managed-restore-list DUMP=$dump`;
+append_to_file("$dump.list", $list);
+$node->safe_psql('back', join "\n", $list =~ /^;SQL (.*)/mg);
+$node->command_ok([ 'pg_restore', '-e', '-L', "$dump.list", '-d', $node->connstr('back'), $dump ],
+	'... is restored without it');
+is($node->safe_psql('back', qq{
+	SELECT count(*) FROM pg_extension WHERE extname = 'instaid';
+	SELECT insta6.next_id() > $last;
+	INSERT INTO insta6.likes (n) VALUES (3) RETURNING instaid.extract_shard_id(id);
+	SELECT count(*), count(made_at) FROM insta6.notes;
+	INSERT INTO insta6.notes (photo_id) VALUES (1) RETURNING id;
+	SELECT count(*) FROM instaid.audit() WHERE severity = 'error'}), "0\nt\n6\n10|10\n11\n0",
+	'... with its rows, defaults and generated columns');
+is(Managed::as_app($node, 'back', 'INSERT INTO insta6.photos (n) VALUES (1) RETURNING n'), '1',
+	'... and its rights');
+
+$node->stop;
+done_testing();
