@@ -418,7 +418,8 @@ BEGIN
                 in_ms := in_ms + 1;
             END LOOP;
             -- the sequence field runs on, if the rows of the millisecond fit
-            last := (ms << 10) + CASE WHEN (last & 1023) + in_ms <= 1024 THEN last & 1023 ELSE 0 END;
+            last := (ms << 10) + CASE WHEN (last & 1023) + in_ms <= 1024 THEN last & 1023
+                                      ELSE 0 END;
         END IF;
         IF last >> 10 > 1099511627775 THEN
             RAISE sequence_generator_limit_exceeded USING
@@ -884,7 +885,8 @@ BEGIN
                       THEN format('The largest ID is 9223372036854775807, written "%s".', last)
                       WHEN is_shortcode
                       THEN 'A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.'
-                      ELSE 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.'
+                      ELSE 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are'
+                           ' ignored.'
                  END;
 END
 $$;
@@ -978,7 +980,8 @@ $$;
 COMMENT ON FUNCTION instaid_sql._clock(instaid_sql.sequence_options) IS
 'the first ID of a shard in the millisecond that the clock reads';
 
-CREATE FUNCTION instaid_sql._refuse(sequence regclass, options instaid_sql.sequence_options) RETURNS void
+CREATE FUNCTION instaid_sql._refuse(sequence regclass, options instaid_sql.sequence_options)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -988,15 +991,16 @@ DECLARE
 BEGIN
     SELECT n.nspname, c.relname INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
-    IF found.maximum_value < options.maximum_value AND (found.maximum_value # options.maximum_value) & 8388607 = 0 THEN
+    IF found.maximum_value < options.maximum_value
+       AND (found.maximum_value # options.maximum_value) & 8388607 = 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('shard %I is frozen', main.nspname),
             DETAIL = format('Its sequence "%s" makes no IDs until the shard is thawed.',
                             main.relname),
-            HINT = format('If the shard was moved, use it in its new place. Otherwise its owner can'
-                          ' thaw it: SELECT instaid.thaw_shard(%L);', main.nspname);
-    ELSIF found.maximum_value <> options.maximum_value OR found.minimum_value <> options.minimum_value
-    THEN
+            HINT = format('If the shard was moved, use it in its new place. Otherwise its owner'
+                          ' can thaw it: SELECT instaid.thaw_shard(%L);', main.nspname);
+    ELSIF (found.minimum_value, found.maximum_value)
+          <> (options.minimum_value, options.maximum_value) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
             DETAIL = format('It has a range of its own, %s to %s. Those of this shard have the'
@@ -1142,7 +1146,8 @@ COMMENT ON FUNCTION instaid_sql._last_value(regclass, bigint) IS
 -- subtransaction that is always rolled back: by the RAISE, by an error, or by a cancel.  What
 -- setval() did stays.  An exception that is raised for this must not be caught as another:
 -- SQLSTATE 'ID000' would be the whole class ID.
-CREATE FUNCTION instaid_sql._open(sequence regclass, t bigint, options instaid_sql.sequence_options) RETURNS bigint
+CREATE FUNCTION instaid_sql._open(sequence regclass, t bigint,
+                                  options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -1180,7 +1185,8 @@ COMMENT ON FUNCTION instaid_sql._open(regclass, bigint, instaid_sql.sequence_opt
 
 -- Another session opens a millisecond, and may be off the processor.  An ID that is up to 100 ms
 -- late is better than a queue, which gives one ID for each turn of the lock.
-CREATE FUNCTION instaid_sql._share(sequence regclass, t bigint, options instaid_sql.sequence_options) RETURNS bigint
+CREATE FUNCTION instaid_sql._share(sequence regclass, t bigint,
+                                   options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1224,8 +1230,8 @@ $$;
 COMMENT ON FUNCTION instaid_sql._flush_at_commit() IS
 'let the COMMIT of this transaction flush the WAL of all transactions so far';
 
-CREATE FUNCTION instaid_sql._settle(id bigint, sequence regclass, t bigint, options instaid_sql.sequence_options)
-    RETURNS bigint
+CREATE FUNCTION instaid_sql._settle(id bigint, sequence regclass, t bigint,
+                                    options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1246,8 +1252,8 @@ COMMENT ON FUNCTION instaid_sql._settle(bigint, regclass, bigint,
 
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
-CREATE FUNCTION instaid_sql._reserve(sequence regclass, options instaid_sql.sequence_options, count integer)
-    RETURNS bigint
+CREATE FUNCTION instaid_sql._reserve(sequence regclass, options instaid_sql.sequence_options,
+                                     count integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1275,8 +1281,8 @@ $$;
 COMMENT ON FUNCTION instaid_sql._reserve(regclass, instaid_sql.sequence_options, integer) IS
 'the first of many IDs, 1024 in each millisecond; null if too many are reserved already';
 
-CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.sequence_options, count integer)
-    RETURNS SETOF bigint
+CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.sequence_options,
+                                      count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1794,7 +1800,8 @@ BEGIN
         ELSE
             PERFORM instaid._lock_shard_id(shard.shard_id);
             EXECUTE format('CREATE SCHEMA %I', shard.schema_name);
-            PERFORM instaid._create_shard(shard.schema_name, shard.shard_id, epoch, 'table_id_seq');
+            PERFORM instaid._create_shard(shard.schema_name, shard.shard_id, epoch,
+                                          'table_id_seq');
             created := created || shard.schema_name;
         END IF;
     END LOOP;
@@ -2040,8 +2047,8 @@ BEGIN
                        ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
         RAISE WARNING USING
             MESSAGE = format('other roles have rights on sequence %s', sequence),
-            DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard, and'
-                            ' could still set the sequence back.', users),
+            DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard,'
+                            ' and could still set the sequence back.', users),
             HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
                           ' FROM %s;', sequence, users);
     END IF;
@@ -2755,7 +2762,8 @@ BEGIN
             MESSAGE = format(CASE WHEN main.seqmax < last_of_type
                                   THEN 'ticket "%s" has reached its guard'
                                   ELSE 'ticket "%s" is used up' END, main.relname),
-            DETAIL = format('Values wanted: %s; values left until %s, %s: %s.', wanted, main.seqmax,
+            DETAIL = format('Values wanted: %s; values left until %s, %s: %s.', wanted,
+                            main.seqmax,
                             CASE WHEN main.seqmax < last_of_type THEN 'its MAXVALUE'
                                  ELSE 'the end of ' || main.seqtypid::regtype END, left_over),
             HINT = CASE WHEN main.seqmax < last_of_type
@@ -3196,7 +3204,8 @@ BEGIN ATOMIC
          JOIN pg_namespace AS n ON n.oid = i.maker
     WHERE i.maker <> i.schema
     UNION ALL
-    SELECT 'warning', i.name, 'there is no unique index on it alone: a copy of an ID is not refused',
+    SELECT 'warning', i.name,
+           'there is no unique index on it alone: a copy of an ID is not refused',
            format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name)
     FROM id_column AS i
     WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition AND NOT EXISTS (
@@ -3205,8 +3214,8 @@ BEGIN ATOMIC
     UNION ALL
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use a'
-           ' shard with another ID.'
+           'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use'
+           ' a shard with another ID.'
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
           FROM shard AS s JOIN pg_sequence AS q ON q.seqrelid = s.sequence
           WHERE q.seqmax >> 23 = 1099511627775
@@ -3353,8 +3362,8 @@ CREATE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
 BEGIN
-    PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard, which'
-                                      ' instaid.create_shard() creates.');
+    PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard,'
+                                      ' which instaid.create_shard() creates.');
 END
 $$;
 COMMENT ON FUNCTION instaid.next_id() IS

@@ -10,8 +10,8 @@ use warnings;
 my ($dump) = @ARGV;
 die "usage: restore_list.pl DUMP\n" unless defined $dump && @ARGV == 1;
 
-# read COMMAND...: what a command prints
-sub read_from
+# what a command prints
+sub output_of
 {
 	open my $output, '-|', @_ or die "$_[0]: $!\n";
 	local $/;
@@ -20,53 +20,58 @@ sub read_from
 	return $text;
 }
 
+# a name as PostgreSQL prints it, without the quotes that it may need
+sub plain
+{
+	my ($name) = @_;
+	return $name =~ /^"(.*)"$/ ? $1 =~ s/""/"/gr : $name;
+}
+
+sub literal { return "'" . plain($_[0]) =~ s/'/''/gr . "'" }
+
 my $name   = qr/(?:"(?:[^"]|"")+"|\w+)/;
-my $schema = read_from('pg_restore', '-s', '-f', '-', $dump);
-my (@sql, %shard, %sequence);
-my @declared = $schema =~ /^CREATE FUNCTION ($name)\.next_ids\(count integer, sequence regclass DEFAULT '($name)\.($name)'::regclass\) RETURNS SETOF \S+
-(?:.*\n)*?\s+AS (?:'|\$\w*\$)(.*?)(?:'|\$\w*\$);$/mg;
+my $schema = output_of('pg_restore', '-s', '-f', '-', $dump);
+my @declared = $schema =~ /
+	^CREATE\ FUNCTION\ ($name)\.next_ids\(count\ integer,\ sequence\ regclass
+	\ DEFAULT\ '($name)\.($name)'::regclass\)\ RETURNS\ SETOF\ .*\n
+	(?:.*\n)*?\s+AS\ (?:'|\$\w*\$)(.*?)(?:'|\$\w*\$);$/mgx;
+my (@sql, %is_shard, %is_made);
 while (my ($home, $place, $sequence, $declaration) = splice @declared, 0, 4)
 {
 	my ($id, $epoch, $frozen) = $declaration =~ /^shard (\d+), epoch ([^,]+)(, frozen)?$/ or next;
 	die "the sequence of shard $home is in schema $place\n" if $place ne $home;
-	$shard{$home} = 1;
-	$sequence{"$home.$sequence"} = 1;
-	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, '%s', %s);", literal($home), $id, $epoch, literal($sequence);
+	$is_shard{ plain($home) } = 1;
+	$is_made{ plain($home) . ' ' . plain($sequence) } = 1;
+	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, '%s', %s);",
+	  literal($home), $id, $epoch, literal($sequence);
+	# sequences of tables
 	for my $other ($schema =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)
 	{
 		push @sql, sprintf "SELECT instaid.add_sequence(%s, %s);", literal($home), literal($other)
-		  unless $sequence{"$home.$other"}++;
+		  unless $is_made{ plain($home) . ' ' . plain($other) }++;
 	}
-	# who could use the sequence or the function
-	my %users = map { $_ => 1 } $schema =~ /^GRANT [A-Z,]+ ON (?:SEQUENCE \Q$home.$sequence\E|FUNCTION \Q$home\E\.next_id\w*\([^)]*\)) TO ($name);$/mg;
-	push @sql, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA $home TO " . join(', ', sort keys %users) . ';' if %users;
+	# who could use the sequence or the functions
+	my %users = map { $_ => 1 } $schema =~ /
+		^GRANT\ [A-Z,]+\ ON\ (?:SEQUENCE\ \Q$home.$sequence\E|FUNCTION\ \Q$home\E\.next_ids?\(.*\))
+		\ TO\ ($name);$/mgx;
+	push @sql, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA $home TO $_;" for sort keys %users;
 	push @sql, sprintf "SELECT instaid.freeze_shard(%s);", literal($home) if $frozen;
 }
-die "the dump has no shard of the extension\n" unless %shard;
+die "the dump has no shard of the extension\n" unless %is_shard;
 
-# A name as a string: PostgreSQL prints names with quotes where they need them
-sub literal
-{
-	my ($quoted) = @_;
-	$quoted =~ s/^"(.*)"$/$1/ and $quoted =~ s/""/"/g;
-	$quoted =~ s/'/''/g;
-	return "'$quoted'";
-}
-sub plain { return literal($_[0]) =~ s/^'(.*)'$/$1/r =~ s/''/'/gr }
-
-my %home = map { plain($_) => 1 } keys %shard;
-my %made = map { /^($name)\.($name)$/ ? (plain($1) . ' ' . plain($2) => 1) : () } keys %sequence;
 print map { ";SQL $_\n" } @sql;
-for my $line (split /\n/, read_from('pg_restore', '-l', $dump))
+for my $line (split /\n/, output_of('pg_restore', '-l', $dump))
 {
 	# number; catalog object kind schema name owner
 	my ($entry) = $line =~ /^\d+; \d+ \d+ (.*)$/ or next;
-	next if $entry =~ /^(?:COMMENT |ACL )?- (?:EXTENSION|SCHEMA) instaid(?:_tickets)?\b/ || $entry =~ /^(?:EXTENSION|COMMENT|ACL|SCHEMA|DEFAULT ACL) - (?:EXTENSION |SCHEMA )?instaid(?:_tickets)?\b/;
-	next if $entry =~ /^SCHEMA - (.*) \S+$/ && $home{$1};
-	next if $entry =~ /^(?:SEQUENCE|SEQUENCE SET|SEQUENCE OWNED BY) (.*) (\S+) \S+$/ && $made{"$1 $2"};
-	next if $entry =~ /^(?:ACL|COMMENT) (.*) SEQUENCE (\S+) \S+$/ && $made{"$1 $2"};
-	next if $entry =~ /^(?:ACL |COMMENT )?(?:FUNCTION )?(.*?) (?:FUNCTION )?next_ids?\([^)]*\) \S+$/ && $home{$1};
-	# the sequence of the extension itself, and its tickets
+	# the extension and its schemas
+	next if $entry =~ /^(?:ACL - |COMMENT - )?(?:EXTENSION|SCHEMA) (?:- )?instaid(?:_tickets)?\b/;
 	next if $entry =~ /^SEQUENCE SET instaid /;
+	# the shards
+	next if $entry =~ /^SCHEMA - (.*) \S+$/ && $is_shard{$1};
+	next if $entry =~ /^SEQUENCE(?: SET)? (.*) (\S+) \S+$/ && $is_made{"$1 $2"};
+	next if $entry =~ /^(?:ACL|COMMENT) (.*) SEQUENCE (\S+) \S+$/ && $is_made{"$1 $2"};
+	next if $entry =~ /^FUNCTION (.*) next_ids?\(.*\) \S+$/ && $is_shard{$1};
+	next if $entry =~ /^(?:ACL|COMMENT) (.*) FUNCTION next_ids?\(.*\) \S+$/ && $is_shard{$1};
 	print "$line\n";
 }

@@ -59,9 +59,10 @@ check 'released scripts are never edited' \
 	sh -c '[ ! -e test/released.sha256 ] || sha256sum --check --quiet test/released.sha256'
 # files whose lines are still to be broken
 wide='t/008|t/01[2-8]|t/025|t/032'
-check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql
+check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql managed/instaid.sql
+check 'functions of both editions are the same' perl test/lib/shared.pl
 check 'lines of tests have at most 100 columns' in_width 100 \
-	$(ls .ci/run test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl | grep -vE "test/($wide)")
+	$(ls .ci/run managed/*.sh managed/*.pl test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl | grep -vE "test/($wide)")
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \

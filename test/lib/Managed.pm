@@ -22,9 +22,11 @@ sub server
 	my $clock = ref $settings[0] ? shift @settings : undef;
 	my $node  = PostgreSQL::Test::Cluster->new($name, install_path => $ENV{INSTAID_PLAIN});
 	# the roles may connect
-	$node->init(allows_streaming => 1, auth_extra => [ '--create-role', 'dba', '--create-role', 'app' ]);
+	$node->init(allows_streaming => 1, auth_extra => [ '--create-role', 'dba', '--create-role',
+		'app' ]);
 	$node->append_conf('postgresql.conf', "$_\n")
-	  for 'log_statement = none', 'max_connections = 120', 'max_prepared_transactions = 5', @settings;
+	  for 'log_statement = none', 'max_connections = 120', 'max_prepared_transactions = 5',
+		@settings;
 	$clock ? $clock->start($node) : $node->start;
 	$node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
 	return $node;
@@ -47,12 +49,14 @@ sub changed
 sub install
 {
 	my ($node, $database, $script) = @_;
-	$node->safe_psql('postgres', "CREATE DATABASE $database; GRANT CREATE ON DATABASE $database TO dba");
+	$node->safe_psql('postgres',
+		"CREATE DATABASE $database; GRANT CREATE ON DATABASE $database TO dba");
 	$node->safe_psql($database, $script // changed(), extra_params => [ '-1', '-U', 'dba' ]);
 	$node->safe_psql($database, q{
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE SEQUENCE insta5.steps;
-		CREATE TABLE insta5.photos (began bigint DEFAULT nextval('insta5.steps'), id bigint DEFAULT insta5.next_id(), n integer);
+		CREATE TABLE insta5.photos (began bigint DEFAULT nextval('insta5.steps'),
+			id bigint DEFAULT insta5.next_id(), n integer);
 		GRANT USAGE ON SCHEMA insta5 TO app;
 		GRANT USAGE ON SEQUENCE insta5.steps TO app;
 		GRANT INSERT, SELECT ON insta5.photos TO app;
@@ -99,7 +103,8 @@ my $started = 0;
 sub sessions
 {
 	my ($class, $node, $database, $count, @statements) = @_;
-	my $self = bless { node => $node, dir => PostgreSQL::Test::Utils::tempdir . '/storm' . ++$started,
+	my $self = bless { node => $node, dir => PostgreSQL::Test::Utils::tempdir . '/storm'
+		. ++$started,
 		files => [], psql => [] }, $class;
 	mkdir $self->{dir};
 	for my $i (0 .. $count - 1)
@@ -108,8 +113,10 @@ sub sessions
 		my @turns = map { $statements[ ($i + $_) % @statements ] } 0 .. $#statements;
 		my $file = "$self->{dir}/$i";
 		push @{ $self->{files} }, $file;
-		local ($ENV{STATEMENTS}, $ENV{OUTPUT}, $ENV{STOP}) = (join("\n", @turns), $file, "$self->{dir}/stop");
-		local ($ENV{CONNECTION}, $ENV{PSQL}) = ($node->connstr($database) . ' user=app', $node->installed_command('psql'));
+		local ($ENV{STATEMENTS}, $ENV{OUTPUT}, $ENV{STOP}) = (join("\n", @turns), $file,
+			"$self->{dir}/stop");
+		local ($ENV{CONNECTION}, $ENV{PSQL}) = ($node->connstr($database) . ' user=app',
+			$node->installed_command('psql'));
 		push @{ $self->{psql} }, IPC::Run::start([ 'sh', '-c', q{
 			while [ ! -e "$STOP" ]; do
 				{ while [ ! -e "$STOP" ]; do echo "$STATEMENTS" || exit; done; } 2>/dev/null |
@@ -136,7 +143,8 @@ sub stop
 	append_to_file("$self->{dir}/stop", '');
 	while (grep { $_->pumpable } @{ $self->{psql} })
 	{
-		$self->{node}->psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'");
+		$self->{node}->psql('postgres',
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'");
 		sleep(0.05);
 		$_->reap_nb for @{ $self->{psql} };
 	}
@@ -151,7 +159,9 @@ sub errors
 	my %seen;
 	for my $file (@{ $self->{files} })
 	{
-		$seen{$_}++ for grep { !/$expected/ } map { /^(?:psql:\S+ )?(?:ERROR|FATAL|PANIC):\s*(.*)/ } split /\n/, slurp_file("$file.err");
+		$seen{$_}++ for grep { !/$expected/ }
+		  map { /^(?:psql:\S+ )?(?:ERROR|FATAL|PANIC):\s*(.*)/ }
+		  split /\n/, slurp_file("$file.err");
 	}
 	return join "\n", sort keys %seen;
 }

@@ -15,7 +15,8 @@ sub new
 	my ($class) = @_;
 	my $dir  = PostgreSQL::Test::Utils::tempdir;
 	my $self = bless { library => "$dir/moved_clock.so", file => "$dir/clock" . ++$made }, $class;
-	$made > 1 or system('cc', '-O2', '-shared', '-fPIC', '-o', $self->{library}, 'test/lib/moved_clock.c') == 0 or die 'cc';
+	$made > 1 or system('cc', '-O2', '-shared', '-fPIC', '-o', $self->{library},
+		'test/lib/moved_clock.c') == 0 or die 'cc';
 	append_to_file($self->{file}, pack('q2', 0, 0));
 	return $self;
 }

@@ -13,7 +13,8 @@ my %own = map { $_ => 1 } qw(_check_is_authority _check_new_shard _create_batch 
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
 # the functions of a script, from CREATE FUNCTION to the end of its COMMENT, by name
-my $function = qr/^CREATE FUNCTION instaid\.(\w+)\(.*?^COMMENT ON FUNCTION instaid\.\g{-1}\(.*?;\n/ms;
+my $function =
+  qr/^CREATE FUNCTION instaid\.(\w+)\(.*?^COMMENT ON FUNCTION instaid\.\g{-1}\(.*?;\n/ms;
 
 my ($extension, $managed) = map { text($_) } 'instaid--1.0.sql', 'managed/instaid.sql';
 my %text;

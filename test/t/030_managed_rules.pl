@@ -23,7 +23,8 @@ sub result
 {
 	my ($database, $role, $sql) = @_;
 	my ($out, $err) = ('', '');
-	$node->psql($database, "\\set VERBOSITY sqlstate\n$sql", extra_params => [ '-U', $role ], stdout => \$out, stderr => \$err,
+	$node->psql($database, "\\set VERBOSITY sqlstate\n$sql", extra_params => [ '-U', $role ],
+		stdout => \$out, stderr => \$err,
 		on_error_stop => 0, on_error_die => 0);
 	$err =~ s/^psql:\S+ //mg;
 	$err =~ s/^(NOTICE|WARNING):.*\n//mg;
@@ -44,12 +45,17 @@ sub waits
 	my ($database, $lock, $before, $sql) = @_;
 	my ($holder, $out, $err, $state) = (session($database, 'dba'), '', '', '');
 	$holder->("BEGIN; $lock");
-	my $psql = IPC::Run::start([ $node->installed_command('psql'), '-XqAt', '-v', 'VERBOSITY=sqlstate', '-U', 'app', '-d', $node->connstr($database) . " application_name='waiter'" ],
+	my $psql = IPC::Run::start([ $node->installed_command('psql'), '-XqAt', '-v',
+		'VERBOSITY=sqlstate', '-U', 'app', '-d', $node->connstr($database)
+		. " application_name='waiter'" ],
 		'<', \"$before\n$sql;\n\\q\n", '>', \$out, '2>', \$err, IPC::Run::timeout(120));
 	while ($psql->pumpable && $state ne 'waits')
 	{
 		$psql->pump_nb;
-		$state = $node->safe_psql('postgres', q{SELECT 'waits' FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event_type = 'Lock'});
+		$state = $node->safe_psql('postgres',
+			q{
+			SELECT 'waits' FROM pg_stat_activity
+			WHERE application_name = 'waiter' AND wait_event_type = 'Lock'});
 	}
 	$holder->('ROLLBACK');
 	$psql->finish;
@@ -67,8 +73,10 @@ my %seen = (
 	late => sub {
 		my ($database) = @_;
 		$clock->set(0, $noon);
-		result($database, 'dba', sprintf q{SELECT setval('insta5.table_id_seq', %d)}, first_id($noon - 0.05));
-		my $late = waits($database, $lock, '', 'SELECT insta5.next_id() - ' . first_id($noon - 0.05));
+		result($database, 'dba', sprintf q{SELECT setval('insta5.table_id_seq', %d)},
+			first_id($noon - 0.05));
+		my $late = waits($database, $lock, '', 'SELECT insta5.next_id() - '
+			. first_id($noon - 0.05));
 		$clock->set(0);
 		return $late;
 	},
@@ -110,7 +118,8 @@ my %seen = (
 		my @ids = map { $other->('SELECT insta5.next_id()') } 1 .. 5;
 		Managed::crash($node);
 		$clock->start($node);
-		my %new = map { $_ => 1 } split /\n/, result($database, 'app', 'SELECT insta5.next_id() FROM generate_series(1, 4000)');
+		my %new = map { $_ => 1 } split /\n/, result($database, 'app',
+			'SELECT insta5.next_id() FROM generate_series(1, 4000)');
 		$clock->set(0);
 		return scalar grep { $new{$_} } @ids;
 	},
@@ -131,9 +140,12 @@ my %seen = (
 		my ($database) = @_;
 		$clock->set(0);
 		return join ' ', map {
-			result($database, 'dba', "ALTER SEQUENCE insta5.table_id_seq $_; SELECT pg_sleep(0.002) \\g /dev/null\n SELECT insta5.next_id()")
+			result($database, 'dba',
+				"ALTER SEQUENCE insta5.table_id_seq $_;"
+				  . " SELECT pg_sleep(0.002) \\g /dev/null\n SELECT insta5.next_id()")
 			  =~ s/ERROR: +//r
-		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2', 'INCREMENT 1 MAXVALUE 9223372036854775807';
+		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2',
+			'INCREMENT 1 MAXVALUE 9223372036854775807';
 	},
 	restarted => sub {
 		my ($database) = @_;
@@ -148,7 +160,8 @@ my %seen = (
 	default_rights => sub {
 		my ($database) = @_;
 		result($database, 'dba', q{
-			ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app, PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;
+			ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app, PUBLIC;
+				ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;
 			SELECT instaid.create_shard('insta7', 7); GRANT USAGE ON SCHEMA insta7 TO app});
 		return result($database, 'app', q{
 			BEGIN; LOCK TABLE insta7.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK;
@@ -158,10 +171,15 @@ my %seen = (
 	called => sub {
 		my ($database) = @_;
 		return result($database, 'app', q{
-			SELECT string_agg(oid::regprocedure::text, ' ' ORDER BY oid::regprocedure::text) FROM pg_proc
-			WHERE oid IN (to_regprocedure('instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)'),
-				to_regprocedure('instaid_sql._settle(bigint,regclass,bigint,instaid_sql.sequence_options)'),
-				to_regprocedure('instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'))});
+			SELECT string_agg(oid::regprocedure::text,
+				' ' ORDER BY oid::regprocedure::text) FROM pg_proc
+			WHERE oid = ANY (ARRAY[
+				to_regprocedure('instaid_sql._open(regclass, bigint,'
+					' instaid_sql.sequence_options)'),
+				to_regprocedure('instaid_sql._settle(bigint, regclass, bigint,'
+					' instaid_sql.sequence_options)'),
+				to_regprocedure('instaid_sql._next_ids(regclass,'
+					' instaid_sql.sequence_options, integer)')])});
 	});
 
 # In the text itself
@@ -169,12 +187,15 @@ sub words
 {
 	my ($script) = @_;
 	$script =~ s/^ *--.*//mg;
-	return join ' ', $script =~ /(pg_sleep|pg_advisory\w*|SQLSTATE '..000'|RAISE SQLSTATE '\w+'|^\\\w+|\$_pgtle_\$|SET LOCAL)/mg;
+	return join ' ',
+		$script =~ /(pg_sleep|pg_advisory\w*|SQLSTATE\ '..000'|RAISE\ SQLSTATE\ '\w+'
+			|^\\\w+|\$_pgtle_\$|SET\ LOCAL)/mgx;
 }
 
 my $script = Managed::changed();
 (my $words = words($script)) =~ s/(?:RAISE SQLSTATE 'ID001' ?)+//g;
-is($words, '', 'no pg_sleep(), no advisory lock that waits, no SQLSTATE that is a class, one SQLSTATE of its own');
+is($words, '',
+	'no pg_sleep(), no advisory lock that waits, no class of SQLSTATEs, one SQLSTATE of its own');
 for my $change (
 	[ 'a class of SQLSTATEs', "SQLSTATE 'ID001' THEN" => "SQLSTATE 'ID000' THEN" ],
 	[ 'a second SQLSTATE', "RAISE SQLSTATE 'ID001'" => "RAISE SQLSTATE 'ID002'" ],
@@ -202,26 +223,42 @@ my %expected = (
 	  . ' instaid_sql._settle(bigint,regclass,bigint,instaid_sql.sequence_options)');
 for my $check (sort keys %seen)
 {
-	$node->safe_psql('postgres', "CREATE DATABASE of_$check TEMPLATE m; GRANT CREATE ON DATABASE of_$check TO dba");
+	$node->safe_psql('postgres',
+		"CREATE DATABASE of_$check TEMPLATE m; GRANT CREATE ON DATABASE of_$check TO dba");
 	is($seen{$check}->("of_$check"), $expected{$check}, $check);
 }
 
-my $identity = qr/\(pg_catalog\.pg_identify_object\('pg_catalog\.pg_class'::pg_catalog\.regclass,\s*sequence, 0\)\)\.identity/;
+my $identity =
+  qr/\(pg_catalog\.pg_identify_object\('pg_catalog\.pg_class'[^()]*, 0\)\)\.identity/;
 my @mutants = (
 	# what, check, changes
-	[ 'a queue while there is room', 'late', [ qr/FOR i IN 1 \.\. 50 LOOP/, 'FOR i IN 1 .. 0 LOOP' ] ],
+	[ 'a queue while there is room', 'late', [ qr/FOR i IN 1 \.\. 50 LOOP/,
+		'FOR i IN 1 .. 0 LOOP' ] ],
 	[ 'no lock', 'queue', [ qr/EXECUTE instaid_sql\._lock_command\(sequence, options\);/, '' ] ],
-	[ 'the name of the lock depends on search_path', 'planted', [ $identity, 'sequence::pg_catalog.text' ],
-		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.identity/, 'sequence::text' ],
+	[ 'the name of the lock depends on search_path', 'planted', [ $identity,
+		'sequence::pg_catalog.text' ],
+		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.identity/,
+			'sequence::text' ],
 		[ qr/(_lock_command\([^;]*?)    SET search_path = pg_catalog, pg_temp\n/, '$1' ] ],
-	[ 'the block is left by RETURN', 'kept', [ qr/(ELSE instaid_sql\._take\(sequence, t\) END;\s*)RAISE SQLSTATE 'ID001'/, 'RETURN_ID' ] ],
-	[ 'no WAL of its own', 'repeated', [ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'NULL;' ] ],
-	[ 'only a transaction ID', 'repeated', [ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'PERFORM pg_current_xact_id();' ] ],
-	[ 'a parameter that admits every sequence', 'foreign', [ qr/CHECK \(VALUE = %2\$s\)/, 'CHECK (true)' ] ],
-	[ 'options that are not compared', 'options', [ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(pg_catalog\.=\) options/, 'WHEN true' ] ],
-	[ 'a restarted sequence begins at the clock', 'restarted', [ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
-	[ 'default privileges', 'default_rights', [ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
-	[ 'other arguments', 'called', [ qr/_settle\(id bigint, sequence regclass, t bigint,/, '_settle(sequence regclass, id bigint, t bigint,' ],
+	[ 'the block is left by RETURN', 'kept',
+		[ qr/(ELSE instaid_sql\._take\(sequence, t\) END;\s*)RAISE SQLSTATE 'ID001'/,
+		'RETURN_ID' ] ],
+	[ 'no WAL of its own', 'repeated',
+		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'NULL;' ] ],
+	[ 'only a transaction ID', 'repeated',
+		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/,
+		'PERFORM pg_current_xact_id();' ] ],
+	[ 'a parameter that admits every sequence', 'foreign', [ qr/CHECK \(VALUE = %2\$s\)/,
+		'CHECK (true)' ] ],
+	[ 'options that are not compared', 'options',
+		[ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(pg_catalog\.=\) options/,
+		'WHEN true' ] ],
+	[ 'a restarted sequence begins at the clock', 'restarted',
+		[ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
+	[ 'default privileges', 'default_rights',
+		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
+	[ 'other arguments', 'called', [ qr/_settle\(id bigint, sequence regclass, t bigint,/,
+		'_settle(sequence regclass, id bigint, t bigint,' ],
 		[ qr/_settle\(bigint, regclass, bigint,/, '_settle(regclass, bigint, bigint,' ] ]);
 my $number = 0;
 for my $mutant (@mutants)

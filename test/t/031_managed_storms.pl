@@ -17,23 +17,28 @@ use Time::HiRes qw(sleep);
 use Managed;
 use MovedClock;
 
-my $ids = $ENV{INSTAID_TEST_IDS} && $ENV{INSTAID_TEST_IDS} < 1_000_000 ? $ENV{INSTAID_TEST_IDS} : $ENV{FULL} ? 20_000_000 : 300_000;
+my $ids = $ENV{INSTAID_TEST_IDS} || ($ENV{FULL} ? 20_000_000 : 300_000);
 
 my $clock = MovedClock->new;
-my $node  = Managed::server('main', $clock, 'autovacuum = off', 'checkpoint_timeout = 1d', 'max_wal_size = 4GB');
+my $node  = Managed::server('main', $clock, 'autovacuum = off', 'checkpoint_timeout = 1d',
+	'max_wal_size = 4GB');
 Managed::install($node, 'm');
 
 # ROWS is replaced by the number of rows.
-my $row     = 'INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval(\'insta5.steps\');';
-my $rows    = 'INSERT INTO insta5.photos (n) SELECT generate_series(1, ROWS) RETURNING began, id, nextval(\'insta5.steps\');';
-my $select  = 'SELECT nextval(\'insta5.steps\'), insta5.next_id(), nextval(\'insta5.steps\') FROM generate_series(1, ROWS);';
+my $step    = "nextval('insta5.steps')";
+my $row     = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, $step;";
+my $rows    = 'INSERT INTO insta5.photos (n) SELECT generate_series(1, ROWS)'
+  . " RETURNING began, id, $step;";
+my $select  = "SELECT $step, insta5.next_id(), $step FROM generate_series(1, ROWS);";
 my $several = "BEGIN; $row SAVEPOINT s; $row ROLLBACK TO s; $row COMMIT;";
-my $reserve = 'SELECT s, i, nextval(\'insta5.steps\') FROM (SELECT nextval(\'insta5.steps\') AS s OFFSET 0) AS x, insta5.next_ids(COUNT + 0 * s::integer) AS i;';
+my $reserve = "SELECT s, i, $step FROM (SELECT $step AS s OFFSET 0) AS x,"
+  . ' insta5.next_ids(COUNT + 0 * s::integer) AS i;';
 
 # The process IDs of the sessions of app
 sub backends
 {
-	return split /\n/, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE usename = 'app'});
+	return split /\n/, $node->safe_psql('postgres',
+		q{SELECT pid FROM pg_stat_activity WHERE usename = 'app'});
 }
 
 # Each disturbance is called again and again while the sessions run.
@@ -42,11 +47,15 @@ my %disturb = (
 	nothing => sub { },
 	clock => sub { $clock->set($offset + $_[0][ rand @{ $_[0] } ]) },
 	back => sub { $clock->set($offset - 3600 - rand 2) },
-	cancel => sub { $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND random() < 0.5}) },
+	cancel => sub { $node->safe_psql('postgres',
+		q{
+		SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+		WHERE usename = 'app' AND random() < 0.5}) },
 	harm => sub {
 		my @pids = backends() or return;
 		$node->safe_psql('postgres', q{
-			SELECT CASE WHEN random() < 0.2 THEN pg_terminate_backend(pid) ELSE pg_cancel_backend(pid) END
+			SELECT CASE WHEN random() < 0.2 THEN pg_terminate_backend(pid)
+				ELSE pg_cancel_backend(pid) END
 			FROM pg_stat_activity WHERE usename = 'app' AND random() < 0.4});
 		my $pid = $pids[ rand @pids ];
 		kill 'STOP', $pid;
@@ -54,22 +63,27 @@ my %disturb = (
 		kill 'CONT', $pid;
 	},
 	crash => sub { Managed::crash($node); $clock->start($node) },
-	crash_back => sub { Managed::crash($node); $clock->set($offset + $_[0][ rand @{ $_[0] } ]); $clock->start($node) });
+	crash_back => sub { Managed::crash($node); $clock->set($offset + $_[0][ rand @{ $_[0] } ]);
+		$clock->start($node) });
 
 my @steps = (0, -3600, -0.5, 0.3, -0.003, 2, -10);
 my $cut = qr/canceling statement|current transaction is aborted|savepoint "s" does not exist/;
 
 for my $storm (
-	# name, sessions, part of the IDs, pause between disturbances, what it is, expected errors, statements
+	# name, sessions, part of the IDs, pause between disturbances, which one, expected errors,
+	# statements
 	[ 'nothing', 16, 0.1, 0.2, [ 'nothing' ], qr/(?!)/, $rows, $select, $row ],
 	[ 'clock steps', 16, 0.2, 0.1, [ clock => \@steps ], qr/(?!)/, $rows, $select, $row, $several ],
 	[ '64 sessions at full milliseconds', 64, 0.15, 0.3, ['back'], qr/(?!)/, $rows, $select ],
 	[ 'cancel, terminate, stop', 16, 0.15, 0.02, ['harm'], $cut, $rows, $select, $several ],
 	[ 'statement_timeout', 16, 0.05, 0.2, ['nothing'], $cut,
-		"SET statement_timeout = 2; $select $row", "SET statement_timeout = 4; $rows $row", "SET statement_timeout = 1; $row" ],
-	[ 'next_ids() and cancel', 16, 0.15, 0.05, ['cancel'], $cut, $reserve, $reserve =~ s/COUNT/500/r, $row ],
+		"SET statement_timeout = 2; $select $row", "SET statement_timeout = 4; $rows $row",
+			"SET statement_timeout = 1; $row" ],
+	[ 'next_ids() and cancel', 16, 0.15, 0.05, ['cancel'], $cut, $reserve,
+		$reserve =~ s/COUNT/500/r, $row ],
 	[ 'SIGKILL of the server', 16, 0.1, 1, ['crash'], qr/./, $rows, $row ],
-	[ 'SIGKILL and clock steps', 16, 0.1, 1, [ crash_back => [ 0, -3600, -0.5, 0.3 ] ], qr/./, $rows, $row ])
+	[ 'SIGKILL and clock steps', 16, 0.1, 1, [ crash_back => [ 0, -3600, -0.5, 0.3 ] ], qr/./,
+		$rows, $row ])
 {
 	my ($name, $count, $part, $pause, $disturbance, $expected, @statements) = @$storm;
 	# the shard may be ahead from the storm before
@@ -90,12 +104,15 @@ for my $storm (
 	my $sum = $sessions->stop->findings;
 	cmp_ok($sum->{count}, '>', 0, "$name: $sum->{count} IDs, disturbed $disturbed times");
 	# stop() terminates the sessions
-	is($sessions->errors(qr/$expected|terminating connection|connection to server|server closed/), '', "$name: no other errors");
+	is($sessions->errors(qr/$expected|terminating connection|connection to server|server closed/),
+		'', "$name: no other errors");
 	is($sum->{twice}, 0, "$name: no ID came twice");
-	is($sum->{inverted}, 0, "$name: each ID is greater than those received before it was asked for");
+	is($sum->{inverted}, 0,
+		"$name: each ID is greater than those received before it was asked for");
 	cmp_ok($sum->{most}, '<=', 1024, "$name: $sum->{most} IDs in the fullest ms");
 }
-is($node->safe_psql('m', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0, 'no ID is in two rows');
+is($node->safe_psql('m', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
+	'no ID is in two rows');
 
 $node->stop;
 done_testing();

@@ -12,7 +12,8 @@ use Clients;
 use Docs;
 use Managed;
 
-my $node = Clients::server('main', 'autovacuum = off', q{timezone = 'America/New_York'}, q{intervalstyle = 'postgres'}, 'max_connections = 120', 'max_prepared_transactions = 5');
+my $node = Clients::server('main', 'autovacuum = off', q{timezone = 'America/New_York'},
+	q{intervalstyle = 'postgres'}, 'max_connections = 120', 'max_prepared_transactions = 5');
 $node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
 $node->safe_psql('postgres', 'CREATE DATABASE c');
 $node->safe_psql('c', 'CREATE EXTENSION instaid');
@@ -29,16 +30,21 @@ for my $database ('c', 's')
 			EXECUTE command INTO result;
 			RETURN COALESCE(result, 'null');
 		EXCEPTION WHEN OTHERS THEN
-			GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+			GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+				hint = PG_EXCEPTION_HINT;
 			RETURN concat_ws(' | ', SQLSTATE, message, detail, hint);
 		END
 		$$;
 		-- the same in both databases
 		CREATE TABLE v AS
-		SELECT n, random_id, random_id & 9223372036854775807 AS id, (random_id >> 7 & 8191)::integer AS shard_id,
-			timestamptz '2011-08-24 21:07:01.721+00' + ((random_id & 2199023255551) * 1000 + n % 1000) * interval '1 us' AS created_at,
-			timestamptz '2000-01-01 00:00+00' + (random_id % 100000000000) * interval '1 ms' AS epoch
-		FROM generate_series(1, 100000) AS n, LATERAL (SELECT ('x' || left(md5('instaid' || n), 16))::bit(64)::bigint) AS r (random_id);
+		SELECT n, random_id, random_id & 9223372036854775807 AS id,
+			(random_id >> 7 & 8191)::integer AS shard_id,
+			timestamptz '2011-08-24 21:07:01.721+00'
+				+ ((random_id & 2199023255551) * 1000 + n % 1000) * interval '1 us' AS created_at,
+			timestamptz '2000-01-01 00:00+00'
+				+ (random_id % 100000000000) * interval '1 ms' AS epoch
+		FROM generate_series(1, 100000) AS n, LATERAL (SELECT ('x' || left(md5('instaid' || n),
+			16))::bit(64)::bigint) AS r (random_id);
 	});
 }
 
@@ -47,94 +53,152 @@ sub in_both { return map { $node->safe_psql($_, $_[0]) } 'c', 's' }
 
 # Each function on 100,000 random values
 for my $expression (
-	'instaid.extract_timestamp(random_id)', 'instaid.extract_timestamp(random_id, epoch)', 'instaid.extract_shard_id(random_id)',
-	'instaid.extract_sequence(random_id)', 'instaid.decode(random_id)', 'instaid.decode(random_id, epoch)',
-	'instaid.make_id(created_at, shard_id, random_id)', 'instaid.make_id(epoch + n * interval \'1001 us\', shard_id, n, epoch)',
-	'instaid.min_id(created_at)', 'instaid.max_id(created_at)', 'instaid.min_id(created_at, epoch)', 'instaid.max_id(created_at, epoch)',
-	'instaid.min_id_from(created_at)', 'instaid.max_id_before(created_at)', 'instaid.min_id_from(created_at, epoch)',
-	'instaid.max_id_before(created_at, epoch)', 'instaid.created_between(id, created_at - interval \'1 year\', created_at + interval \'9 years\')',
+	'instaid.extract_timestamp(random_id)', 'instaid.extract_timestamp(random_id, epoch)',
+		'instaid.extract_shard_id(random_id)',
+	'instaid.extract_sequence(random_id)', 'instaid.decode(random_id)',
+		'instaid.decode(random_id, epoch)',
+	'instaid.make_id(created_at, shard_id, random_id)',
+		'instaid.make_id(epoch + n * interval \'1001 us\', shard_id, n, epoch)',
+	'instaid.min_id(created_at)', 'instaid.max_id(created_at)', 'instaid.min_id(created_at, epoch)',
+		'instaid.max_id(created_at, epoch)',
+	'instaid.min_id_from(created_at)', 'instaid.max_id_before(created_at)',
+		'instaid.min_id_from(created_at, epoch)',
+	'instaid.max_id_before(created_at, epoch)',
+		'instaid.created_between(id, created_at - interval \'1 year\', created_at'
+	  . ' + interval \'9 years\')',
 	'instaid.interval_to_ids((1 + id % 1000000000000) * interval \'1 ms\' + n * interval \'1 us\')',
-	'instaid.to_shortcode(id)', 'instaid.to_shortcode(id >> n % 63)', 'instaid.from_shortcode(instaid.to_shortcode(id))', 'instaid.to_base32(id)',
-	'instaid.from_base32(lower(left(instaid.to_base32(id), 5)) || \'-\' || translate(substr(instaid.to_base32(id), 6), \'01\', \'OI\'))')
+	'instaid.to_shortcode(id)', 'instaid.to_shortcode(id >> n % 63)',
+		'instaid.from_shortcode(instaid.to_shortcode(id))', 'instaid.to_base32(id)',
+	'instaid.from_base32(lower(left(instaid.to_base32(id), 5)) || \'-\''
+	  . ' || translate(substr(instaid.to_base32(id), 6), \'01\', \'OI\'))')
 {
 	my ($c, $s) = in_both("SELECT md5(string_agg(($expression)::text, ' ' ORDER BY n)) FROM v");
 	is($s, $c, "$expression on 100,000 random values");
 }
 
 # All boundaries, and all errors with their messages
-my @times  = map { "'$_'" } ('-infinity', 'infinity', '2011-08-24 21:07:01.721+00', '2011-08-24 21:07:01.720999+00', '2011-08-24 21:07:01.721001+00',
-	'2046-06-27 17:00:49.496+00', '2046-06-27 17:00:49.496999+00', '2046-06-27 17:00:49.497+00', '2081-05-01 12:54:37.272999+00',
-	'2081-05-01 12:54:37.273+00', '4714-11-24 00:00:00+00 BC', '294276-12-31 23:59:59.999999+00', '1970-01-01+00', '2026-11-22 12:00:00.0005+00');
-my @epochs = ('', map { ", '$_'" } '2026-01-01+00', '-infinity', 'infinity', '4714-11-24 00:00:00+00 BC', '294207-04-27 00:00+00', '294207-04-28 00:00+00',
-	'2026-01-01 00:00:00.0001+00', '1969-12-31 23:59:59.9999+00', '294276-12-31 23:59:59.999999+00');
-my @ids = (0, 1, -1, 1023, 1024, 8388607, 8388608, '9223372036854775807', '(-9223372036854775808)', '4035190437244310529');
-my @texts = map { "'$_'" } ('', 'A', 'AA', 'B', 'H__________', 'I__________', 'HAAAAAAAAAAAA', 'A1', 'DeIOdt4jVu6', 'DeIOdt4jVu6=', 'De IO', "D\xc3\xa9", "\xc3\xa9",
-	'-', '_', '7ZZZZZZZZZZZZ', '8000000000000', '7zzz-zzzz-zzzz-z', '0000000000000', '00000000000000', '000000000000', 'OILoil-000-0000', '0U00000000000',
-	'---', '3F21SVDW8TPXT', '3F21SVDW8TPXT0', '3F21SVDW8TPX', 'x' x 70, '0' x 70, '-' x 70, "0\xc3\xa9" . '0' x 80, '0' x 63 . "\xc3\xa9");
-my @intervals = map { "'$_'" } ('1 ms', '999 us', '0', '-1 ms', '1 day', '1 month', '1 year -12 months', '-1 year', '1 month -30 days', '12725 days', '12726 days',
-	'12725 days 19:53:47.775', '12725 days 19:53:47.775999', '12725 days 19:53:47.776', '2147483647 days', '106751991 days', '1.9999 ms');
+my @times  = map { "'$_'" } ('-infinity', 'infinity', '2011-08-24 21:07:01.721+00',
+	'2011-08-24 21:07:01.720999+00', '2011-08-24 21:07:01.721001+00',
+	'2046-06-27 17:00:49.496+00', '2046-06-27 17:00:49.496999+00', '2046-06-27 17:00:49.497+00',
+		'2081-05-01 12:54:37.272999+00',
+	'2081-05-01 12:54:37.273+00', '4714-11-24 00:00:00+00 BC', '294276-12-31 23:59:59.999999+00',
+		'1970-01-01+00', '2026-11-22 12:00:00.0005+00');
+my @epochs = ('', map { ", '$_'" } '2026-01-01+00', '-infinity', 'infinity',
+	'4714-11-24 00:00:00+00 BC', '294207-04-27 00:00+00', '294207-04-28 00:00+00',
+	'2026-01-01 00:00:00.0001+00', '1969-12-31 23:59:59.9999+00',
+		'294276-12-31 23:59:59.999999+00');
+my @ids = (0, 1, -1, 1023, 1024, 8388607, 8388608, '9223372036854775807', '(-9223372036854775808)',
+	'4035190437244310529');
+my @texts = map { "'$_'" } ('', 'A', 'AA', 'B', 'H__________', 'I__________', 'HAAAAAAAAAAAA', 'A1',
+	'DeIOdt4jVu6', 'DeIOdt4jVu6=', 'De IO', "D\xc3\xa9", "\xc3\xa9",
+	'-', '_', '7ZZZZZZZZZZZZ', '8000000000000', '7zzz-zzzz-zzzz-z', '0000000000000',
+		'00000000000000', '000000000000', 'OILoil-000-0000', '0U00000000000',
+	'---', '3F21SVDW8TPXT', '3F21SVDW8TPXT0', '3F21SVDW8TPX', 'x' x 70, '0' x 70, '-' x 70,
+		"0\xc3\xa9" . '0' x 80, '0' x 63 . "\xc3\xa9");
+my @intervals = map { "'$_'" } ('1 ms', '999 us', '0', '-1 ms', '1 day', '1 month',
+	'1 year -12 months', '-1 year', '1 month -30 days', '12725 days', '12726 days',
+	'12725 days 19:53:47.775', '12725 days 19:53:47.775999', '12725 days 19:53:47.776',
+		'2147483647 days', '106751991 days', '1.9999 ms');
 my @commands = (
-	(map { my $f = $_; map { my $t = $_; map { "instaid.$f($t$_)" } @epochs } @times } 'min_id', 'max_id', 'min_id_from', 'max_id_before'),
+	(map { my $f = $_; map { my $t = $_; map { "instaid.$f($t$_)" } @epochs } @times } 'min_id',
+		'max_id', 'min_id_from', 'max_id_before'),
 	(map { my $t = $_; map { "instaid.make_id($t, 5, 1025$_)" } @epochs } @times),
-	(map { "instaid.make_id('2026-01-01', $_, -1)" } -1, 0, 8191, 8192, 2147483647, '(-2147483648)', 'NULL'),
-	"instaid.make_id('infinity', 9000, 1, '-infinity')", "instaid.make_id('infinity', 9000, 1)", "instaid.make_id('2026-01-01', 5, (-9223372036854775808))",
-	(map { my $f = $_; map { my $i = $_; map { "instaid.$f($i$_)" } @epochs } @ids } 'decode', 'extract_timestamp'),
-	(map { my $f = $_; map { "instaid.$f($_)" } @ids, 'NULL' } 'extract_shard_id', 'extract_sequence', 'to_shortcode', 'to_base32'),
+	(map { "instaid.make_id('2026-01-01', $_, -1)" } -1, 0, 8191, 8192, 2147483647, '(-2147483648)',
+		'NULL'),
+	"instaid.make_id('infinity', 9000, 1, '-infinity')", "instaid.make_id('infinity', 9000, 1)",
+		"instaid.make_id('2026-01-01', 5, (-9223372036854775808))",
+	(map { my $f = $_; map { my $i = $_; map { "instaid.$f($i$_)" } @epochs } @ids } 'decode',
+		'extract_timestamp'),
+	(map { my $f = $_; map { "instaid.$f($_)" } @ids, 'NULL' } 'extract_shard_id',
+		'extract_sequence', 'to_shortcode', 'to_base32'),
 	(map { my $f = $_; map { "instaid.$f($_)" } @texts, 'NULL' } 'from_shortcode', 'from_base32'),
 	(map { "instaid.interval_to_ids($_)" } @intervals),
-	(map { my $t = $_; map { "instaid.created_between($_, $t, '2046-06-27 17:00:49.497+00')" } @ids } @times),
+	(map { my $t = $_;
+		map { "instaid.created_between($_, $t, '2046-06-27 17:00:49.497+00')" } @ids } @times),
 	'instaid.default_epoch()', 'instaid.integer_now() = instaid.min_id(now())',
 	# creating and moving
-	q{instaid.create_shard(NULL, 5)}, q{instaid.create_shard('', 5)}, q{instaid.create_shard(repeat('x', 64), 5)}, q{instaid.create_shard('pg_x', 5)},
-	q{instaid.create_shard('instaid', 5)}, q{instaid.create_shard('information_schema', 5)}, q{instaid.create_shard('x', -1)},
-	q{instaid.create_shard('x', 8192)}, q{instaid.create_shard('x', 7, 'infinity')}, q{instaid.create_shard('x', 7, '1990-01-01+00')},
-	q{instaid.create_shard('x', 7, '2020-01-01 00:00:00.0001+00')}, q{instaid.create_shard('x', 7, sequence_name => '')},
-	q{instaid.create_shard('taken', 7)}, q{instaid.create_shard('x', 6)}, q{instaid.create_shard('taken2', 7)}, q{instaid.create_shard('has_function', 7)},
-	q{instaid.freeze_shard('nothing')}, q{instaid.thaw_shard('nothing')}, q{instaid.freeze_shard(repeat('x', 64))}, q{instaid.freeze_shard(NULL)},
-	q{instaid.advance_past('taken.table_id_seq', -1, instaid.default_epoch())}, q{instaid.advance_past('taken.table_id_seq', 5, 'infinity')},
-	q{instaid.adopt_shard('nothing', 7)}, q{instaid.adopt_shard(NULL, 7)}, q{instaid.adopt_shard('taken2', 9000)}, q{instaid.adopt_shard('has_function', 7)},
-	q{instaid.adopt_column('taken.t', 'nothing')}, q{instaid.adopt_column('taken.t', 'words', true)}, q{instaid.adopt_column('public.t', 'id', true)},
-	q{instaid.adopt_column('taken.t', NULL)}, q{instaid.adopt_column('taken.t', 'id', true)}, q{instaid.adopt_column('taken.t', 'n', true)},
+	q{instaid.create_shard(NULL, 5)}, q{instaid.create_shard('', 5)},
+		q{instaid.create_shard(repeat('x', 64), 5)}, q{instaid.create_shard('pg_x', 5)},
+	q{instaid.create_shard('instaid', 5)}, q{instaid.create_shard('information_schema', 5)},
+		q{instaid.create_shard('x', -1)},
+	q{instaid.create_shard('x', 8192)}, q{instaid.create_shard('x', 7, 'infinity')},
+		q{instaid.create_shard('x', 7, '1990-01-01+00')},
+	q{instaid.create_shard('x', 7, '2020-01-01 00:00:00.0001+00')},
+		q{instaid.create_shard('x', 7, sequence_name => '')},
+	q{instaid.create_shard('taken', 7)}, q{instaid.create_shard('x', 6)},
+		q{instaid.create_shard('taken2', 7)}, q{instaid.create_shard('has_function', 7)},
+	q{instaid.freeze_shard('nothing')}, q{instaid.thaw_shard('nothing')},
+		q{instaid.freeze_shard(repeat('x', 64))}, q{instaid.freeze_shard(NULL)},
+	q{instaid.advance_past('taken.table_id_seq', -1, instaid.default_epoch())},
+		q{instaid.advance_past('taken.table_id_seq', 5, 'infinity')},
+	q{instaid.adopt_shard('nothing', 7)}, q{instaid.adopt_shard(NULL, 7)},
+		q{instaid.adopt_shard('taken2', 9000)}, q{instaid.adopt_shard('has_function', 7)},
+	q{instaid.adopt_column('taken.t', 'nothing')},
+		q{instaid.adopt_column('taken.t', 'words', true)},
+		q{instaid.adopt_column('public.t', 'id', true)},
+	q{instaid.adopt_column('taken.t', NULL)}, q{instaid.adopt_column('taken.t', 'id', true)},
+		q{instaid.adopt_column('taken.t', 'n', true)},
 	# partitions
-	(map { "instaid.create_partitions($_)" } q{NULL, '2026-01-01', '2026-02-01', '1 day'}, q{'public.t', '2026-01-01', '2026-02-01', '1 day'},
-		q{'taken.p', '2026-01-01+00', '2026-01-01+00', '1 day'}, q{'taken.p', '2026-01-01+00', '2026-02-01+00', '0'}, q{'taken.p', '2026-01-01+00', '2126-02-01+00', '1 day'},
-		q{'taken.p', '2026-01-01+00', '2030-01-01+00', '1 day'}, q{'taken.p', '2026-01-01+00', '2026-02-01+00', '1 month'}, q{'taken.p', '2026-01-15+00', '2026-02-01+00', '1 day'}),
+	(map { "instaid.create_partitions($_)" } q{NULL, '2026-01-01', '2026-02-01', '1 day'},
+		q{'public.t', '2026-01-01', '2026-02-01', '1 day'},
+		q{'taken.p', '2026-01-01+00', '2026-01-01+00', '1 day'},
+			q{'taken.p', '2026-01-01+00', '2026-02-01+00', '0'},
+			q{'taken.p', '2026-01-01+00', '2126-02-01+00', '1 day'},
+		q{'taken.p', '2026-01-01+00', '2030-01-01+00', '1 day'},
+			q{'taken.p', '2026-01-01+00', '2026-02-01+00', '1 month'},
+			q{'taken.p', '2026-01-15+00', '2026-02-01+00', '1 day'}),
 	# tickets
-	q{instaid.create_ticket(NULL)}, q{instaid.create_ticket('')}, q{instaid.create_ticket(repeat('x', 64))}, q{instaid.create_ticket('a', server => 0)},
-	q{instaid.create_ticket('a', servers => 0)}, q{instaid.create_ticket('a', start => 0)}, q{instaid.create_ticket('a', step => 0)},
-	q{instaid.create_ticket('a', data_type => 'text')}, q{instaid.create_ticket('a', start => 40000, data_type => 'smallint')},
-	q{instaid.create_ticket('a', 2, 3, 10)}, q{instaid.create_ticket('a')}, q{instaid.next_ticket('a')}, q{instaid.next_ticket('a')},
-	q{instaid.lease_ticket('a', 0)}, q{instaid.lease_ticket('a', 10)}, q{instaid.next_ticket('a')}, q{instaid.ticket_sequence('a')},
-	q{instaid.ticket_sequence('nothing', true)}, q{instaid.drop_ticket(NULL)}, q{(SELECT t::text FROM instaid.tickets AS t)},
-	q{instaid.guard_ticket('a', 20)}, q{instaid.guard_ticket('a', 60)}, q{instaid.guard_ticket('a', 70)}, q{instaid.lease_ticket('a', 9)}, q{instaid.next_ticket('a')},
-	q{instaid.restripe_ticket('a', 1, 7, 60)}, q{instaid.restripe_ticket('a', 9, 4, 60)}, q{instaid.restripe_ticket('a', 1, 4, 64)}, q{instaid.restripe_ticket('a', 1, 4, 60)},
+	q{instaid.create_ticket(NULL)}, q{instaid.create_ticket('')},
+		q{instaid.create_ticket(repeat('x', 64))}, q{instaid.create_ticket('a', server => 0)},
+	q{instaid.create_ticket('a', servers => 0)}, q{instaid.create_ticket('a', start => 0)},
+		q{instaid.create_ticket('a', step => 0)},
+	q{instaid.create_ticket('a', data_type => 'text')},
+		q{instaid.create_ticket('a', start => 40000, data_type => 'smallint')},
+	q{instaid.create_ticket('a', 2, 3, 10)}, q{instaid.create_ticket('a')},
+		q{instaid.next_ticket('a')}, q{instaid.next_ticket('a')},
+	q{instaid.lease_ticket('a', 0)}, q{instaid.lease_ticket('a', 10)}, q{instaid.next_ticket('a')},
+		q{instaid.ticket_sequence('a')},
+	q{instaid.ticket_sequence('nothing', true)}, q{instaid.drop_ticket(NULL)},
+		q{(SELECT t::text FROM instaid.tickets AS t)},
+	q{instaid.guard_ticket('a', 20)}, q{instaid.guard_ticket('a', 60)},
+		q{instaid.guard_ticket('a', 70)}, q{instaid.lease_ticket('a', 9)},
+		q{instaid.next_ticket('a')},
+	q{instaid.restripe_ticket('a', 1, 7, 60)}, q{instaid.restripe_ticket('a', 9, 4, 60)},
+		q{instaid.restripe_ticket('a', 1, 4, 64)}, q{instaid.restripe_ticket('a', 1, 4, 60)},
 	q{instaid.next_ticket('a')}, q{instaid.drop_ticket('a')});
 for my $database ('c', 's')
 {
 	$node->safe_psql($database, q{
 		SET client_min_messages = error;
 		SELECT instaid.create_shard('taken', 6);
-		CREATE SCHEMA taken2; CREATE FUNCTION taken2.next_ids(count integer) RETURNS integer LANGUAGE sql RETURN 1;
-		CREATE SCHEMA has_function; CREATE FUNCTION has_function.next_id() RETURNS integer LANGUAGE sql RETURN 1;
+		CREATE SCHEMA taken2;
+			CREATE FUNCTION taken2.next_ids(count integer) RETURNS integer LANGUAGE sql RETURN 1;
+		CREATE SCHEMA has_function;
+			CREATE FUNCTION has_function.next_id() RETURNS integer LANGUAGE sql RETURN 1;
 		CREATE TABLE t (id serial PRIMARY KEY);
 		CREATE TABLE taken.t (id serial PRIMARY KEY, n integer, words text);
 		CREATE TABLE taken.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);});
 }
 # text in single quotes, as a psql variable may hold anything
 my $tries = join ",\n", map { my $t = "SELECT $_"; $t =~ s/'/''/g; "('$t')" } @commands;
-my ($c, $s) = in_both("SET client_min_messages = error; SELECT regexp_replace(c || '  =>  ' || try(c), '[\\n]', ' ', 'g') FROM unnest(ARRAY[" . join(',', map { my $t = "SELECT $_"; $t =~ s/'/''/g; "'$t'" } @commands) . "]) WITH ORDINALITY AS u (c, n) ORDER BY n");
+my ($c, $s) = in_both("SET client_min_messages = error;
+	SELECT regexp_replace(c || '  =>  ' || try(c), '[\\n]', ' ', 'g')
+	FROM unnest(ARRAY[" . join(',', map { "'SELECT " . s/'/''/gr . "'" } @commands) . "])
+		WITH ORDINALITY AS u (c, n) ORDER BY n");
 # the clock, and a type that one edition has
 s/The clock reads [^;|]*//g, s/ or instaid\.id// for $c, $s;
 my @c = split /\n/, $c;
 my @s = split /\n/, $s;
 is(scalar(@s), scalar(@commands), scalar(@commands) . ' commands at the boundaries');
 my @other = grep { $s[$_] ne $c[$_] } 0 .. $#commands;
-is(join("\n", map { "C:   $c[$_]\nSQL: $s[$_]" } @other), '', '... return, or refuse, the same in both editions');
+is(join("\n", map { "C:   $c[$_]\nSQL: $s[$_]" } @other), '',
+	'... return, or refuse, the same in both editions');
 
 # The same names, arguments, results and properties, apart from what the page says
 my ($in_c, $in_sql) = map { { map { split /=/, $_, 2 } split /\n/, $_ } } in_both(q{
 	SELECT format('%s(%s)=%s', p.proname, pg_get_function_arguments(p.oid),
-		concat_ws(' ', pg_get_function_result(p.oid), p.provolatile, p.proisstrict, p.proparallel, p.proretset))
+		concat_ws(' ', pg_get_function_result(p.oid), p.provolatile, p.proisstrict, p.proparallel,
+			p.proretset))
 	FROM pg_proc AS p WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname !~ '^_'
 	UNION ALL
 	SELECT format('%s.%s=%s', c.relname, a.attname, format_type(a.atttypid, NULL))
@@ -147,17 +211,23 @@ for my $name (keys %{ { %$in_c, %$in_sql } })
 }
 my $page = slurp_file('docs/managed.md');
 my ($section) = $page =~ /^## What differs\n(.*?)^## /ms or die 'the page has no section';
-my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g, /type `(\w+)`/g } grep { /^\|/ } split /\n/, $section;
-is(join(' ', grep { !$told{$_} } sort keys %differ), '', 'docs/managed.md names all functions and views that differ');
+my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g,
+	/type `(\w+)`/g } grep { /^\|/ } split /\n/, $section;
+is(join(' ', grep { !$told{$_} } sort keys %differ), '',
+	'docs/managed.md names all functions and views that differ');
 
 # Each part is described, and belongs to the role that installed it.
 is($node->safe_psql('s', q{
-	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
-		AND (obj_description(oid, 'pg_proc') IS NULL OR proowner <> 'dba'::regrole)}), '', 'each function has a description');
+	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
+		'instaid_sql'::regnamespace)
+		AND (obj_description(oid, 'pg_proc') IS NULL OR proowner <> 'dba'::regrole)}), '',
+			'each function has a description');
 is($node->safe_psql('s', q{
-	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
+	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
+		'instaid_sql'::regnamespace)
 		AND prosqlbody IS NULL AND proconfig IS NULL
-		AND prosrc ~ '[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\(' ORDER BY 1}), '', 'a function without SET qualifies its names');
+		AND prosrc ~ '[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
+	ORDER BY 1}), '', 'a function without SET qualifies its names');
 
 # What app can do: use IDs, and nothing else
 sub as_app { return Managed::as_app($node, 's', @_) }
@@ -165,72 +235,108 @@ $node->safe_psql('s', q{
 	CREATE SCHEMA evil AUTHORIZATION app; GRANT CREATE, TEMPORARY ON DATABASE s TO app;
 	CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA insta5 TO stranger;
 	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200)});
-is(as_app('SELECT insta5.next_id() > 0; SELECT count(*) FROM insta5.next_ids(10); INSERT INTO insta5.photos (n) VALUES (1) RETURNING id > 0'), 't 10 t', 'app takes IDs');
+is(as_app('SELECT insta5.next_id() > 0; SELECT count(*) FROM insta5.next_ids(10);'
+	  . ' INSERT INTO insta5.photos (n) VALUES (1) RETURNING id > 0'), 't 10 t', 'app takes IDs');
 is(as_app(q{
-	SELECT nextval('insta5.table_id_seq'); SELECT setval('insta5.table_id_seq', 5000); SELECT last_value FROM insta5.table_id_seq;
+	SELECT nextval('insta5.table_id_seq'); SELECT setval('insta5.table_id_seq', 5000);
+		SELECT last_value FROM insta5.table_id_seq;
 	ALTER SEQUENCE insta5.table_id_seq CACHE 5; SELECT * FROM insta5.table_id_seq_lock;
 	BEGIN; LOCK TABLE insta5.table_id_seq_lock IN ACCESS SHARE MODE; ROLLBACK;
 	SELECT instaid_sql._open('insta5.table_id_seq', 5120, instaid_sql._options(5, 1314220021721));
 	SELECT instaid_sql._take('insta5.table_id_seq', 5120);
 	SELECT instaid_sql._next_ids('insta5.table_id_seq', instaid_sql._options(5, 1314220021721), 5);
 	SELECT instaid.advance_past('insta5.table_id_seq', 5, instaid.default_epoch());
-	SELECT instaid.freeze_shard('insta5'); SELECT instaid.thaw_shard('insta5'); SELECT instaid.add_sequence('insta5', 'x');
+	SELECT instaid.freeze_shard('insta5'); SELECT instaid.thaw_shard('insta5');
+		SELECT instaid.add_sequence('insta5', 'x');
 	ALTER DOMAIN insta5.id_sequence DROP CONSTRAINT is_a_sequence_of_this_shard}),
 	join(' ', ('42501') x 14), '... and has no right on the sequence or its lock');
-is(as_app(q{SELECT insta5.next_id('public.other'); SELECT insta5.next_id('pg_class'); SELECT insta5.next_ids(5, 'public.other'); SELECT insta5.next_id(NULL) IS NULL}),
+is(as_app(q{
+	SELECT insta5.next_id('public.other'); SELECT insta5.next_id('pg_class');
+	SELECT insta5.next_ids(5, 'public.other'); SELECT insta5.next_id(NULL) IS NULL}),
 	't 23514 23514 23514', '... nor counts other sequences up');
 is($node->safe_psql('s', 'SELECT last_value FROM public.other'), 5200, '... which have not moved');
 is(as_app(q{
-	CREATE FUNCTION evil.bad(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
-	CREATE FUNCTION evil.bad(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
-	CREATE FUNCTION evil.worse(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
-	CREATE FUNCTION evil.nextval(regclass) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
-	CREATE FUNCTION evil.floor(float8) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
+	CREATE FUNCTION evil.bad(bigint,
+		bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user;
+		END $$;
+	CREATE FUNCTION evil.bad(bigint,
+		integer) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user;
+		END $$;
+	CREATE FUNCTION evil.worse(bigint,
+		bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user;
+		END $$;
+	CREATE FUNCTION evil.nextval(regclass) RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
+	CREATE FUNCTION evil.floor(float8) RETURNS float8 LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
 	CREATE OPERATOR evil.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = evil.bad);
 	CREATE OPERATOR evil.+ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.bad);
 	CREATE OPERATOR evil.- (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.bad);
 	CREATE OPERATOR evil.& (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.bad);
 	CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.worse);
 	CREATE OPERATOR evil.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.worse);
-	CREATE TEMPORARY TABLE table_id_seq (a integer); CREATE TEMPORARY VIEW table_id_seq_lock AS SELECT 1;
+	CREATE TEMPORARY TABLE table_id_seq (a integer);
+		CREATE TEMPORARY VIEW table_id_seq_lock AS SELECT 1;
 	SET search_path = evil, pg_temp, pg_catalog, insta5;
 	SELECT insta5.next_id() OPERATOR(pg_catalog.>) 0; SELECT pg_sleep(0.003) \g /dev/null
 	SELECT insta5.next_id() OPERATOR(pg_catalog.>) 0;
-	SELECT pg_catalog.count(*) FROM insta5.next_ids(20); SELECT pg_catalog.count(*) FROM insta5.next_ids(2000);
-	SELECT instaid.extract_shard_id(insta5.next_id()), instaid.max_id('infinity'), instaid.to_base32(1)}),
-	't t 20 2000 5|9223372036854775807|0000000000001', '... nor plants an operator, a function or a temporary view');
-my $stranger = $node->psql('s', "\\set VERBOSITY sqlstate\nSELECT insta5.next_id()", extra_params => [ '-U', 'stranger' ], on_error_stop => 0, stderr => \my $refused);
+	SELECT pg_catalog.count(*) FROM insta5.next_ids(20);
+		SELECT pg_catalog.count(*) FROM insta5.next_ids(2000);
+	SELECT instaid.extract_shard_id(insta5.next_id()), instaid.max_id('infinity'),
+		instaid.to_base32(1)}),
+	't t 20 2000 5|9223372036854775807|0000000000001',
+		'... nor plants an operator, a function or a temporary view');
+my $stranger = $node->psql('s', "\\set VERBOSITY sqlstate\nSELECT insta5.next_id()",
+	extra_params => [ '-U', 'stranger' ], on_error_stop => 0, stderr => \my $refused);
 like($refused, qr/42501/, 'a role without EXECUTE takes no ID');
 
 # Transactions
 $node->safe_psql('s', 'CREATE ROLE tx SUPERUSER LOGIN');
-sub outcome { my ($sql) = @_; my ($out, $err); $node->psql('s', "\\set VERBOSITY sqlstate\n$sql", stdout => \$out, stderr => \$err, on_error_stop => 0, on_error_die => 0); return join ' ', grep { /\S/ } split /\s+/, $out . ' ' . $err =~ s/psql:\S+ ERROR: +//gr }
-is(outcome('BEGIN READ ONLY; SELECT insta5.next_id(); ROLLBACK'), '25006', 'refused in a read-only transaction');
+sub outcome { my ($sql) = @_; my ($out, $err); $node->psql('s', "\\set VERBOSITY sqlstate\n$sql",
+	stdout => \$out, stderr => \$err, on_error_stop => 0, on_error_die => 0); return join ' ',
+	grep { /\S/ } split /\s+/, $out . ' ' . $err =~ s/psql:\S+ ERROR: +//gr }
+is(outcome('BEGIN READ ONLY; SELECT insta5.next_id(); ROLLBACK'), '25006',
+	'refused in a read-only transaction');
 is(outcome(q{
-	BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT insta5.next_id() < insta5.next_id(); SELECT pg_sleep(0.003) \g /dev/null
+	BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT insta5.next_id() < insta5.next_id();
+		SELECT pg_sleep(0.003) \g /dev/null
 	SELECT insta5.next_id() AS a \gset
 	SAVEPOINT x; SELECT insta5.next_id() AS b \gset
 	ROLLBACK TO x; SELECT insta5.next_id() AS c \gset
 	RELEASE x; SELECT insta5.next_id() AS d \gset
 	SELECT :a < :b AND :b < :c AND :c < :d;
-	DISCARD PLANS; SELECT insta5.next_id() > :d; PREPARE TRANSACTION 'p'; SELECT insta5.next_id() > :d; COMMIT PREPARED 'p'}),
+	DISCARD PLANS; SELECT insta5.next_id() > :d; PREPARE TRANSACTION 'p';
+		SELECT insta5.next_id() > :d; COMMIT PREPARED 'p'}),
 	't t t t', 'isolation levels, savepoints, prepared transactions');
-is(outcome(q{SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2;
+is(outcome(q{
+	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+	SET max_parallel_workers_per_gather = 2;
 	SELECT count(DISTINCT insta5.next_id()) = count(*) FROM v}), 't', 'no parallel plan');
 
 # An owner who is no superuser dumps and restores, whole and one schema.
 my $dump = $node->backup_dir . '.sql';
 my $before = $node->safe_psql('s', 'SELECT insta5.next_id()');
 $node->safe_psql('postgres', "CREATE DATABASE whole OWNER dba; CREATE DATABASE part OWNER dba");
-$node->safe_psql('s', 'DROP TABLE v, t; DROP FUNCTION try; DROP SCHEMA taken, taken2, has_function, evil CASCADE; DROP SEQUENCE other');
-$node->command_ok([ 'pg_dump', '-f', "$dump.whole", '-U', 'dba', $node->connstr('s') ], 'a dump by the owner');
-$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.whole", $node->connstr('whole') ], '... is restored by the owner');
-is($node->safe_psql('whole', "SELECT insta5.next_id() > $before, count(*) FROM insta5.photos"), 't|1', '... and goes on above');
-is($node->safe_psql('whole', 'SELECT a.problem FROM instaid.audit() AS a WHERE severity = \'error\''), '', '... without a finding');
-$node->command_ok([ 'pg_dump', '-n', 'insta5', '-f', "$dump.part", '-U', 'dba', $node->connstr('s') ], 'a dump of one shard');
+$node->safe_psql('s',
+	'DROP TABLE v, t; DROP FUNCTION try; DROP SEQUENCE other;'
+	  . ' DROP SCHEMA taken, taken2, has_function, evil CASCADE');
+$node->command_ok([ 'pg_dump', '-f', "$dump.whole", '-U', 'dba', $node->connstr('s') ],
+	'a dump by the owner');
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.whole",
+	$node->connstr('whole') ], '... is restored by the owner');
+is($node->safe_psql('whole', "SELECT insta5.next_id() > $before, count(*) FROM insta5.photos"),
+	't|1', '... and goes on above');
+is($node->safe_psql('whole',
+	'SELECT a.problem FROM instaid.audit() AS a WHERE severity = \'error\''), '',
+	'... without a finding');
+$node->command_ok([ 'pg_dump', '-n', 'insta5', '-f', "$dump.part", '-U', 'dba',
+	$node->connstr('s') ], 'a dump of one shard');
 $node->safe_psql('part', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
-$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.part", $node->connstr('part') ], '... is restored beside the functions');
-is($node->safe_psql('part', "SELECT insta5.next_id() > $before, shard_id, frozen FROM instaid.shards"), 't|5|f', '... and goes on above');
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.part",
+	$node->connstr('part') ], '... is restored beside the functions');
+is($node->safe_psql('part',
+	"SELECT insta5.next_id() > $before, shard_id, frozen FROM instaid.shards"), 't|5|f',
+	'... and goes on above');
 
 $node->stop;
 done_testing();

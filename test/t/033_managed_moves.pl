@@ -34,7 +34,8 @@ my @statements = (
 	"INSERT INTO insta5.photos (n) SELECT generate_series(1, 300)"
 	  . " RETURNING began, id, nextval('insta5.steps');",
 	"PREPARE p AS INSERT INTO insta5.photos (n) VALUES (2)"
-	  . " RETURNING began, id, nextval('insta5.steps'); EXECUTE p; EXECUTE p; EXECUTE p; DEALLOCATE p;",
+	  . " RETURNING began, id, nextval('insta5.steps'); EXECUTE p; EXECUTE p; EXECUTE p;"
+	  . " DEALLOCATE p;",
 	"BEGIN; $row $row COMMIT;");
 
 # Run statements of the superuser, or of dba, between inserts; return the sessions.
@@ -86,18 +87,21 @@ while_inserting('from the published function', sub {
 	as_dba(q{SELECT instaid.adopt_shard('insta5', 5)});
 	$step = as_dba(q{SELECT nextval('insta5.steps')});
 });
-is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id HAVING count(*) > 1 AND max(began) > $step) AS t"),
+is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
+	HAVING count(*) > 1 AND max(began) > $step) AS t"),
 	0, '... and no ID of the shard repeats another');
 like(as_dba('SELECT problem FROM instaid.audit() WHERE severity = \'error\''),
 	qr/^role app has rights on it/, 'what is left is to revoke the rights on the sequence');
 as_dba('REVOKE ALL ON SEQUENCE insta5.table_id_seq FROM app');
-is(as_dba('SELECT count(*) FROM instaid.audit() WHERE severity = \'error\''), 0, '... and then nothing');
+is(as_dba('SELECT count(*) FROM instaid.audit() WHERE severity = \'error\''), 0,
+	'... and then nothing');
 
 # The extension
 as_dba(q{
 	SELECT instaid.create_shard('insta6', 6); SELECT instaid.add_sequence('insta6', 'likes_id_seq');
 	CREATE TABLE insta6.photos (LIKE insta5.photos); CREATE SEQUENCE insta6.steps;
-	ALTER TABLE insta6.photos ALTER began SET DEFAULT nextval('insta5.steps'), ALTER id SET DEFAULT insta6.next_id();
+	ALTER TABLE insta6.photos ALTER began SET DEFAULT nextval('insta5.steps'),
+		ALTER id SET DEFAULT insta6.next_id();
 	CREATE TABLE insta6.likes (began bigint DEFAULT nextval('insta5.steps'), id bigint PRIMARY KEY
 		DEFAULT insta6.next_id('insta6.likes_id_seq'), n integer);
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
@@ -111,30 +115,38 @@ my $sum = while_inserting('to the extension', sub {
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
 		SELECT instaid.adopt_shard(schema_name, shard_id, epoch) FROM instaid_managed.list_shards();
 		COMMIT});
-	}, "SELECT s, i, nextval('insta5.steps') FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
+	}, "SELECT s, i, nextval('insta5.steps')"
+	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
 	  . " insta5.next_ids(2000 + 0 * s::integer) AS i;",
 	"INSERT INTO insta6.photos (n) SELECT generate_series(1, 20);",
 	"INSERT INTO insta6.likes (n) VALUES (1);");
 is($sum->{twice}, 0, '... and no ID came twice');
 is($sum->{inverted}, 0, '... and IDs increase');
-is($node->safe_psql('m', q{SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
+is($node->safe_psql('m',
+	q{SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
 	"insta5|SELECT instaid.adopt_shard('insta5', 5, '2011-08-24 21:07:01.721+00');\n"
 	  . "insta6|SELECT instaid.adopt_shard('insta6', 6, '2011-08-24 21:07:01.721+00');",
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
 	'... and takes none of their functions for a copy of the published one');
 is($node->safe_psql('m', q{
-	SELECT string_agg(object, ' ' ORDER BY object) FROM instaid.audit() WHERE problem ~ 'without C'}),
-	'insta5.managed_next_id(insta5.id_sequence) insta5.managed_next_ids(integer, insta5.id_sequence)'
-	  . ' insta6.managed_next_id(insta6.id_sequence) insta6.managed_next_ids(integer, insta6.id_sequence)',
+	SELECT string_agg(object,
+		' ' ORDER BY object) FROM instaid.audit() WHERE problem ~ 'without C'}),
+	'insta5.managed_next_id(insta5.id_sequence)'
+	  . ' insta5.managed_next_ids(integer, insta5.id_sequence)'
+	  . ' insta6.managed_next_id(insta6.id_sequence)'
+	  . ' insta6.managed_next_ids(integer, insta6.id_sequence)',
 	'... and what is left of them afterwards');
 is($node->safe_psql('m', q{
-	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)), ', ' ORDER BY d.adrelid)
+	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)),
+		', ' ORDER BY d.adrelid)
 	FROM pg_attrdef AS d WHERE pg_get_expr(d.adbin, d.adrelid) ~ 'next_id'}),
 	"insta5.photos insta5.next_id(), insta6.photos insta6.next_id(),"
-	  . " insta6.likes insta6.next_id('insta6.likes_id_seq'::regclass)", 'tables keep their defaults');
+	  . " insta6.likes insta6.next_id('insta6.likes_id_seq'::regclass)",
+		'tables keep their defaults');
 is($node->safe_psql('m', q{
-	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id, insta6.managed_next_ids;
+	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id,
+		insta6.managed_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
 	DROP SCHEMA instaid_managed, instaid_managed_tickets, instaid_sql CASCADE;
 	SELECT count(*) - count(DISTINCT id) FROM insta6.photos;
@@ -149,7 +161,8 @@ $node->safe_psql('m', q{
 	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10});
 my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
-$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ], 'a dump of the extension');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
+	'a dump of the extension');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
 $node->safe_psql('back', Managed::changed());
 my $list = `make -s managed-restore-list DUMP=$dump`;
