@@ -968,7 +968,8 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s START %5$s; ' ELSE '' END
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
+                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
@@ -2321,7 +2322,7 @@ CREATE VIEW instaid.metrics AS
                 THEN (SELECT d.schema_name FROM instaid.shards AS d
                       ORDER BY d.drift DESC NULLS LAST LIMIT 1) END AS drift_shard,
            -- the view shards has loaded the library, which defines the setting
-           (SELECT (g.setting::integer + 64) / 1000.0 FROM pg_catalog.pg_settings AS g
+           (SELECT (g.setting::bigint + 64) / 1000.0 FROM pg_catalog.pg_settings AS g
             WHERE g.name = 'instaid.max_drift' AND s.shards >= 0)::double precision
                AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
@@ -2340,7 +2341,6 @@ CREATE VIEW instaid.metrics AS
                      FROM instaid.tickets) AS t
          CROSS JOIN (SELECT COALESCE(sum(failures), 0)::bigint AS failed_refills
                      FROM instaid.segments) AS g;
-GRANT SELECT ON instaid.metrics TO PUBLIC;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
@@ -3275,7 +3275,8 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
                    WHEN q.seqincrement < 0 THEN -1 WHEN q.seqtypid = 'smallint'::regtype THEN 32767
                    WHEN q.seqtypid = 'integer'::regtype THEN 2147483647
                    ELSE 9223372036854775807 END AS has_own_range
-        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence AND c.relowner = u.owner
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
+                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
@@ -3666,10 +3667,10 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 -- schema, but for the sequence of the node's shard: with mere rights on it, the owner of
 -- the database could not restore what it has granted to others.
 --
--- Whatever default privileges this database has, other roles have the rights that
--- PostgreSQL itself gives to PUBLIC.  And every role can use the schemas, and read the views
--- and the position of the node's sequence.  Nobody else has seen the objects yet, so that
--- this can wait for the end of the script.
+-- Whatever default privileges grant, other roles have no more than the rights that
+-- PostgreSQL itself gives to PUBLIC.  What they revoke stays revoked.  And every role can
+-- use the schemas, and read the views and the position of the node's sequence.  Nobody else
+-- has seen the objects yet, so that this can wait for the end of the script.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');

@@ -143,8 +143,8 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
  * as monitors are.  Others need one of the rights to read it.  A sequence that is
  * gone cannot be seen.
  */
-bool
-sequence_is_visible(Oid sequence)
+static bool
+is_visible(Oid sequence)
 {
 	bool		is_missing = false;
 
@@ -165,7 +165,7 @@ sequence_is_visible(Oid sequence)
 bool
 sequence_try_lock(Oid sequence)
 {
-	return sequence_is_visible(sequence) &&
+	return is_visible(sequence) &&
 	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
 		ConditionalLockRelationOid(sequence, RowExclusiveLock);
 }

@@ -26,7 +26,6 @@ extern void sequence_check_before_lock(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights,
 									 FormData_pg_sequence *options);
-extern bool sequence_is_visible(Oid sequence);
 extern bool sequence_try_lock(Oid sequence);
 extern bool sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
 								 FormData_pg_sequence_data *data);

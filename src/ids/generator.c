@@ -583,10 +583,12 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	/*
 	 * setval(), RESTART or a restore can have set the sequence back.  The last
 	 * tick before that is lost, and can be any of the running millisecond.
-	 * Therefore let this millisecond pass.  A sequence that is in it already
-	 * was not set back from a later one: core's nextval() follows our ticks.
+	 * Therefore let this millisecond pass.  log_cnt is 0 then; if nextval() was
+	 * called since, it is more, and a sequence that is in the running
+	 * millisecond need not wait: nearly always it was nextval() alone.
 	 */
-	if (unlikely(sequence_is_cores(data)) && tick_ms(next) < *now)
+	if (unlikely(sequence_is_cores(data)) &&
+		tick_ms(next) < *now + (data->log_cnt == 0 ? 1 : 0))
 	{
 		int64		running = *now;
 

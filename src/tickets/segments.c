@@ -453,8 +453,9 @@ segments_take(Oid ticket, const char *name, int *place)
 		slot->last_used = now;
 		if (strcmp(NameStr(slot->name), name) != 0)
 		{
-			/* renamed: the values are those of the old name */
+			/* renamed: the values, and what was had, are those of the old name */
 			drop_values(slot);
+			memset(slot->marks, 0, sizeof(slot->marks));
 			namestrcpy(&slot->name, name);
 		}
 		taken = take_value(slot, now, &value);
