@@ -62,7 +62,8 @@ wide='t/008|t/01[2-8]|t/025|t/032'
 check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql managed/instaid.sql
 check 'functions of both editions are the same' perl test/lib/shared.pl
 check 'lines of tests have at most 100 columns' in_width 100 \
-	$(ls .ci/run managed/*.sh managed/*.pl test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl | grep -vE "test/($wide)")
+	$(ls .ci/run managed/*.sh managed/*.pl test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl |
+		grep -vE "test/($wide)")
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \
