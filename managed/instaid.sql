@@ -2687,15 +2687,7 @@ AS $$
 DECLARE
     main record;
 BEGIN
-    IF name = '' THEN
-        RAISE invalid_name USING
-            MESSAGE = 'a ticket must have a name',
-            DETAIL = 'The name is empty.';
-    ELSIF octet_length(name) > 63 THEN
-        RAISE name_too_long USING
-            MESSAGE = format('ticket name "%s..." is too long', left(name, 63)),
-            DETAIL = format('It has %s bytes; a name has up to 63.', octet_length(name));
-    END IF;
+    PERFORM instaid._check_name('ticket', name);
     SELECT c.oid, c.relkind, c.relname INTO main
     FROM pg_class AS c WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relname = name;
     IF main.relkind <> 'S' THEN

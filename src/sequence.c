@@ -21,6 +21,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_control.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
@@ -35,6 +36,29 @@
 #include "utils/syscache.h"
 
 #include "sequence.h"
+
+/*
+ * Refuse a name that is empty or too long.  If it were truncated, it could be the
+ * name of another object.
+ */
+void
+check_object_name(const char *what, const char *name)
+{
+	size_t		length = strlen(name);
+
+	if (length == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("%s name is empty", what),
+				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
+	if (length >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_NAME_TOO_LONG),
+				 errmsg("%s name \"%.*s...\" is too long", what,
+						pg_mbcliplen(name, length, NAMEDATALEN - 1), name),
+				 errdetail("It has %zu bytes; a name has up to %d.",
+						   length, NAMEDATALEN - 1)));
+}
 
 /* schema.sequence of a sequence that is locked, quoted for use in a statement */
 char *

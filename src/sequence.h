@@ -20,6 +20,7 @@
 /* the rights that the view pg_sequences needs, any of them */
 #define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
+extern void check_object_name(const char *what, const char *name);
 extern char *sequence_qualified_name(Oid sequence);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);
 extern void sequence_check_before_lock(Oid sequence, AclMode rights);

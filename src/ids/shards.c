@@ -48,7 +48,6 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
@@ -648,34 +647,12 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 							   call->declaration.epoch_ms));
 }
 
-/*
- * Refuse a name that is empty or too long.  If it were truncated, it could be the
- * name of another object.
- */
-static void
-check_name(const char *what, const char *name)
-{
-	size_t		length = strlen(name);
-
-	if (length == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("%s name is empty", what),
-				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
-	if (length >= NAMEDATALEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_NAME_TOO_LONG),
-				 errmsg("%s name \"%.*s...\" is too long", what,
-						pg_mbcliplen(name, length, NAMEDATALEN - 1), name),
-				 errdetail("It has %zu bytes; a name has up to %d.",
-						   length, NAMEDATALEN - 1)));
-}
-
 /* _check_name(what text, name text) -> void */
 Datum
 instaid_check_name(PG_FUNCTION_ARGS)
 {
-	check_name(text_to_cstring(PG_GETARG_TEXT_PP(0)), text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	check_object_name(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+					  text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	PG_RETURN_VOID();
 }
 
@@ -693,7 +670,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	Declaration declaration;
 	int64		id;
 
-	check_name("schema", schema_name);
+	check_object_name("schema", schema_name);
 	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
 	if (!HeapTupleIsValid(tuple) ||
 		(proc = (Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))

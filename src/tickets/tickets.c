@@ -34,7 +34,6 @@
 #include "common/hashfn.h"
 #include "common/int.h"
 #include "funcapi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
@@ -285,24 +284,11 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribut
 	sequence_no_permission_error(relation->schemaname, relation->relname);
 }
 
-/*
- * The relation that is a ticket, or InvalidOid.  A name that is too long is refused: if
- * it were truncated, it could be the name of another ticket.
- */
+/* The relation that is a ticket, or InvalidOid */
 static Oid
 find_ticket(const char *name, LOCKMODE lockmode)
 {
-	if (name[0] == '\0')
-		ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("a ticket must have a name"),
-						errdetail("The name is empty.")));
-	if (strlen(name) >= NAMEDATALEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_NAME_TOO_LONG),
-				 errmsg("ticket name \"%.*s...\" is too long",
-						pg_mbcliplen(name, strlen(name), NAMEDATALEN - 1), name),
-				 errdetail("It has %zu bytes; a name has up to %d.",
-						   strlen(name), NAMEDATALEN - 1)));
-
+	check_object_name("ticket", name);
 	return RangeVarGetRelidExtended(makeRangeVar(pstrdup(TICKET_SCHEMA), pstrdup(name), -1),
 									lockmode, RVR_MISSING_OK, check_before_lock, &lockmode);
 }
