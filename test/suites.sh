@@ -288,6 +288,7 @@ private=
 alone=
 shared=
 memcheck=
+trials=
 others=
 for word in ${SUITES:-all}; do
 	names=$(suites_of "$word")
@@ -313,12 +314,14 @@ for word in ${SUITES:-all}; do
 			run | model | fuzz | bench) others="$others $name" ;;
 			regress* | isolation* | pgtap*) shared="$shared $name" private=yes ;;
 			memcheck) memcheck=$name private=yes ;;
+			# they share servers
+			clients/*) trials="$trials $name" private=yes ;;
 			*) others="$others $name" private=yes ;;
 		esac
 	done
 done
 [ "${1:-}" != packages ] || exit 0
-total=$(echo $alone $shared $memcheck $others | wc -w)
+total=$(echo $alone $shared $memcheck $trials $others | wc -w)
 
 mkdir "$SCRATCH/log"
 began=$(date +%s)
@@ -356,15 +359,19 @@ wait_for()
 	done
 }
 
-run_other()
+# run_each SUITE...: one after the other
+run_each()
 {
-	run_suite "$1"
-	echo "$1" >&3
+	for each in "$@"; do
+		run_suite "$each"
+		echo "$each" >&3
+	done
 }
 
 [ -z "$shared$memcheck" ] || begin run_shared $shared $memcheck
+[ -z "$trials" ] || begin run_each $trials
 for other in $others; do
-	begin run_other "$other"
+	begin run_each "$other"
 done
 wait_for 1
 
