@@ -1,6 +1,7 @@
 # audit_servers() finds conflicts between servers, and finds nothing in a healthy set: a
 # router, two servers, a standby, and the source of a shard that was moved.
 
+# packages: faketime
 use strict;
 use warnings;
 

@@ -2,6 +2,7 @@
 # passes on the script, and fails on a copy of the script that breaks the rule.  Clocks
 # are stopped and servers killed, which pg_regress cannot do.
 
+# packages: faketime
 use strict;
 use warnings;
 

@@ -7,6 +7,7 @@
 #
 # packages: libipc-run-perl
 
+# packages: faketime
 use strict;
 use warnings;
 
