@@ -69,7 +69,7 @@ for my $case ([ 'making IDs', '' ],
 			AND query ~ 'next_id'}) or die;
 	$node->poll_query_until('postgres', q{
 		SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim'
-			AND wait_event = 'Extension'}) or die
+			AND wait_event IN ('Extension', 'InstaidClock')}) or die
 	  if $before;
 	$node->safe_psql('postgres',
 		q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'});
