@@ -24,6 +24,7 @@ OBJS = \
 	src/sequence.o \
 	src/ids/generator.o \
 	src/ids/ids.o \
+	src/ids/requirements.o \
 	src/ids/settled.o \
 	src/ids/shards.o \
 	src/ids/text_forms.o \
@@ -41,6 +42,7 @@ INCLUDED = \
 	src/ids/generator.h \
 	src/ids/ids.h \
 	src/ids/layout.h \
+	src/ids/requirements.h \
 	src/ids/settled.h \
 	src/ids/shards.h \
 	src/ids/text_forms.h \

@@ -8,9 +8,6 @@
 #ifndef INSTAID_GENERATOR_H
 #define INSTAID_GENERATOR_H
 
-#include "catalog/pg_sequence.h"
-#include "utils/relcache.h"
-
 /* The state of a sequence, from its page and its options */
 typedef struct SequenceState
 {
@@ -19,7 +16,6 @@ typedef struct SequenceState
 	bool		is_frozen;
 } SequenceState;
 
-extern void generator_check_options(Relation rel, Form_pg_sequence options);
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
 extern int64 generator_first_tick(void);

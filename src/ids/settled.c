@@ -36,8 +36,8 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-#include "ids/generator.h"
 #include "ids/layout.h"
+#include "ids/requirements.h"
 #include "ids/settled.h"
 #include "sequence.h"
 
@@ -96,7 +96,7 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	if (!lock_to_read(sequence, wait))
 		return false;
 	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
-	generator_check_options(rel, &options);
+	requirements_check(rel, &options);
 
 	/*
 	 * Step 2 does not find the lock of this transaction itself.  The lock

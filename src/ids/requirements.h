@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * requirements.h
+ *	  What a sequence must be to serve as a source of IDs: see requirements.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_REQUIREMENTS_H
+#define INSTAID_REQUIREMENTS_H
+
+#include "catalog/pg_sequence.h"
+
+#include "compat.h"
+
+extern bool requirements_is_frozen(Form_pg_sequence options, Form_pg_sequence_data data);
+extern void requirements_check_not_frozen(Relation rel, Form_pg_sequence options);
+extern void requirements_check(Relation rel, Form_pg_sequence options);
+
+#endif							/* INSTAID_REQUIREMENTS_H */
