@@ -495,14 +495,7 @@ BEGIN
                        ' or detach it.';
         END IF;
         partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
-        IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
-            RAISE name_too_long USING
-                MESSAGE = format('partition name %I is too long', partition_name),
-                DETAIL = format('It has %s bytes; a name has up to %s.',
-                                octet_length(partition_name),
-                                current_setting('max_identifier_length')),
-                HINT = 'Give the table a shorter name.';
-        END IF;
+        PERFORM instaid._check_name('partition', partition_name);
         partition := format('%I.%I', main.nspname, partition_name);
         IF to_regclass(partition) IS NOT NULL THEN
             RAISE duplicate_table USING
@@ -718,6 +711,13 @@ COMMENT ON FUNCTION instaid._last_tick(regclass) IS
 'the last tick of a sequence, null if it has issued none, its time, and whether '
 'freeze_shard() stopped it; waits for no lock: all are null without USAGE or SELECT on the '
 'sequence or membership in pg_read_all_stats, and while it is being altered';
+
+CREATE FUNCTION instaid._sequence_fault(sequence regclass, is_frozen boolean, OUT problem text,
+                                        OUT cure text) RETURNS record
+    LANGUAGE c STABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'instaid_sequence_fault';
+COMMENT ON FUNCTION instaid._sequence_fault(regclass, boolean) IS
+'why a sequence cannot serve as a source of IDs, and what to do; nulls if it can';
 
 CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz)
     RETURNS bigint
@@ -3270,39 +3270,21 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
                -- in the last millisecond of positive IDs, or past it
                t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
-               -- CREATE SEQUENCE by itself gives the last value of the type, or -1.
-               q.seqmin > 1 OR q.seqmax < instaid._max_tick() AND q.seqmax <> CASE
-                   WHEN q.seqincrement < 0 THEN -1 WHEN q.seqtypid = 'smallint'::regtype THEN 32767
-                   WHEN q.seqtypid = 'integer'::regtype THEN 2147483647
-                   ELSE 9223372036854775807 END AS has_own_range
+               f.problem, f.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
+             CROSS JOIN LATERAL instaid._sequence_fault(c.oid, t.frozen IS NOT FALSE) AS f
         WHERE c.relpersistence <> 't')
-    -- as next_id() itself checks
-    SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
-           format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;', q.name,
-                  CASE WHEN NOT q.has_own_range THEN ' NO MAXVALUE' END)
-    FROM clocked AS q CROSS JOIN LATERAL (SELECT CASE
-        WHEN q.seqtypid <> 'bigint'::regtype
-        THEN format('its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
-        WHEN q.seqincrement <> 1 THEN format('its INCREMENT is %s; it must be 1', q.seqincrement)
-        WHEN q.seqcycle THEN 'it is defined with CYCLE' END) AS w (complaint)
-    WHERE w.complaint IS NOT NULL
-    UNION ALL
-    -- Widened, it would give the values of other copies.  freeze_shard() sets MAXVALUE, too.
-    SELECT 'error', q.name,
-           format('cannot serve: it has a range of its own, %s to %s', q.seqmin, q.seqmax),
-           'Leave its range, which may keep it from the values of copies on other servers. If'
-           ' Citus made it, take IDs on the coordinator; else let tables use another shard.'
-    FROM clocked AS q WHERE q.has_own_range AND (q.frozen IS FALSE OR q.seqmin > 1)
+    SELECT 'error', q.name, 'cannot serve as a source of IDs. ' || q.problem, q.cure
+    FROM clocked AS q WHERE q.problem IS NOT NULL
     UNION ALL
     -- setval() or advance_past() took it too far, or its time is over
     SELECT 'error', q.name, 'has reached the last tick of the ID format',
            format('ALTER SEQUENCE %s RESTART;', q.name)
-    FROM clocked AS q WHERE q.is_at_end AND NOT q.has_own_range
+    FROM clocked AS q WHERE q.is_at_end AND q.problem IS NULL AND NOT q.frozen
     UNION ALL
     -- After a crash it starts from the clock: IDs that were ahead of it come again.
     SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',

@@ -715,14 +715,7 @@ BEGIN
                        ' or detach it.';
         END IF;
         partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
-        IF octet_length(partition_name) > current_setting('max_identifier_length')::integer THEN
-            RAISE name_too_long USING
-                MESSAGE = format('partition name %I is too long', partition_name),
-                DETAIL = format('It has %s bytes; a name has up to %s.',
-                                octet_length(partition_name),
-                                current_setting('max_identifier_length')),
-                HINT = 'Give the table a shorter name.';
-        END IF;
+        PERFORM instaid._check_name('partition', partition_name);
         partition := format('%I.%I', main.nspname, partition_name);
         IF to_regclass(partition) IS NOT NULL THEN
             RAISE duplicate_table USING

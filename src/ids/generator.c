@@ -267,8 +267,7 @@ load_clocked_sequence(ClockedSequence *seq)
 		release_pin();			/* the sequence can have another file */
 
 	rel = sequence_open_locked(seq->relid, SEQUENCE_RIGHTS, &options);
-	requirements_check_not_frozen(rel, &options);
-	requirements_check(rel, &options);
+	requirements_check(rel, &options, false);
 	seq->cache = options.seqcache;
 
 	/* in a new file the session's reserved ticks are invalid */
@@ -463,11 +462,12 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	next = Min(data->last_value, MAX_TICK + 1) + (data->is_called ? 1 : 0);
 
 	/*
-	 * setval(), RESTART or a restore can have set the sequence back.  The last
-	 * tick before that is lost, and can be any of the running millisecond.
-	 * Therefore let this millisecond pass.  log_cnt is 0 then; if nextval() was
-	 * called since, it is more, and a sequence that is in the running
-	 * millisecond need not wait: nearly always it was nextval() alone.
+	 * setval(), RESTART or a restore can have set the sequence back.  The
+	 * last tick before that is lost, and can be any of the running
+	 * millisecond. Therefore let this millisecond pass.  log_cnt is 0 then;
+	 * if nextval() was called since, it is more, and a sequence that is in
+	 * the running millisecond need not wait: nearly always it was nextval()
+	 * alone.
 	 */
 	if (unlikely(sequence_is_cores(data)) &&
 		tick_ms(next) < *now + (data->log_cnt == 0 ? 1 : 0))

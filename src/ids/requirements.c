@@ -7,14 +7,20 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "ids/layout.h"
 #include "ids/requirements.h"
 #include "sequence.h"
+
+PG_FUNCTION_INFO_V1(instaid_sequence_fault);
 
 /* 2026-01-01: freeze_shard() did not exist before */
 #define FIRST_FREEZE_MS		INT64CONST(1767225600000)
@@ -50,10 +56,10 @@ requirements_is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
  * Was a sequence given a range in which ticks do not fit?  Such a range mostly
  * keeps its values apart from those of other sequences, and must not be
  * removed.  The default bounds of CREATE SEQUENCE, for each type and
- * direction, do not count.
+ * direction, do not count.  Neither does the MAXVALUE of a frozen sequence.
  */
 static bool
-has_own_range(Form_pg_sequence options)
+has_own_range(Form_pg_sequence options, bool is_frozen)
 {
 	int64		default_max;
 
@@ -66,7 +72,7 @@ has_own_range(Form_pg_sequence options)
 	else
 		default_max = PG_INT64_MAX;
 	return options->seqmin > 1 ||
-		(options->seqmax < MAX_TICK && options->seqmax != default_max);
+		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max);
 }
 
 /* Has freeze_shard() given a sequence its range? */
@@ -76,60 +82,107 @@ has_frozen_range(Relation rel, Form_pg_sequence options)
 	Buffer		buffer;
 	bool		frozen;
 
-	if (!has_own_range(options))
+	if (!has_own_range(options, false))
 		return false;
 	frozen = requirements_is_frozen(options,
-					   sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE));
+									sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE));
 	UnlockReleaseBuffer(buffer);
 	return frozen;
 }
 
-void
-requirements_check_not_frozen(Relation rel, Form_pg_sequence options)
+/* Why a sequence cannot serve, as a sentence; NULL if it can */
+static const char *
+describe_fault(Form_pg_sequence options, bool is_frozen)
 {
-	if (has_frozen_range(rel, options))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("shard %s is frozen",
-						quote_identifier(get_namespace_name(RelationGetNamespace(rel)))),
-				 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
-						   RelationGetRelationName(rel)),
-				 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
-						 quote_literal_cstr(get_namespace_name(RelationGetNamespace(rel))))));
+	if (has_own_range(options, is_frozen))
+		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
+						(long long) options->seqmin,
+						(long long) options->seqmax,
+						(long long) MAX_TICK);
+	if (options->seqtypid != INT8OID)
+		return psprintf("Its type is %s; it must be bigint.",
+						format_type_be(options->seqtypid));
+	if (options->seqincrement != 1)
+		return psprintf("Its INCREMENT is %lld; it must be 1.",
+						(long long) options->seqincrement);
+	if (options->seqcycle)
+		return "It has CYCLE, and would repeat its values.";
+	return NULL;
 }
 
-/* Check that a sequence can count ticks, now or when it is thawed. */
-void
-requirements_check(Relation rel, Form_pg_sequence options)
+/* What to do about such a sequence, whose name is quoted and qualified */
+static const char *
+describe_cure(Form_pg_sequence options, bool is_frozen, const char *name)
 {
-	const char *complaint = NULL;
+	if (has_own_range(options, is_frozen))
+		return "Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence.";
+	return psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
+					name, is_frozen ? "" : " NO MAXVALUE");
+}
 
-	if (has_own_range(options) && !has_frozen_range(rel, options))
+/*
+ * Refuse a sequence that cannot serve as a source of IDs.  If it may be frozen, it
+ * need only serve when it is thawed.
+ */
+void
+requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
+{
+	bool		is_frozen = has_frozen_range(rel, options);
+	const char *fault = describe_fault(options, is_frozen);
+	const char *schema;
+
+	if (fault)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
 						RelationGetRelationName(rel)),
-				 errdetail("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
-						   (long long) options->seqmin,
-						   (long long) options->seqmax,
-						   (long long) MAX_TICK),
-				 errhint("If Citus made this copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use a sequence that was created without MINVALUE and MAXVALUE.")));
+				 errdetail_internal("%s", fault),
+				 errhint("%s", describe_cure(options, is_frozen,
+											 sequence_qualified_name(RelationGetRelid(rel))))));
+	if (!is_frozen || may_be_frozen)
+		return;
 
-	if (options->seqtypid != INT8OID)
-		complaint = psprintf("Its type is %s; it must be bigint.",
-							 format_type_be(options->seqtypid));
-	else if (options->seqincrement != 1)
-		complaint = psprintf("Its INCREMENT is %lld; it must be 1.",
-							 (long long) options->seqincrement);
-	else if (options->seqcycle)
-		complaint = "It has CYCLE, and would repeat its values.";
+	schema = get_namespace_name(RelationGetNamespace(rel));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("shard %s is frozen", quote_identifier(schema)),
+			 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
+					   RelationGetRelationName(rel)),
+			 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+					 quote_literal_cstr(schema))));
+}
 
-	if (complaint)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
-						RelationGetRelationName(rel)),
-				 errdetail_internal("%s", complaint),
-				 errhint("Use ALTER SEQUENCE %s AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE.",
-						 sequence_qualified_name(RelationGetRelid(rel)))));
+/*
+ * _sequence_fault(sequence regclass, is_frozen boolean)
+ *	-> (problem text, cure text)
+ *
+ * Nulls if the sequence can serve as a source of IDs, or was dropped.
+ */
+Datum
+instaid_sequence_fault(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	bool		is_frozen = PG_GETARG_BOOL(1);
+	char	   *schema = get_namespace_name(get_rel_namespace(sequence));
+	char	   *name = get_rel_name(sequence);
+	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	const char *fault = NULL;
+	TupleDesc	tupdesc;
+	Datum		values[2] = {0};
+	bool		nulls[2] = {true, true};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (HeapTupleIsValid(tuple) && name != NULL)
+		fault = describe_fault((Form_pg_sequence) GETSTRUCT(tuple), is_frozen);
+	if (fault)
+	{
+		nulls[0] = nulls[1] = false;
+		values[0] = CStringGetTextDatum(fault);
+		values[1] = CStringGetTextDatum(describe_cure((Form_pg_sequence) GETSTRUCT(tuple), is_frozen,
+													  quote_qualified_identifier(schema, name)));
+	}
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

@@ -96,7 +96,7 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	if (!lock_to_read(sequence, wait))
 		return false;
 	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
-	requirements_check(rel, &options);
+	requirements_check(rel, &options, true);
 
 	/*
 	 * Step 2 does not find the lock of this transaction itself.  The lock

@@ -84,9 +84,9 @@ CREATE FUNCTION insta7.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETUR
 SELECT pg_temp.finds('warning', 'insta7.next_id()', '%does not see', 'a shard that is not listed');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
-SELECT pg_temp.finds('error', 'insta5.likes_id_seq', 'cannot serve: its INCREMENT%', 'a sequence that cannot serve');
+SELECT pg_temp.finds('error', 'insta5.likes_id_seq', 'cannot serve as a source of IDs. Its INCREMENT%', 'a sequence that cannot serve');
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 1 MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
-SELECT pg_temp.finds('error', 'insta5.likes_id_seq', '%a range of its own, 281474976710657 to 562949953421313', 'a copy that Citus made for a worker');
+SELECT pg_temp.finds('error', 'insta5.likes_id_seq', '%a range of its own, 281474976710657 to 562949953421313.%', 'a copy that Citus made for a worker');
 SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, '... no cure changes its range');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq SET UNLOGGED;
