@@ -22,8 +22,10 @@ MODULE_big = instaid
 OBJS = \
 	src/instaid.o \
 	src/sequence.o \
+	src/ids/declaration.o \
 	src/ids/generator.o \
 	src/ids/ids.o \
+	src/ids/language.o \
 	src/ids/requirements.o \
 	src/ids/settled.o \
 	src/ids/shards.o \
@@ -39,12 +41,13 @@ OBJS = \
 INCLUDED = \
 	src/compat.h \
 	src/sequence.h \
+	src/ids/declaration.h \
 	src/ids/generator.h \
 	src/ids/ids.h \
+	src/ids/language.h \
 	src/ids/layout.h \
 	src/ids/requirements.h \
 	src/ids/settled.h \
-	src/ids/shards.h \
 	src/ids/text_forms.h \
 	src/tickets/autocreate.h \
 	src/tickets/background.h \

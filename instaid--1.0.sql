@@ -736,7 +736,7 @@ COMMENT ON FUNCTION instaid._max_tick() IS
 -- Shards
 --
 
--- A shard is declared by functions in this language: see src/ids/shards.c.
+-- A shard is declared by functions in this language: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_call_handler';

@@ -15,7 +15,7 @@
 
 #include "ids/generator.h"
 #include "ids/ids.h"
-#include "ids/shards.h"
+#include "ids/language.h"
 #include "tickets/autocreate.h"
 #include "tickets/segments.h"
 #include "tickets/tickets.h"
@@ -36,7 +36,7 @@ _PG_init(void)
 {
 	generator_init();
 	ids_init();
-	shards_init();
+	language_init();
 	autocreate_init();
 	segments_init();
 	tickets_init();

@@ -1,0 +1,630 @@
+/*-------------------------------------------------------------------------
+ *
+ * declaration.c
+ *	  What the functions of a shard say: to read it, and to refuse what is wrong.
+ *
+ * A shard is a schema with three functions in the language instaid:
+ *
+ *	  next_ids(count integer, sequence regclass DEFAULT 'insta5.table_id_seq')
+ *								AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'
+ *	  next_id()					AS 'as next_ids(integer, regclass)'
+ *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
+ *
+ * (The declaration in the extension's own schema says 'node shard' instead: its
+ * shard ID is a setting of the server.)
+ *
+ * The first is the declaration, and the others refer to the declaration in
+ * their own schema.  No body names a schema, a table or a sequence: pg_dump
+ * copies bodies as text, and a rename does not change them.  The sequence is
+ * the default of a parameter, for which core records a dependency and whose
+ * new name it shows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "access/detoast.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/dependency.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "ids/declaration.h"
+#include "ids/ids.h"
+#include "ids/layout.h"
+#include "sequence.h"
+
+#define REFERENCE	"as next_ids(integer, regclass)"
+#define NODE_DECLARATION "node shard, "
+
+/* the hint of all errors about a declaration */
+#define DECLARATION_HINT \
+	"Use instaid.create_shard(), which declares a shard by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'."
+
+/*
+ * A body has about 50 characters, and a default that is a constant of type
+ * regclass about 150.  Nothing longer is read: a default could be nested too
+ * deeply for the stack.
+ */
+#define MAX_TEXT_LENGTH		1000
+
+PG_FUNCTION_INFO_V1(instaid_validator);
+
+/* The name and the parameters of a function, for messages */
+char *
+shard_function_name(Form_pg_proc proc)
+{
+	StringInfoData name;
+	char	   *schema = get_namespace_name(proc->pronamespace);
+
+	initStringInfo(&name);
+	appendStringInfo(&name, "%s(", quote_qualified_identifier(schema, NameStr(proc->proname)));
+	for (int i = 0; i < proc->pronargs; i++)
+		appendStringInfo(&name, "%s%s", i > 0 ? ", " : "",
+						 format_type_be(proc->proargtypes.values[i]));
+	appendStringInfoChar(&name, ')');
+	return name.data;
+}
+
+/* The body of a function; empty if it is too long for a function of a shard */
+static char *
+function_body(HeapTuple tuple)
+{
+	bool		isnull;
+	Datum		body = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+
+	if (isnull || toast_raw_datum_size(body) > MAX_TEXT_LENGTH)
+		return pstrdup("");
+	return TextDatumGetCString(body);
+}
+
+ShardFunction
+which_shard_function(Form_pg_proc proc)
+{
+	const Oid  *types = proc->proargtypes.values;
+
+	if (proc->pronargs == 2 && types[0] == INT4OID && types[1] == REGCLASSOID)
+		return NEXT_IDS;
+	if (proc->pronargs == 1 && types[0] == REGCLASSOID)
+		return NEXT_ID_OF_SEQUENCE;
+	if (proc->pronargs == 0)
+		return NEXT_ID;
+	return NO_SHARD_FUNCTION;
+}
+
+/*
+ * Does a function in the language declare a shard?  Under another name it does
+ * not: a schema is one shard, and has one shard ID.
+ */
+bool
+is_declaration(Form_pg_proc proc)
+{
+	return which_shard_function(proc) == NEXT_IDS && strcmp(NameStr(proc->proname), DECLARATION) == 0;
+}
+
+/*
+ * Reading a declaration
+ *
+ * These functions return NULL, or a sentence on what is wrong.  The validator
+ * raises it as an error.  The list of shards leaves out the function, and
+ * audit() reports it.
+ */
+
+/*
+ * Read a number of this many digits, and move past it.  Returns -1 if there is
+ * none.
+ */
+static int
+read_digits(const char **input, int digits)
+{
+	int			value = 0;
+
+	for (int i = 0; i < digits; i++)
+	{
+		if (**input < '0' || **input > '9')
+			return -1;
+		value = value * 10 + (*(*input)++ - '0');
+	}
+	return value;
+}
+
+/*
+ * Read YYYY-MM-DD HH:MM:SS[.mmm]+00.  timestamptz_in() cannot be used, because
+ * DateStyle and TimeZone would change the meaning.
+ */
+static bool
+read_epoch(const char *input, int64 *epoch_ms)
+{
+	static const char format[] = "Y-M-D h:m:s";
+	int			fields[6];
+	int			ms = 0;
+	int			n = 0;
+	int64		seconds;
+
+	for (const char *f = format; *f != '\0'; f++)
+	{
+		if (isalpha((unsigned char) *f))
+		{
+			fields[n] = read_digits(&input, *f == 'Y' ? 4 : 2);
+			if (fields[n++] < 0)
+				return false;
+		}
+		else if (*input++ != *f)
+			return false;
+	}
+	if (*input == '.')
+	{
+		input++;
+		ms = read_digits(&input, 3);
+	}
+	if (ms < 0 || strcmp(input, "+00") != 0)
+		return false;
+	if (fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
+		fields[2] < 1 || fields[2] > day_tab[isleap(fields[0])][fields[1] - 1] ||
+		fields[3] >= HOURS_PER_DAY || fields[4] >= MINS_PER_HOUR || fields[5] >= SECS_PER_MINUTE)
+		return false;
+
+	seconds = (date2j(fields[0], fields[1], fields[2]) - UNIX_EPOCH_JDATE) * (int64) SECS_PER_DAY +
+		fields[3] * SECS_PER_HOUR + fields[4] * SECS_PER_MINUTE + fields[5];
+	*epoch_ms = seconds * 1000 + ms;
+	return true;
+}
+
+/* Read "epoch ...", the end of a declaration.  This changes the text. */
+static char *
+read_epoch_clause(char *body, Declaration *declaration)
+{
+	char	   *word = body;
+
+	body += strcspn(body, " ");
+	if (*body != '\0')
+		*body++ = '\0';
+	if (strcmp(word, "epoch") != 0)
+		return psprintf("The shard ID is followed by \"%s\"; it must be followed by \"epoch\".", word);
+	if (!read_epoch(body, &declaration->epoch_ms))
+		return psprintf("Epoch \"%s\" is not of the form YYYY-MM-DD HH:MM:SS+00 or YYYY-MM-DD HH:MM:SS.mmm+00.", body);
+	return NULL;
+}
+
+/*
+ * Read "shard N, epoch ..." or "node shard, epoch ...".  This changes the
+ * text.
+ */
+static char *
+read_body(char *body, Declaration *declaration)
+{
+	char	   *word;
+	char	   *end;
+	long		shard_id;
+
+	/* people often write a body on a line of its own */
+	body += strspn(body, " \t\r\n");
+	end = body + strlen(body);
+	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
+		*--end = '\0';
+
+	if (strncmp(body, NODE_DECLARATION, strlen(NODE_DECLARATION)) == 0)
+	{
+		declaration->shard_id = NODE_SHARD;
+		body += strlen(NODE_DECLARATION);
+		return read_epoch_clause(body, declaration);
+	}
+
+	word = body;
+	body += strcspn(body, " ");
+	if (*body != '\0')
+		*body++ = '\0';
+	if (strcmp(word, "shard") != 0)
+		return psprintf("Its body begins with \"%s\"; it must begin with \"shard\".", word);
+
+	errno = 0;
+	shard_id = strtol(body, &end, 10);
+	if (end == body || !isdigit((unsigned char) *body) || strncmp(end, ", ", 2) != 0)
+		return psprintf("\"shard\" is followed by \"%s\"; it must be followed by a shard ID and a comma.", body);
+	*end = '\0';
+	if (errno != 0 || shard_id > MAX_SHARD_ID)
+		return psprintf("Shard ID %s is out of range. A shard ID is between 0 and %d.", body, MAX_SHARD_ID);
+	declaration->shard_id = shard_id;
+
+	return read_epoch_clause(end + 2, declaration);
+}
+
+/* Read the default of the parameter "sequence". */
+static char *
+read_default(HeapTuple tuple, Declaration *declaration)
+{
+	bool		isnull;
+	Datum		defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults, &isnull);
+	List	   *list = NIL;
+	Const	   *constant;
+
+	if (!isnull && ((Form_pg_proc) GETSTRUCT(tuple))->pronargdefaults == 1 &&
+		toast_raw_datum_size(defaults) < MAX_TEXT_LENGTH)
+		list = (List *) stringToNode(TextDatumGetCString(defaults));
+	if (list_length(list) == 1 && IsA(linitial(list), Const))
+	{
+		constant = linitial_node(Const, list);
+		if (constant->consttype == REGCLASSOID && !constant->constisnull &&
+			OidIsValid(DatumGetObjectId(constant->constvalue)))
+		{
+			declaration->sequence = DatumGetObjectId(constant->constvalue);
+			return NULL;
+		}
+	}
+	return pstrdup("The default of its parameter \"sequence\" must be a constant of type regclass.");
+}
+
+char *
+read_declaration(HeapTuple tuple, Declaration *declaration)
+{
+	char	   *fault = read_body(function_body(tuple), declaration);
+
+	return fault ? fault : read_default(tuple, declaration);
+}
+
+/* The declaration of a schema, as a tuple that the caller releases; or NULL */
+HeapTuple
+find_declaration(Oid schema)
+{
+	static const Oid types[] = {INT4OID, REGCLASSOID};
+
+	return SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(DECLARATION),
+						   PointerGetDatum(buildoidvector(types, lengthof(types))),
+						   ObjectIdGetDatum(schema));
+}
+
+static bool
+is_reference(HeapTuple tuple)
+{
+	return strcmp(function_body(tuple), REFERENCE) == 0;
+}
+
+pg_noinline void
+declaration_error(HeapTuple tuple, const char *fault)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+			 errmsg("function %s does not declare a shard",
+					shard_function_name((Form_pg_proc) GETSTRUCT(tuple))),
+			 errdetail_internal("%s", fault),
+			 errhint(DECLARATION_HINT)));
+}
+
+/* The declaration that a function refers to, or an error if there is none */
+HeapTuple
+referenced_declaration(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	declared = find_declaration(proc->pronamespace);
+
+	if (!HeapTupleIsValid(declared) ||
+		((Form_pg_proc) GETSTRUCT(declared))->prolang != proc->prolang)
+	{
+		/* no lock keeps another session from dropping the schema */
+		char	   *schema = get_namespace_name(proc->pronamespace);
+
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("schema %s does not declare a shard",
+						schema ? quote_identifier(schema) : "?"),
+				 errdetail("Function %s refers to %s(integer, regclass) in its own schema, in language %s.",
+						   shard_function_name(proc), DECLARATION, LANGUAGE),
+				 errhint(DECLARATION_HINT)));
+	}
+	return declared;
+}
+
+/*
+ * Validating
+ */
+
+/*
+ * Is a type bigint, or the type "id" of this schema, which is the extension's?
+ */
+static bool
+is_id_type(Oid type, Oid schema)
+{
+	return type == INT8OID ||
+		type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+								CStringGetDatum("id"), ObjectIdGetDatum(schema));
+}
+
+/* The name that create_shard() gives a function */
+static const char *
+proper_name(Form_pg_proc proc)
+{
+	return which_shard_function(proc) == NEXT_IDS ? DECLARATION : "next_id";
+}
+
+static bool
+has_proper_name(Form_pg_proc proc)
+{
+	return strcmp(NameStr(proc->proname), proper_name(proc)) == 0;
+}
+
+static bool
+has_proper_attributes(Form_pg_proc proc)
+{
+	return proc->provolatile == PROVOLATILE_VOLATILE && proc->proisstrict &&
+		proc->proparallel == PROPARALLEL_UNSAFE;
+}
+
+/*
+ * Check what a function is, apart from its body.  In a restore, it may be
+ * whatever ALTER FUNCTION makes of a function that was created properly: if one
+ * function were refused, the tables whose default it is would not be restored.
+ */
+static void
+check_signature(HeapTuple tuple, Oid schema)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	ShardFunction which = which_shard_function(proc);
+
+	if (which == NO_SHARD_FUNCTION || (check_function_bodies && !has_proper_name(proc)) ||
+		proc->prokind != PROKIND_FUNCTION || proc->proretset != (which == NEXT_IDS) ||
+		OidIsValid(proc->provariadic) || !is_id_type(proc->prorettype, schema))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("%s cannot be a function of a shard", shard_function_name(proc)),
+				 errdetail("A shard has next_ids(integer, regclass) RETURNS SETOF bigint, next_id() RETURNS bigint and next_id(regclass) RETURNS bigint. The type can be instaid.id instead of bigint."),
+				 errhint("instaid.create_shard() creates all three.")));
+	if (check_function_bodies && !has_proper_attributes(proc))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("function %s must be VOLATILE STRICT PARALLEL UNSAFE", shard_function_name(proc)),
+				 errdetail("It returns a new ID at each call, and null for a null."),
+				 errhint("VOLATILE and PARALLEL UNSAFE are the defaults; add STRICT.")));
+}
+
+/*
+ * Check the sequence of a declaration.  A sequence with another epoch is
+ * refused, because IDs are unique for one sequence, epoch and shard ID.  A
+ * declaration of a role without rights on the sequence does not count: every
+ * role can write one.
+ */
+static void
+check_sequence(HeapTuple tuple, const Declaration *declaration)
+{
+	Oid			language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	char	   *name = get_rel_name(declaration->sequence);
+	Relation	depend;
+	SysScanDesc scan;
+	ScanKeyData key[2];
+	HeapTuple	dependency;
+
+	if (name == NULL || get_rel_relkind(declaration->sequence) != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence", name ? name : "?"),
+				 errdetail("It is the default of the parameter \"sequence\" of %s.",
+						   shard_function_name((Form_pg_proc) GETSTRUCT(tuple))),
+				 errhint("Create a sequence with CREATE SEQUENCE, and use it as the default.")));
+	if (pg_class_aclcheck(declaration->sequence, GetUserId(), SEQUENCE_RIGHTS) != ACLCHECK_OK)
+		sequence_no_permission_error(get_namespace_name(get_rel_namespace(declaration->sequence)), name);
+
+	depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RelationRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(declaration->sequence));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
+	while (HeapTupleIsValid(dependency = systable_getnext(scan)))
+	{
+		Form_pg_depend row = (Form_pg_depend) GETSTRUCT(dependency);
+		HeapTuple	other;
+		Form_pg_proc proc;
+		Declaration others;
+
+		if (row->classid != ProcedureRelationId)
+			continue;
+		other = SearchSysCache1(PROCOID, ObjectIdGetDatum(row->objid));
+		if (!HeapTupleIsValid(other))
+			continue;
+		proc = (Form_pg_proc) GETSTRUCT(other);
+		if (proc->prolang == language && is_declaration(proc) &&
+			read_declaration(other, &others) == NULL &&
+			others.epoch_ms != declaration->epoch_ms &&
+			pg_class_aclcheck(declaration->sequence, proc->proowner, SEQUENCE_RIGHTS) == ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("sequence \"%s\" serves another epoch", name),
+					 errdetail("Function %s uses it with another epoch than function %s. IDs of two epochs on one sequence can repeat.",
+							   shard_function_name(proc), shard_function_name((Form_pg_proc) GETSTRUCT(tuple))),
+					 errhint("Declare the shard with the same epoch, or with a sequence of its own.")));
+		ReleaseSysCache(other);
+	}
+	systable_endscan(scan);
+	table_close(depend, AccessShareLock);
+}
+
+/*
+ * Record that a function depends on another object.  Every role can call the
+ * validator for any function.  Only the transaction that creates the function
+ * records anything.
+ */
+static void
+record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
+{
+	ObjectAddress function;
+	ObjectAddress referenced;
+
+	if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
+		return;
+	ObjectAddressSet(function, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->oid);
+	ObjectAddressSubSet(referenced, class, object, sub_object);
+	recordDependencyOn(&function, &referenced, DEPENDENCY_NORMAL);
+}
+
+/*
+ * Refuse CREATE OR REPLACE with another epoch, which could repeat IDs of the
+ * sequence.  The snapshot of the statement still sees the old row.
+ */
+static void
+check_replaced(HeapTuple tuple, const Declaration *declaration)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	Relation	procs;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	old;
+	Declaration replaced;
+
+	if (!ActiveSnapshotSet() ||
+		!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
+		return;
+	procs = table_open(ProcedureRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_proc_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(proc->oid));
+	scan = systable_beginscan(procs, ProcedureOidIndexId, true, GetActiveSnapshot(), 1, &key);
+	old = systable_getnext(scan);
+	if (HeapTupleIsValid(old) &&
+		((Form_pg_proc) GETSTRUCT(old))->prolang == proc->prolang &&
+		which_shard_function((Form_pg_proc) GETSTRUCT(old)) == NEXT_IDS &&
+		read_declaration(old, &replaced) == NULL &&
+		replaced.sequence == declaration->sequence &&
+		replaced.epoch_ms != declaration->epoch_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("function %s already declares another epoch", shard_function_name(proc)),
+				 errdetail("Its sequence has made IDs of that epoch. IDs of two epochs on one sequence can repeat."),
+				 errhint("Keep the epoch, or declare another sequence.")));
+	systable_endscan(scan);
+	table_close(procs, AccessShareLock);
+}
+
+/*
+ * Check the reference of a function to the declaration of its schema, and
+ * record it.
+ */
+static void
+check_reference(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	declared;
+
+	if (!is_reference(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("function %s does not refer to a declaration", shard_function_name(proc)),
+				 errdetail("Its body is \"%s\"; it must be \"%s\".", function_body(tuple), REFERENCE),
+				 errhint("instaid.create_shard() creates all functions of a shard.")));
+
+	declared = find_declaration(proc->pronamespace);
+	if (!HeapTupleIsValid(declared))
+	{
+		if (check_function_bodies)
+			(void) referenced_declaration(tuple);
+		return;
+	}
+
+	/* so that pg_dump dumps the declaration first */
+	record_dependency(tuple, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(declared))->oid, 0);
+	ReleaseSysCache(declared);
+}
+
+/*
+ * The validator of the language refuses what is not a function of a shard.
+ *
+ * A restore turns check_function_bodies off, because other objects can be
+ * missing.  Then the name and the attributes of the function, the sequence, its
+ * other declarations, and the existence of a declaration are not checked.
+ */
+Datum
+instaid_validator(PG_FUNCTION_ARGS)
+{
+	Oid			function = PG_GETARG_OID(0);
+	HeapTuple	tuple;
+
+	if (!CheckFunctionValidatorAccess(fcinfo->flinfo->fn_oid, function))
+		PG_RETURN_VOID();
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+
+	check_signature(tuple, get_func_namespace(fcinfo->flinfo->fn_oid));
+	if (which_shard_function((Form_pg_proc) GETSTRUCT(tuple)) == NEXT_IDS)
+	{
+		Declaration declaration;
+		char	   *fault = read_declaration(tuple, &declaration);
+
+		if (fault)
+			declaration_error(tuple, fault);
+		if (declaration.shard_id == NODE_SHARD &&
+			((Form_pg_proc) GETSTRUCT(tuple))->pronamespace != get_func_namespace(fcinfo->flinfo->fn_oid))
+			declaration_error(tuple, "Only the extension itself declares the shard of the node.");
+		if (check_function_bodies)
+		{
+			check_sequence(tuple, &declaration);
+			check_replaced(tuple, &declaration);
+		}
+		if (declaration.shard_id != NODE_SHARD)
+			record_dependency(tuple, LanguageRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->prolang,
+							  SUB_OBJECT(declaration.shard_id));
+	}
+	else
+		check_reference(tuple);
+
+	ReleaseSysCache(tuple);
+	PG_RETURN_VOID();
+}
+
+/*
+ * What is wrong with a function of a shard since it was created; or NULL.  All
+ * of this can come of ALTER FUNCTION or of DROP.
+ */
+const char *
+find_fault(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	Declaration declaration;
+	HeapTuple	declared;
+	const char *fault;
+
+	if (!has_proper_name(proc))
+		return psprintf("is not named %s%s", proper_name(proc),
+						which_shard_function(proc) == NEXT_IDS ? ", and declares no shard" : "");
+	if (proc->provolatile != PROVOLATILE_VOLATILE)
+		return "does not work: it is not VOLATILE";
+	if (!proc->proisstrict)
+		return "fails for a null: it is not STRICT";
+	if (proc->proparallel != PROPARALLEL_UNSAFE)
+		return "can fail in a parallel query: it is not PARALLEL UNSAFE";
+	if (which_shard_function(proc) == NEXT_IDS)
+	{
+		fault = read_declaration(tuple, &declaration);
+		if (fault != NULL)
+			return psprintf("does not work: %s", fault);
+		if (get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
+			return "does not work: its sequence does not exist";
+		if (declaration.shard_id == NODE_SHARD && ids_refused_node_shard() != NULL)
+			return "does not work: this session was started with a wrong instaid.node_shard_id";
+		return NULL;
+	}
+
+	declared = find_declaration(proc->pronamespace);
+	if (!HeapTupleIsValid(declared))
+		return "does not work: it refers to next_ids(integer, regclass), which does not exist";
+	fault = ((Form_pg_proc) GETSTRUCT(declared))->prolang == proc->prolang ? NULL :
+		"does not work: it refers to next_ids(integer, regclass), which does not declare a shard";
+	ReleaseSysCache(declared);
+	return fault;
+}

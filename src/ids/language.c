@@ -1,0 +1,276 @@
+/*-------------------------------------------------------------------------
+ *
+ * language.c
+ *	  The language instaid, whose functions declare a shard: a call of one of
+ *	  them, and what a session remembers of their declarations.
+ *
+ * A session reads a declaration from the catalogs once, and again when pg_proc
+ * has changed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_proc.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "ids/declaration.h"
+#include "ids/generator.h"
+#include "ids/ids.h"
+#include "ids/language.h"
+
+/* how many functions a session remembers before it forgets all of them */
+#define MAX_KNOWN_FUNCTIONS 1024
+
+PG_FUNCTION_INFO_V1(instaid_call_handler);
+
+/* A version of a row of pg_proc */
+typedef struct RowVersion
+{
+	TransactionId xmin;
+	ItemPointerData tid;
+} RowVersion;
+
+/* What the session remembers of one function */
+typedef struct KnownFunction
+{
+	Oid			function;		/* hash key */
+	uint64		generation;		/* proc_generation when it was read */
+	RowVersion	version;
+	Oid			declared_by;	/* the function, or the one it refers to */
+	RowVersion	declared_version;
+	Declaration declaration;
+} KnownFunction;
+
+/*
+ * What a call keeps in fn_extra: a copy, because the hash table can be emptied
+ */
+typedef struct CachedCall
+{
+	uint64		generation;
+	Declaration declaration;
+} CachedCall;
+
+static HTAB *known_functions = NULL;
+
+/* the number of invalidations of pg_proc so far */
+static uint64 proc_generation = 1;
+
+static void
+proc_callback(Datum arg pg_attribute_unused(),
+			  SysCacheIdentifier cacheid pg_attribute_unused(),
+			  uint32 hashvalue pg_attribute_unused())
+{
+	proc_generation++;
+}
+
+void
+language_init(void)
+{
+	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
+}
+
+/*
+ * Which version of its row a tuple is.  A row that the current transaction
+ * wrote gets no valid version, and is read again at each invalidation: the
+ * transaction can write several versions, and VACUUM FULL can put the last at
+ * the place of the first.
+ */
+static RowVersion
+row_version(HeapTuple tuple)
+{
+	RowVersion	version = {HeapTupleHeaderGetRawXmin(tuple->t_data), tuple->t_self};
+
+	if (TransactionIdIsCurrentTransactionId(version.xmin))
+		version.xmin = InvalidTransactionId;
+	return version;
+}
+
+static bool
+is_version(HeapTuple tuple, const RowVersion *version)
+{
+	return HeapTupleHeaderGetRawXmin(tuple->t_data) == version->xmin &&
+		ItemPointerEquals(&tuple->t_self, unconstify(ItemPointerData *, &version->tid));
+}
+
+/*
+ * Read what a function declares, or the declaration that it refers to.
+ *
+ * ALTER FUNCTION does not run the validator.  Therefore this checks what ALTER
+ * FUNCTION can break.
+ */
+static void
+read_function(HeapTuple tuple, KnownFunction *known)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	declared = tuple;
+	char	   *fault;
+
+	if (proc->provolatile != PROVOLATILE_VOLATILE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("function %s is not volatile", shard_function_name(proc)),
+				 errdetail("PostgreSQL could call it once for all rows of a statement, and each row needs its own ID."),
+				 errhint("Use ALTER FUNCTION %s VOLATILE.", shard_function_name(proc))));
+
+	if (which_shard_function(proc) != NEXT_IDS)
+		declared = referenced_declaration(tuple);
+	else if (!is_declaration(proc))
+		declaration_error(tuple, "It is not named next_ids.");
+	fault = read_declaration(declared, &known->declaration);
+	if (fault)
+		declaration_error(declared, fault);
+
+	known->version = row_version(tuple);
+	known->declared_by = ((Form_pg_proc) GETSTRUCT(declared))->oid;
+	known->declared_version = row_version(declared);
+	if (declared != tuple)
+		ReleaseSysCache(declared);
+}
+
+/* Are a function and its declaration still those that were read? */
+static bool
+is_unchanged(const KnownFunction *known, HeapTuple tuple)
+{
+	HeapTuple	declared;
+	bool		unchanged;
+
+	if (!is_version(tuple, &known->version))
+		return false;
+	if (known->declared_by == known->function)
+		return true;
+	declared = SearchSysCache1(PROCOID, ObjectIdGetDatum(known->declared_by));
+	if (!HeapTupleIsValid(declared))
+		return false;
+	unchanged = is_version(declared, &known->declared_version);
+	ReleaseSysCache(declared);
+	return unchanged;
+}
+
+/*
+ * What a function declares, from the session's memory if that is still valid
+ */
+static pg_noinline void
+look_up(Oid function, Declaration *declaration)
+{
+	uint64		generation_before = proc_generation;
+	KnownFunction *known = NULL;
+
+	if (known_functions != NULL)
+		known = hash_search(known_functions, &function, HASH_FIND, NULL);
+	if (known == NULL || known->generation != proc_generation)
+	{
+		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+
+		/* a cursor can outlive its function */
+		if (!HeapTupleIsValid(tuple))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_FUNCTION),
+					 errmsg("function with OID %u does not exist", function),
+					 errdetail("It was dropped after the statement began.")));
+		if (known == NULL || !is_unchanged(known, tuple))
+		{
+			KnownFunction fresh = {.function = function};
+
+			read_function(tuple, &fresh);
+			if (known_functions != NULL &&
+				hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
+			{
+				hash_destroy(known_functions);
+				known_functions = NULL;
+			}
+			if (known_functions == NULL)
+			{
+				HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
+
+				known_functions = hash_create("instaid functions", 16, &ctl,
+											  HASH_ELEM | HASH_BLOBS);
+			}
+			known = hash_search(known_functions, &function, HASH_ENTER, NULL);
+			*known = fresh;
+		}
+		known->generation = generation_before;
+		ReleaseSysCache(tuple);
+	}
+	*declaration = known->declaration;
+}
+
+static pg_noinline void
+null_error(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("arguments of a shard's functions must not be null"),
+			 errdetail("The function has been altered to CALLED ON NULL INPUT."),
+			 errhint("Use ALTER FUNCTION ... STRICT.")));
+}
+
+/* Copy into a call's fn_extra what its function declares. */
+static pg_noinline CachedCall *
+cache_call(FmgrInfo *flinfo)
+{
+	CachedCall *call = flinfo->fn_extra;
+	uint64		generation_before = proc_generation;
+
+	if (call == NULL)
+		call = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(CachedCall));
+	look_up(flinfo->fn_oid, &call->declaration);
+	call->generation = generation_before;
+	flinfo->fn_extra = call;
+	return call;
+}
+
+/* The first call of next_ids(count integer, sequence regclass) */
+static pg_noinline void
+begin_next_ids(FunctionCallInfo fcinfo)
+{
+	Declaration declaration;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		null_error();
+	look_up(fcinfo->flinfo->fn_oid, &declaration);
+	ids_begin_set(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
+				  declaration.epoch_ms, PG_GETARG_INT32(0));
+}
+
+/*
+ * The handler of the language returns the next ID, or IDs, of a declared
+ * shard.
+ *
+ * The executor calls it directly for each row.  It uses the sequence of the
+ * declaration, unless the caller passes one.
+ */
+Datum
+instaid_call_handler(PG_FUNCTION_ARGS)
+{
+	CachedCall *call;
+	Oid			sequence;
+
+	if (fcinfo->flinfo->fn_retset)
+	{
+		if (SRF_IS_FIRSTCALL())
+			begin_next_ids(fcinfo);
+		return ids_return_next(fcinfo);
+	}
+
+	call = fcinfo->flinfo->fn_extra;
+	if (unlikely(call == NULL || call->generation != proc_generation))
+		call = cache_call(fcinfo->flinfo);
+
+	sequence = call->declaration.sequence;
+	if (PG_NARGS() > 0)
+	{
+		if (unlikely(PG_ARGISNULL(0)))
+			null_error();
+		sequence = PG_GETARG_OID(0);
+	}
+	PG_RETURN_INT64(ids_format(generator_take_tick(sequence), call->declaration.shard_id,
+							   call->declaration.epoch_ms));
+}
