@@ -22,10 +22,14 @@ MODULE_big = instaid
 OBJS = \
 	src/instaid.o \
 	src/sequence.o \
+	src/ids/arguments.o \
 	src/ids/declaration.o \
+	src/ids/fields.o \
 	src/ids/generator.o \
 	src/ids/ids.o \
 	src/ids/language.o \
+	src/ids/node.o \
+	src/ids/position.o \
 	src/ids/requirements.o \
 	src/ids/settled.o \
 	src/ids/shards.o \
@@ -41,11 +45,13 @@ OBJS = \
 INCLUDED = \
 	src/compat.h \
 	src/sequence.h \
+	src/ids/arguments.h \
 	src/ids/declaration.h \
 	src/ids/generator.h \
 	src/ids/ids.h \
 	src/ids/language.h \
 	src/ids/layout.h \
+	src/ids/node.h \
 	src/ids/requirements.h \
 	src/ids/settled.h \
 	src/ids/text_forms.h \

@@ -736,31 +736,6 @@ generator_first_tick(void)
 }
 
 /*
- * Read the last tick that a sequence gave, or reserved for a session; or the
- * value that setval() has set.  Returns false if sequence_try_lock() or
- * sequence_read_locked() does.
- */
-bool
-generator_last_tick(Oid sequence, SequenceState *state)
-{
-	FormData_pg_sequence options;
-	FormData_pg_sequence_data data;
-	bool		readable;
-
-	if (!sequence_try_lock(sequence))
-		return false;
-	readable = sequence_read_locked(sequence, &options, &data);
-	UnlockRelationOid(sequence, RowExclusiveLock);
-	if (!readable)
-		return false;
-
-	state->last_value = data.last_value;
-	state->is_called = data.is_called;
-	state->is_frozen = requirements_is_frozen(&options, &data);
-	return true;
-}
-
-/*
  * From now on, give only ticks above this one.  Errors are those of
  * generator_take_tick() and setval().
  *

@@ -11,19 +11,8 @@
 #include "fmgr.h"
 
 #include "ids/layout.h"
+#include "ids/node.h"
 
-/*
- * In place of a shard ID: that of this server, from the setting
- * instaid.node_shard_id.  It is read when an ID is formatted, because it can
- * change between two calls.
- */
-#define NODE_SHARD	(-1)
-
-extern void ids_init(void);
-extern int32 ids_node_shard(void);
-extern const char *ids_refused_node_shard(void);
-extern void ids_check_node_shard(void);
-extern int32 ids_node_shard_or_error(void);
 extern void ids_no_id_error(int64 tick, int64 epoch_ms);
 extern void ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 						  int64 epoch_ms, int32 count);

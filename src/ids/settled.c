@@ -36,10 +36,13 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "ids/arguments.h"
 #include "ids/layout.h"
 #include "ids/requirements.h"
 #include "ids/settled.h"
 #include "sequence.h"
+
+PG_FUNCTION_INFO_V1(instaid_settled_id);
 
 /*
  * Refuse a session whose next query could miss rows, whatever is waited for.
@@ -172,4 +175,21 @@ settled_find_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *
 		return false;
 	*id = greatest_id(tick, shard_id, epoch_ms);
 	return true;
+}
+
+/*
+ * settled_id(sequence regclass, shard_id integer, epoch timestamptz,
+ *			  wait boolean) -> bigint
+ */
+Datum
+instaid_settled_id(PG_FUNCTION_ARGS)
+{
+	int32		shard_id = PG_GETARG_INT32(1);
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+	int64		id;
+
+	check_shard_id(shard_id);
+	if (!settled_find_id(PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(id);
 }

@@ -1,0 +1,411 @@
+/*-------------------------------------------------------------------------
+ *
+ * fields.c
+ *	  The SQL-callable functions that pack and read IDs, without a sequence.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "common/int.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
+
+#include "ids/arguments.h"
+#include "ids/layout.h"
+
+PG_FUNCTION_INFO_V1(instaid_default_epoch);
+PG_FUNCTION_INFO_V1(instaid_tick_to_id);
+PG_FUNCTION_INFO_V1(instaid_max_tick);
+PG_FUNCTION_INFO_V1(instaid_make_id);
+PG_FUNCTION_INFO_V1(instaid_make_ids);
+PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
+PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
+PG_FUNCTION_INFO_V1(instaid_extract_sequence);
+PG_FUNCTION_INFO_V1(instaid_decode);
+PG_FUNCTION_INFO_V1(instaid_min_id);
+PG_FUNCTION_INFO_V1(instaid_max_id);
+PG_FUNCTION_INFO_V1(instaid_min_id_from);
+PG_FUNCTION_INFO_V1(instaid_max_id_before);
+PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
+
+static const char *
+interval_to_str(Interval *interval)
+{
+	return DatumGetCString(DirectFunctionCall1(interval_out,
+											   IntervalPGetDatum(interval)));
+}
+
+/*
+ * The length of an interval in milliseconds, rounded down.  A day has 24
+ * hours, as in UTC.  A month has no fixed length, and an infinite interval has
+ * months.
+ */
+static int64
+interval_ms(Interval *interval)
+{
+	int64		days,
+				length;
+
+	if (interval->month != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("interval %s has no fixed length", interval_to_str(interval)),
+				 errdetail("Months and years differ in length."),
+				 errhint("Give the interval in days, such as 30 days.")));
+	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &days) ||
+		pg_add_s64_overflow(days, interval->time, &length) ||
+		length < 1000 || length / 1000 > LAST_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("interval %s is out of range", interval_to_str(interval)),
+				 errdetail("The interval must be between 1 and %lld ms.",
+						   (long long) LAST_MS)));
+	return length / 1000;
+}
+
+/*
+ * The millisecond of a time, counted from the epoch.  A time before the epoch
+ * is -1, and a time after the last millisecond of positive IDs is LAST_MS + 1.
+ */
+static int64
+clamped_ms(TimestampTz time, TimestampTz epoch)
+{
+	int64		epoch_ms = epoch_to_ms(epoch);
+
+	if (TIMESTAMP_NOT_FINITE(time))
+		return time < epoch ? -1 : LAST_MS + 1;
+	return Max(-1, Min(time_ms(time) - epoch_ms, LAST_MS + 1));
+}
+
+/*
+ * The first millisecond of positive IDs that begins at a time or after it;
+ * LAST_MS + 1 if there is none.
+ */
+static int64
+first_ms_from(TimestampTz time, TimestampTz epoch)
+{
+	int64		before;
+
+	before = clamped_ms(TIMESTAMP_NOT_FINITE(time) ? time : time - 1, epoch);
+	return Min(before, LAST_MS) + 1;
+}
+
+/*
+ * The time of an ID.  All 41 bits count: a negative ID is of a time more than
+ * 34.8 years after the epoch.
+ */
+static inline TimestampTz
+id_timestamp(int64 id, TimestampTz epoch)
+{
+	(void) epoch_to_ms(epoch);	/* checks it */
+	return epoch + id_ms(id) * 1000;
+}
+
+/*
+ * default_epoch() -> timestamptz
+ *
+ * This is not an SQL function, because each statement that uses the default of
+ * an epoch would inline it again.
+ */
+Datum
+instaid_default_epoch(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_TIMESTAMPTZ(ms_timestamp(DEFAULT_EPOCH_MS));
+}
+
+/*
+ * _tick_to_id(tick bigint, shard_id integer, epoch timestamptz) -> bigint
+ *
+ * The ID that a shard makes of a tick; null if the tick has no ID in this
+ * epoch.
+ */
+Datum
+instaid_tick_to_id(PG_FUNCTION_ARGS)
+{
+	int64		tick = PG_GETARG_INT64(0);
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+
+	if (!tick_has_id(tick, epoch_ms))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(tick_to_id(tick, PG_GETARG_INT32(1), epoch_ms));
+}
+
+/* _max_tick() -> bigint */
+Datum
+instaid_max_tick(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64(MAX_TICK);
+}
+
+/*
+ * The milliseconds from the epoch to a time, which must be from 0 to last_ms
+ */
+static int64
+ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 last_ms)
+{
+	int64		ms = 0;
+	int64		epoch_ms = epoch_to_ms(epoch);
+
+	if (!TIMESTAMP_NOT_FINITE(time))
+		ms = time_ms(time) - epoch_ms;
+	if (TIMESTAMP_NOT_FINITE(time) || ms < 0 || ms > last_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("time %s is out of range for an ID", time_str(time)),
+				 errdetail("The time must be between the epoch, %s, and %lld ms after it.",
+						   time_str(epoch), (long long) last_ms)));
+	return ms;
+}
+
+/*
+ * make_id(created_at timestamptz, shard_id integer, sequence bigint,
+ *		   epoch timestamptz) -> bigint
+ *
+ * Pack an ID from its fields.  The sequence is taken modulo 1024, as in the
+ * published function, and the time is rounded down to the millisecond.
+ */
+Datum
+instaid_make_id(PG_FUNCTION_ARGS)
+{
+	int32		shard_id = PG_GETARG_INT32(1);
+
+	check_shard_id(shard_id);
+	PG_RETURN_INT64(pack_id(ms_since_epoch(PG_GETARG_TIMESTAMPTZ(0),
+										   PG_GETARG_TIMESTAMPTZ(3), MAX_MS),
+							shard_id, tick_sequence(PG_GETARG_INT64(2))));
+}
+
+/* IDs of given times, which are being returned */
+typedef struct PastIds
+{
+	Datum	   *times;
+	bool	   *nulls;
+	int			count;
+	int32		shard_id;
+	TimestampTz epoch;
+	int64		epoch_ms;
+	int64		last;			/* tick of the last ID */
+} PastIds;
+
+static void
+begin_past_ids(FunctionCallInfo fcinfo)
+{
+	FuncCallContext *funcctx = SRF_FIRSTCALL_INIT();
+	MemoryContext saved = MemoryContextSwitchTo(funcctx->multi_call_memory_ctx);
+	PastIds    *ids = palloc(sizeof(PastIds));
+
+	ids->shard_id = PG_GETARG_INT32(1);
+	check_shard_id(ids->shard_id);
+	ids->epoch = PG_GETARG_TIMESTAMPTZ(2);
+	ids->epoch_ms = epoch_to_ms(ids->epoch);
+	ids->last = pack_tick(ids->epoch_ms, 0) - 1;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TIMESTAMPTZOID, sizeof(TimestampTz),
+					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
+					  &ids->times, &ids->nulls, &ids->count);
+	funcctx->user_fctx = ids;
+	MemoryContextSwitchTo(saved);
+}
+
+/*
+ * Check the i-th time, of which those before it are legal, and return its
+ * milliseconds since 1970.
+ */
+static int64
+past_ms(const PastIds *ids, int i)
+{
+	TimestampTz time,
+				before;
+
+	if (ids->nulls[i])
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("times must not contain a null"),
+				 errdetail("Time %d of %d is null.", i + 1, ids->count),
+				 errhint("Leave such rows out, or pass another time for them.")));
+	time = DatumGetTimestampTz(ids->times[i]);
+	before = i == 0 ? time : DatumGetTimestampTz(ids->times[i - 1]);
+	if (time < before)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("time %s is earlier than the time before it, %s",
+						time_str(time), time_str(before)),
+				 errdetail("It is time %d of %d. IDs increase, and so must their times.",
+						   i + 1, ids->count),
+				 errhint("Sort the times, as in array_agg(created_at ORDER BY created_at).")));
+	return ids->epoch_ms + ms_since_epoch(time, ids->epoch, LAST_MS);
+}
+
+/*
+ * How many times from the i-th on are of its millisecond?  1,024 stands for
+ * any number above, too.
+ */
+static int
+count_in_ms(const PastIds *ids, int i, int64 ms)
+{
+	int			n = 1;
+
+	while (n < TICKS_PER_MS && i + n < ids->count && !ids->nulls[i + n] &&
+		   time_ms(DatumGetTimestampTz(ids->times[i + n])) == ms)
+		n++;
+	return n;
+}
+
+/*
+ * make_ids(times timestamptz[], shard_id integer, epoch timestamptz)
+ *	-> setof bigint
+ *
+ * IDs of rows that were created at these times, in increasing order.  Above
+ * 1,024 in a millisecond, they are of the next one, as those of a sequence.
+ */
+Datum
+instaid_make_ids(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *funcctx;
+	PastIds    *ids;
+	int			i;
+	int64		ms;
+
+	if (SRF_IS_FIRSTCALL())
+		begin_past_ids(fcinfo);
+	funcctx = SRF_PERCALL_SETUP();
+	ids = funcctx->user_fctx;
+	i = (int) funcctx->call_cntr;
+	if (i >= ids->count)
+		SRF_RETURN_DONE(funcctx);
+
+	ms = past_ms(ids, i);
+	if (tick_ms(ids->last + 1) < ms)
+		ids->last = first_tick_of_rows(ids->last, ms, count_in_ms(ids, i, ms));
+	else
+		ids->last++;
+	if (!tick_has_id(ids->last, ids->epoch_ms))
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("the IDs of epoch %s are used up", time_str(ids->epoch)),
+				 errdetail("Time %d of %d, %s, is one of more than %d in the last milliseconds.",
+						   i + 1, ids->count,
+						   time_str(DatumGetTimestampTz(ids->times[i])), TICKS_PER_MS),
+				 errhint("Pass a later epoch.")));
+	SRF_RETURN_NEXT(funcctx, Int64GetDatum(tick_to_id(ids->last, ids->shard_id, ids->epoch_ms)));
+}
+
+Datum
+instaid_extract_timestamp(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+
+	PG_RETURN_TIMESTAMPTZ(id_timestamp(id, epoch));
+}
+
+Datum
+instaid_extract_shard_id(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(id_shard_id(PG_GETARG_INT64(0)));
+}
+
+Datum
+instaid_extract_sequence(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(id_sequence(PG_GETARG_INT64(0)));
+}
+
+/*
+ * decode(id bigint, epoch timestamptz)
+ *	-> (created_at timestamptz, shard_id integer, sequence integer)
+ */
+Datum
+instaid_decode(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	values[0] = TimestampTzGetDatum(id_timestamp(id, epoch));
+	values[1] = Int32GetDatum(id_shard_id(id));
+	values[2] = Int32GetDatum(id_sequence(id));
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * min_id(created_at timestamptz, epoch timestamptz) -> bigint
+ * max_id(created_at timestamptz, epoch timestamptz) -> bigint
+ *
+ * The smallest and the largest ID of a millisecond.  A time before the epoch
+ * counts as the first millisecond of positive IDs, and a time after their end
+ * as the last.
+ */
+Datum
+instaid_min_id(PG_FUNCTION_ARGS)
+{
+	int64		ms = clamped_ms(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	PG_RETURN_INT64(pack_id(Max(0, Min(ms, LAST_MS)), 0, 0));
+}
+
+Datum
+instaid_max_id(PG_FUNCTION_ARGS)
+{
+	int64		ms = clamped_ms(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	PG_RETURN_INT64(pack_id(Max(0, Min(ms, LAST_MS)), MAX_SHARD_ID, MAX_SEQUENCE));
+}
+
+/*
+ * min_id_from(created_at timestamptz, epoch timestamptz) -> bigint
+ * max_id_before(created_at timestamptz, epoch timestamptz) -> bigint
+ *
+ * The bounds of created_between():
+ *
+ *					before the epoch	in the format		after it
+ *	min_id_from		0					smallest, time >=	null
+ *	max_id_before	-1					largest, time <		9223372036854775807
+ *
+ * min_id_from() is null after the format's end, because no bigint is above the
+ * last ID, and the last ID must not count as one after the end.
+ */
+Datum
+instaid_min_id_from(PG_FUNCTION_ARGS)
+{
+	int64		ms = first_ms_from(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	if (ms > LAST_MS)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(pack_id(ms, 0, 0));
+}
+
+Datum
+instaid_max_id_before(PG_FUNCTION_ARGS)
+{
+	int64		ms = first_ms_from(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_TIMESTAMPTZ(1));
+
+	if (ms == 0)
+		PG_RETURN_INT64(-1);
+	PG_RETURN_INT64(pack_id(ms - 1, MAX_SHARD_ID, MAX_SEQUENCE));
+}
+
+/*
+ * interval_to_ids(interval) -> bigint
+ *
+ * The difference between the IDs of two times that are this far apart.
+ */
+Datum
+instaid_interval_to_ids(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(pack_id(interval_ms(PG_GETARG_INTERVAL_P(0)), 0, 0));
+}
