@@ -24,6 +24,7 @@ OBJS = \
 	src/sequence.o \
 	src/ids/arguments.o \
 	src/ids/declaration.o \
+	src/ids/execute_as.o \
 	src/ids/fields.o \
 	src/ids/generator.o \
 	src/ids/ids.o \
@@ -34,7 +35,6 @@ OBJS = \
 	src/ids/settled.o \
 	src/ids/shards.o \
 	src/ids/text_forms.o \
-	src/ids/user_objects.o \
 	src/tickets/autocreate.o \
 	src/tickets/background.o \
 	src/tickets/lease.o \

@@ -80,8 +80,16 @@ COMMENT ON FUNCTION instaid._execute_outside_script(text) IS
 --
 
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_base_type';
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
+        WHERE l.typtype = 'd')
+    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
+END;
 COMMENT ON FUNCTION instaid._base_type(regtype) IS
 'the type under a domain, or under a domain over a domain; any other type unchanged; null if '
 'the type does not exist';

@@ -46,8 +46,6 @@ SELECT insta5.next_id();
 SELECT setval('insta5.table_id_seq', 1);
 SELECT insta5.next_id();
 SELECT instaid.advance_past('insta5.table_id_seq', insta5.next_id() + 1, instaid.default_epoch());
-CREATE DOMAIN number AS integer;
-SELECT instaid._base_type('number'), instaid._base_type(0);
 CREATE ROLE keeper;
 GRANT ALL ON SCHEMA insta5 TO keeper;
 SELECT instaid._execute_as('keeper', 'CREATE TABLE insta5.kept (id bigint)');

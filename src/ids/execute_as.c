@@ -1,14 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * user_objects.c
- *	  What the SQL functions that act on tables and sequences of users need from C.
+ * execute_as.c
+ *	  Run a command with the rights of a role, and with no way back to the caller's.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -19,38 +17,7 @@
 
 #include "compat.h"
 
-PG_FUNCTION_INFO_V1(instaid_base_type);
 PG_FUNCTION_INFO_V1(instaid_execute_as);
-
-/*
- * _base_type(type regtype) -> regtype
- *
- * The type under a domain, or under a domain over a domain; any other type
- * itself.  Unlike getBaseType(), it returns null if the type does not exist: a
- * query on the catalogs must not fail when another session drops a type.
- */
-Datum
-instaid_base_type(PG_FUNCTION_ARGS)
-{
-	Oid			type = PG_GETARG_OID(0);
-
-	for (;;)
-	{
-		HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-		Form_pg_type form;
-		Oid			base;
-
-		if (!HeapTupleIsValid(tuple))
-			PG_RETURN_NULL();
-		form = (Form_pg_type) GETSTRUCT(tuple);
-		base = form->typtype == TYPTYPE_DOMAIN ? form->typbasetype : InvalidOid;
-		ReleaseSysCache(tuple);
-
-		if (!OidIsValid(base))
-			PG_RETURN_OID(type);
-		type = base;
-	}
-}
 
 /*
  * _execute_as(role regrole, command text) -> text
