@@ -2476,6 +2476,7 @@ DECLARE
                                           WHEN 'bigint'::regtype THEN 9223372036854775807 END;
     first numeric;
     part text;
+    n integer := 1;
 BEGIN
     PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
         'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
@@ -2537,15 +2538,22 @@ BEGIN
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
     ELSE
+        -- arrays can have other dimensions and bounds
+        source := ARRAY(SELECT unnest(source));
         PERFORM instaid._check_source(name, source);
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.
-        FOR n IN 2 .. cardinality(source) LOOP
-            part := name || to_char(n, '"@"FM00');
-            PERFORM instaid._check_name('foreign table', part);
+        -- Each further server has a table of its own, which inherits.  Those of a ticket
+        -- that was renamed keep its old name.
+        FOR i IN 2 .. cardinality(source) LOOP
+            LOOP
+                n := n + 1;
+                part := name || to_char(n, '"@"FM000');
+                PERFORM instaid._check_name('foreign table', part);
+                EXIT WHEN to_regclass(format('instaid_tickets.%I', part)) IS NULL;
+            END LOOP;
             EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I ()'
-                           ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[n]);
+                           ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
         END LOOP;
     END IF;
     EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',

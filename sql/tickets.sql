@@ -269,6 +269,16 @@ SELECT instaid.next_ticket('second of three');
 SELECT * FROM instaid.lease_ticket('leased on first use', 3);
 SELECT instaid.next_ticket('Odd "name"''s');
 SELECT name, server, servers, last_value FROM instaid.tickets WHERE name IN ('second of three', 'leased on first use', 'Odd "name"''s') ORDER BY name;
+-- a ticket that this transaction has dropped or renamed
+BEGIN;
+SELECT instaid.drop_ticket('second of three');
+SELECT * FROM try($$SELECT instaid.next_ticket('second of three')$$);
+ROLLBACK;
+BEGIN;
+ALTER SEQUENCE instaid_tickets."second of three" RENAME TO renamed;
+SELECT try($$SELECT instaid.next_ticket('second of three')$$);
+SELECT instaid.next_ticket('renamed');
+ROLLBACK;
 -- names and settings that first use refuses
 SET instaid.ticket_server = 4;
 SELECT try($$SELECT instaid.next_ticket('fourth of three')$$);
@@ -413,6 +423,13 @@ SELECT * FROM try($$SECURITY LABEL ON TABLE tickets_photos IS 'label'$$);
 SELECT instaid.create_ticket('of its own', source => NULL), instaid.create_ticket('too', source => NULL::text[]), instaid.create_ticket('three', ARRAY['tickets3']);
 SELECT name, source FROM instaid.tickets WHERE name IN ('of its own', 'too', 'three') ORDER BY name;
 SELECT instaid.drop_ticket(name) FROM unnest(ARRAY['of its own', 'too', 'three', 'from one']) AS name;
+-- an array of other dimensions and bounds; a name that a renamed ticket had
+SELECT instaid.create_ticket('old name', source => '[5:6][0:0]={{tickets3},{"Tickets, 2"}}'::text[]);
+ALTER FOREIGN TABLE instaid_tickets."old name" RENAME TO "new name";
+SELECT instaid.create_ticket('old name', source => ARRAY['Tickets, 2', 'tickets3']);
+SELECT name, source FROM instaid.tickets WHERE name ~ '(old|new) name' ORDER BY name;
+SELECT instaid.drop_ticket(name) FROM unnest(ARRAY['old name', 'new name']) AS name;
+SELECT relname FROM pg_class WHERE relname ~ '(old|new) name';
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => 'tickets3')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => 'tickets3')$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => 'tickets3')$$);

@@ -19,8 +19,8 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_collation.h"
 #include "catalog/pg_namespace.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -29,7 +29,6 @@
 #include "storage/lock.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -105,9 +104,6 @@ static bool
 create_apart(const char *name)
 {
 	AutocreateRequest request = {0};
-	BackgroundTask task = {
-		"instaid_ticket_worker", "instaid ticket", &request, sizeof(request)
-	};
 	ErrorData	error;
 
 	request.database = MyDatabaseId;
@@ -119,7 +115,8 @@ create_apart(const char *name)
 		Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT;
 	strlcpy(request.name, name, NAMEDATALEN);
 
-	if (!background_run(&task, &error))
+	if (!background_run("instaid_ticket_worker", "instaid ticket", &request, sizeof(request),
+						&error))
 		return false;
 	if (error.elevel != 0 && error.sqlerrcode != ERRCODE_DUPLICATE_TABLE)
 	{
@@ -156,11 +153,10 @@ creation_schema(void)
 static LOCKTAG
 name_tag(Oid schema, const char *name)
 {
-	Datum		hash = DirectFunctionCall1Coll(hashtext, DEFAULT_COLLATION_OID,
-											   CStringGetTextDatum(name));
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, schema, DatumGetUInt32(hash), 4);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, schema,
+						 hash_bytes((const unsigned char *) name, strlen(name)), 4);
 	return tag;
 }
 

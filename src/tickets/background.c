@@ -30,11 +30,13 @@
 #define QUEUE_SIZE		8192
 
 /*
- * Start a worker, and do not wait for it.  Returns false if max_worker_processes are
- * running already.
+ * Start a worker of this type, which calls a function of this library with a request of
+ * up to BGW_EXTRALEN bytes, and do not wait for it.  Returns false if
+ * max_worker_processes are running already.
  */
 bool
-background_start(const BackgroundTask *task, Datum main_arg, BackgroundWorkerHandle **handle)
+background_start(const char *function, const char *type, const void *request, Size size,
+				 Datum main_arg, BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker = {0};
 
@@ -43,11 +45,11 @@ background_start(const BackgroundTask *task, Datum main_arg, BackgroundWorkerHan
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	strlcpy(worker.bgw_library_name, "instaid", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, task->function, sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, task->type, BGW_MAXLEN);
-	strlcpy(worker.bgw_type, task->type, BGW_MAXLEN);
-	Assert(task->size <= BGW_EXTRALEN);
-	memcpy(worker.bgw_extra, task->request, task->size);
+	strlcpy(worker.bgw_function_name, function, sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, type, BGW_MAXLEN);
+	strlcpy(worker.bgw_type, type, BGW_MAXLEN);
+	Assert(size <= BGW_EXTRALEN);
+	memcpy(worker.bgw_extra, request, size);
 	worker.bgw_main_arg = main_arg;
 	worker.bgw_notify_pid = handle != NULL ? MyProcPid : 0;
 	return RegisterDynamicBackgroundWorker(&worker, handle);
@@ -58,7 +60,8 @@ background_start(const BackgroundTask *task, Datum main_arg, BackgroundWorkerHan
  * worker raised an error, this is copied; else its elevel is 0.
  */
 bool
-background_run(const BackgroundTask *task, ErrorData *error)
+background_run(const char *function, const char *type, const void *request, Size size,
+			   ErrorData *error)
 {
 	dsm_segment *segment = dsm_create(QUEUE_SIZE, 0);
 	shm_mq	   *messages = shm_mq_create(dsm_segment_address(segment), QUEUE_SIZE);
@@ -70,7 +73,8 @@ background_run(const BackgroundTask *task, ErrorData *error)
 	memset(error, 0, sizeof(*error));
 	shm_mq_set_receiver(messages, MyProc);
 	queue = shm_mq_attach(messages, segment, NULL);
-	if (!background_start(task, UInt32GetDatum(dsm_segment_handle(segment)), &worker))
+	if (!background_start(function, type, request, size,
+						  UInt32GetDatum(dsm_segment_handle(segment)), &worker))
 	{
 		dsm_detach(segment);
 		return false;

@@ -12,19 +12,11 @@
 
 #include "postmaster/bgworker.h"
 
-/* What is to be run */
-typedef struct BackgroundTask
-{
-	const char *function;		/* of this library; the worker calls it */
-	const char *type;			/* of the worker, in pg_stat_activity */
-	const void *request;		/* what the function gets */
-	Size		size;			/* of the request, up to BGW_EXTRALEN */
-} BackgroundTask;
-
 /* for sessions */
-extern bool background_start(const BackgroundTask *task, Datum main_arg,
-							 BackgroundWorkerHandle **handle);
-extern bool background_run(const BackgroundTask *task, ErrorData *error);
+extern bool background_start(const char *function, const char *type, const void *request,
+							 Size size, Datum main_arg, BackgroundWorkerHandle **handle);
+extern bool background_run(const char *function, const char *type, const void *request,
+						   Size size, ErrorData *error);
 
 /* for the worker */
 extern void background_begin(void *request, Size size, Datum main_arg);

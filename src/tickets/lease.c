@@ -21,6 +21,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/builtins.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
@@ -148,11 +149,6 @@ static bool
 connect_to(Session *session, const Authority *authority)
 {
 	session->conn = PQconnectStartParams(authority->keywords, authority->values, false);
-	if (session->conn == NULL)
-	{
-		session->failure = "out of memory";
-		return false;
-	}
 	PQsetNoticeReceiver(session->conn, ignore_notice, NULL);
 	/* libpq says that one waits as if to write at first */
 	for (PostgresPollingStatusType status = PGRES_POLLING_WRITING;
@@ -284,19 +280,16 @@ lease_values(const Source *source, int turn, int64 wanted, Lease *lease)
 		limit_memory();
 		if (connect_to(&session, authority))
 		{
-			char	   *name = PQescapeLiteral(session.conn, source->ticket, strlen(source->ticket));
+			char	   *query = psprintf("SET statement_timeout = %d; SELECT * FROM instaid.lease_ticket(%s, %lld)",
+										 authority->timeout, quote_literal_cstr(source->ticket),
+										 (long long) wanted);
 
 			/* a server that reads nothing must not stop us either */
-			if (name == NULL || PQsetnonblocking(session.conn, 1) != 0 ||
-				!PQsendQuery(session.conn,
-							 psprintf("SET statement_timeout = %d;"
-									  " SELECT * FROM instaid.lease_ticket(%s, " INT64_FORMAT ")",
-									  authority->timeout, name, wanted)) ||
+			if (PQsetnonblocking(session.conn, 1) != 0 || !PQsendQuery(session.conn, query) ||
 				!PQsetSingleRowMode(session.conn))
 				session.failure = PQerrorMessage(session.conn);
 			else
 				read_lease(&session, lease);
-			PQfreemem(name);
 		}
 		if (session.failure == NULL)
 			check_lease(&session, lease, wanted, source->last_of_type);

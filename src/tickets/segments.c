@@ -199,11 +199,28 @@ startup_shmem(void)
 }
 
 /*
+ * Begin anew in a slot, with the name by which authorities are asked.  A worker that was
+ * started before is late.
+ */
+static void
+reset_slot(Slot *slot, const char *name, int64 now)
+{
+	uint64		refill = slot->refill;
+
+	memset((char *) slot + offsetof(Slot, last_used), 0, sizeof(Slot) - offsetof(Slot, last_used));
+	slot->refill = refill + 1;
+	slot->last_used = now;
+	namestrcpy(&slot->name, name);
+	slot->steps = 1;
+	slot->lasted = -1;
+}
+
+/*
  * Find the slot of a ticket, or give it one: a free one, or else the one that was
  * idle for longest.  Returns its place, or -1 if all are in use.
  */
 static int
-find_slot(Oid ticket)
+find_slot(Oid ticket, const char *name)
 {
 	int64		now = monotonic_time();
 	int			place = -1;
@@ -226,26 +243,15 @@ find_slot(Oid ticket)
 	if (place >= 0)
 	{
 		Slot	   *slot = &table->slots[place];
-		uint64		refill;
 
 		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-		if (now - slot->last_used < MIN_IDLE * 1000)
+		/* or else a session that remembers it was faster, and the caller looks again */
+		if (now - slot->last_used >= MIN_IDLE * 1000)
 		{
-			/* a session that remembers it was faster */
-			LWLockRelease(&slot->lock);
-			LWLockRelease(table->lock);
-			return find_slot(ticket);
+			slot->database = MyDatabaseId;
+			slot->ticket = ticket;
+			reset_slot(slot, name, now);
 		}
-		refill = slot->refill;
-		slot->database = MyDatabaseId;
-		slot->ticket = ticket;
-		memset((char *) slot + offsetof(Slot, last_used), 0,
-			   sizeof(Slot) - offsetof(Slot, last_used));
-		/* a late worker of the other ticket must not match */
-		slot->refill = refill + 1;
-		slot->last_used = now;
-		slot->steps = 1;
-		slot->lasted = -1;
 		LWLockRelease(&slot->lock);
 	}
 	LWLockRelease(table->lock);
@@ -254,13 +260,13 @@ find_slot(Oid ticket)
 
 /* The slot of a ticket, locked, or NULL if all are in use.  Its place is remembered. */
 static Slot *
-lock_slot(Oid ticket, int *place)
+lock_slot(Oid ticket, const char *name, int *place)
 {
 	for (;;)
 	{
 		Slot	   *slot;
 
-		if (*place < 0 && (*place = find_slot(ticket)) < 0)
+		if (*place < 0 && (*place = find_slot(ticket, name)) < 0)
 			return NULL;
 		slot = &table->slots[*place];
 		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
@@ -269,17 +275,6 @@ lock_slot(Oid ticket, int *place)
 		LWLockRelease(&slot->lock);
 		*place = -1;
 	}
-}
-
-/* Drop the values of a slot, and the segment that is on its way. */
-static void
-drop_values(Slot *slot)
-{
-	slot->segments[0].left = slot->segments[1].left = 0;
-	slot->lasted = -1;
-	slot->refill++;
-	slot->state = IDLE;
-	slot->retry_at = 0;
 }
 
 /* Take a value from a slot. */
@@ -330,16 +325,22 @@ fail_refill(Slot *slot, const char *failure)
 	return slot->failures_in_a_row++ == 0;
 }
 
+static void
+log_failure(int level, const char *name, const char *failure)
+{
+	ereport(level,
+			(errmsg("could not refill ticket \"%s\"", name),
+			 errdetail_internal("%s", failure),
+			 errhint("Calls ask again, after %d ms at first and %d ms at most; instaid.segments shows failures.",
+					 FIRST_BACKOFF, LAST_BACKOFF)));
+}
+
 /* Begin a refill if it is time for it.  The caller then starts a worker. */
 static bool
 begin_refill(Slot *slot, int64 now, Refill *refill)
 {
 	Segment    *segment = &slot->segments[slot->current];
 
-	/* the next failure, of which a worker knows more, is logged as the first */
-	if (slot->state == REFILLING && now >= slot->deadline &&
-		fail_refill(slot, "the background worker has not ended in time"))
-		slot->failures_in_a_row = 0;
 	if (slot->state == REFILLING || slot->retry_at > now ||
 		slot->segments[1 - slot->current].left > 0 ||
 		(segment->size - segment->left) < segment->size / 10.0)
@@ -376,14 +377,13 @@ start_worker(const Refill *refill)
 {
 	int			running = 0;
 	Slot	   *slot;
-	BackgroundTask task = {
-		"instaid_refill_worker", "instaid segments", refill, sizeof(Refill)
-	};
 
 	for (int i = 0; i < SLOT_COUNT; i++)
 		running += table->slots[i].state == REFILLING &&
 			table->slots[i].deadline > monotonic_time();
-	if (running <= Max(max_worker_processes / 2, 1) && background_start(&task, (Datum) 0, NULL))
+	if (running <= Max(max_worker_processes / 2, 1) &&
+		background_start("instaid_refill_worker", "instaid segments", refill, sizeof(Refill),
+						 (Datum) 0, NULL))
 		return true;
 	slot = lock_refilled(refill);
 	if (slot != NULL)
@@ -428,6 +428,7 @@ int64
 segments_take(Oid ticket, const char *name, int *place)
 {
 	static uint32 wait_event = 0;
+	static const char *const overdue = "the background worker has not ended in time";
 	int64		give_up_at = 0;
 	int64		value = 0;
 	bool		no_worker = false;
@@ -444,12 +445,13 @@ segments_take(Oid ticket, const char *name, int *place)
 	for (;;)
 	{
 		int64		now = monotonic_time();
-		Slot	   *slot = lock_slot(ticket, place);
+		Slot	   *slot = lock_slot(ticket, name, place);
 		Slot		copy;
 		Refill		refill;
 		int64		left;
 		bool		taken;
 		bool		begins;
+		bool		is_first_failure = false;
 
 		if (slot == NULL)
 			ereport(ERROR,
@@ -458,14 +460,12 @@ segments_take(Oid ticket, const char *name, int *place)
 					 errdetail("%d tickets with a source are in use.", SLOT_COUNT),
 					 errhint("A ticket that is not used for %d s makes room.", MIN_IDLE / 1000)));
 		slot->last_used = now;
+		/* renamed: the values, and what was had, are those of the old name */
 		if (strcmp(NameStr(slot->name), name) != 0)
-		{
-			/* renamed: the values, and what was had, are those of the old name */
-			drop_values(slot);
-			memset(slot->marks, 0, sizeof(slot->marks));
-			namestrcpy(&slot->name, name);
-		}
+			reset_slot(slot, name, now);
 		taken = take_value(slot, now, &value);
+		if (slot->state == REFILLING && now >= slot->deadline)
+			is_first_failure = fail_refill(slot, overdue);
 		begins = begin_refill(slot, now, &refill);
 		if (!taken && give_up_at == 0)
 		{
@@ -476,6 +476,8 @@ segments_take(Oid ticket, const char *name, int *place)
 			copy = *slot;
 		LWLockRelease(&slot->lock);
 
+		if (is_first_failure)
+			log_failure(LOG_SERVER_ONLY, name, overdue);
 		if (begins)
 			no_worker = !start_worker(&refill);
 		if (taken)
@@ -616,11 +618,7 @@ give_up(const Refill *refill, const char *failure)
 	LWLockRelease(&slot->lock);
 	ConditionVariableBroadcast(&slot->changed);
 	if (is_first)
-		ereport(WARNING,
-				(errmsg("could not refill ticket \"%s\"", NameStr(refill->name)),
-				 errdetail_internal("%s", failure),
-				 errhint("Calls ask again, after %d ms at first and %d ms at most; instaid.segments shows failures.",
-						 FIRST_BACKOFF, LAST_BACKOFF)));
+		log_failure(WARNING, NameStr(refill->name), failure);
 }
 
 /* The worker ends.  If it has not finished, it was terminated, or had an error. */

@@ -65,7 +65,7 @@ PG_FUNCTION_INFO_V1(instaid_ticket_state);
 typedef struct Ticket
 {
 	char		name[NAMEDATALEN];
-	int			length;			/* of the name */
+	int			length;			/* of the name, or -1 after an invalidation */
 	bool		remembered;
 	Oid			role;
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
@@ -84,9 +84,6 @@ typedef struct Ticket
 
 /* A ticket has one place, which depends on its name only. */
 static Ticket memory[MEMORY_SIZE];
-
-/* how many invalidations there were that can concern a ticket */
-static uint64 invalidations = 0;
 
 /* The values that a ticket has left */
 typedef struct TicketState
@@ -294,12 +291,16 @@ find_ticket(const char *name, LOCKMODE lockmode)
 }
 
 static void
-no_ticket_error(const char *name)
+no_ticket_error(const char *name, bool autocreated)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_TABLE),
 			 errmsg("ticket \"%s\" does not exist", name),
+			 autocreated ?
+			 errdetail("This transaction has dropped or renamed it, or another one has just done so.") :
 			 errdetail("The view instaid.tickets lists all tickets."),
+			 autocreated ?
+			 errhint("Commit, and call again.") :
 			 errhint("Create it: SELECT instaid.create_ticket(%s); or let tickets be created on first use: SET instaid.auto_create_tickets = on;",
 					 quote_literal_cstr(name))));
 }
@@ -313,20 +314,19 @@ static void
 load_ticket(Ticket *ticket, const char *name)
 {
 	Relation	rel;
-	uint64		invalidations_before;
+	bool		autocreated = false;
 	const char *fault;
 
 	memset(ticket, 0, sizeof(*ticket));
 	ticket->relid = find_ticket(name, RowExclusiveLock);
-	if (!OidIsValid(ticket->relid) && autocreate_ticket(name))
+	if (!OidIsValid(ticket->relid) && (autocreated = autocreate_ticket(name)))
 		ticket->relid = find_ticket(name, RowExclusiveLock);
 	if (!OidIsValid(ticket->relid))
-		no_ticket_error(name);
+		no_ticket_error(name, autocreated);
 	strlcpy(ticket->name, name, NAMEDATALEN);
 	ticket->length = strlen(name);
 	ticket->role = GetUserId();
 	ticket->place = -1;
-	invalidations_before = invalidations;
 
 	/* beyond the end of a subtransaction */
 	sequence_lock(ticket->relid);
@@ -334,8 +334,6 @@ load_ticket(Ticket *ticket, const char *name)
 	ticket->has_source = source_exists(ticket->relid);
 	if (ticket->has_source)
 	{
-		if (pg_class_aclcheck(ticket->relid, GetUserId(), SOURCE_RIGHTS) != ACLCHECK_OK)
-			aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_TABLE, name);
 		rel = relation_open(ticket->relid, NoLock);
 		if (rel->rd_createSubid != InvalidSubTransactionId)
 			ereport(ERROR,
@@ -360,7 +358,7 @@ load_ticket(Ticket *ticket, const char *name)
 		ticket->locator = rel->rd_locator;
 		ticket->file = sequence_file(rel);
 	}
-	ticket->remembered = !sequence_is_uncommitted(rel) && invalidations == invalidations_before;
+	ticket->remembered = !sequence_is_uncommitted(rel);
 	relation_close(rel, NoLock);
 }
 
@@ -387,7 +385,7 @@ open_ticket(const text *argument, const char *function)
 	{
 		/* a role asks for no lock after its rights were revoked */
 		AcceptInvalidationMessages();
-		if (ticket->remembered)
+		if (ticket->length == length)
 		{
 			sequence_lock(ticket->relid);
 			ticket->lxid = MyLocalTransactionId;
@@ -402,11 +400,10 @@ open_ticket(const text *argument, const char *function)
 static void
 relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 {
-	invalidations++;
 	for (Ticket *ticket = memory; ticket < memory + MEMORY_SIZE; ticket++)
 	{
 		if (ticket->relid == relid || !OidIsValid(relid))
-			ticket->remembered = false;
+			ticket->length = -1;
 	}
 }
 
@@ -486,7 +483,7 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
 	{
 		if (PG_GETARG_BOOL(1))
 			PG_RETURN_NULL();
-		no_ticket_error(name);
+		no_ticket_error(name, false);
 	}
 	PG_RETURN_OID(relid);
 }
