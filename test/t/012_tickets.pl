@@ -24,13 +24,23 @@ my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9
 
 ### A crash.  No background process flushes WAL by chance.
 
-my $node = Clients::server('crash', 'wal_level = replica', 'max_wal_senders = 0', 'wal_writer_delay = 10s', 'autovacuum = off', 'checkpoint_timeout = 1d');
-$node->safe_psql('postgres', q{CREATE SEQUENCE s; SELECT instaid.create_ticket('photos'), instaid.create_ticket('leased')});
+my $node = Clients::server(
+	'crash',
+	'wal_level = replica',
+	'max_wal_senders = 0',
+	'wal_writer_delay = 10s',
+	'autovacuum = off',
+	'checkpoint_timeout = 1d');
+$node->safe_psql('postgres',
+	q{CREATE SEQUENCE s; SELECT instaid.create_ticket('photos'), instaid.create_ticket('leased')});
 
 # One session writes the WAL record and does not commit.  The other takes values that this
 # record covers.
 my @taken;
-for my $take ("nextval('s')", "instaid.next_ticket('photos')", "last FROM instaid.lease_ticket('leased', 5)")
+for my $take (
+	"nextval('s')",
+	"instaid.next_ticket('photos')",
+	"last FROM instaid.lease_ticket('leased', 5)")
 {
 	my ($one, $other) = (Clients::session($node), Clients::session($node));
 	my @values = $other->("SELECT $take");
@@ -53,8 +63,10 @@ $node->safe_psql('postgres', q{
 	BEGIN; SELECT instaid.create_ticket('async'); SELECT nextval('instaid_tickets.async'); COMMIT});
 my $async = $node->safe_psql('postgres', q{SELECT instaid.next_ticket('async')});
 my $first = $node->safe_psql('postgres', q{
-	SET synchronous_commit = off; SET instaid.auto_create_tickets = on; BEGIN; SELECT instaid.next_ticket('first'); ROLLBACK});
-# The session that creates it and takes its first value in one transaction waits for that commit, too.
+	SET synchronous_commit = off; SET instaid.auto_create_tickets = on;
+	BEGIN; SELECT instaid.next_ticket('first'); ROLLBACK});
+# The session that creates it and takes its first value in one transaction waits for that
+# commit, too.
 my $taken = $node->safe_psql('postgres', q{
 	SET synchronous_commit = off;
 	BEGIN; SELECT instaid.create_ticket('taken') \g /dev/null
@@ -62,15 +74,20 @@ my $taken = $node->safe_psql('postgres', q{
 $node->stop('immediate');
 $node->start;
 is("$async $first $taken", "2 1 1\n2", 'tickets are created with synchronous_commit = off');
-cmp_ok($node->safe_psql('postgres', qq{SELECT instaid.next_ticket('$_->[0]')}), '>', $_->[1], "... after a crash, \"$_->[0]\" goes on above its last value")
-  for [ 'async', $async ], [ 'first', $first ], [ 'taken', 2 ];
+for my $case ([ 'async', $async ], [ 'first', $first ], [ 'taken', 2 ])
+{
+	my ($name, $last) = @$case;
+	cmp_ok($node->safe_psql('postgres', "SELECT instaid.next_ticket('$name')"),
+		'>', $last, qq{... after a crash, "$name" goes on above its last value});
+}
 
 ### A step is how many values one record covers.  Its flush serves all sessions and transactions.
 
 $node->safe_psql('postgres', q{SELECT instaid.create_ticket('stepped', step => 1000)});
 # fsync is off in tests, and a flush only writes
 my $writes = $node->safe_psql('postgres', 'SHOW server_version_num') >= 180000
-  ? q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'} : 'SELECT wal_write FROM pg_stat_wal';
+  ? q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'} : 'SELECT wal_write
+	FROM pg_stat_wal';
 $node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
 append_to_file($node->basedir . '/stepped.sql', q{SELECT instaid.next_ticket('stepped');});
 for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 0, '-C', '-c', 4, '-t', 50 ])
@@ -79,31 +96,40 @@ for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 0, '-C', '-c', 4, '-t',
 	my $before = $node->safe_psql('postgres', $writes);
 	my $began = time;
 	my $was = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
-	$node->command_ok([ 'pgbench', '-n', @options, '-f', $node->basedir . '/stepped.sql', '-h', $node->host, '-p', $node->port, 'postgres' ], "pgbench @options");
-	is($node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped') - $was, $calls, "$calls calls take as many values");
+	$node->command_ok(
+		[   'pgbench', '-n',        @options, '-f',        $node->basedir . '/stepped.sql',
+			'-h',      $node->host, '-p',     $node->port, 'postgres' ],
+		"pgbench @options");
+	is($node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped') - $was,
+		$calls, "$calls calls take as many values");
 	my $flushes = $node->safe_psql('postgres', $writes) - $before;
 	# background processes write a record now and then
 	my $most = 2 * $records + (time - $began) / 5;
-	ok($flushes >= $records && $flushes <= $most + 1, "... and flush WAL $records to $most times: $flushes");
+	ok( $flushes >= $records && $flushes <= $most + 1,
+		"... and flush WAL $records to $most times: $flushes");
 }
 my $stepped = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
 $node->stop('immediate');
 $node->start;
 my $after = $node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
-ok($after > $stepped && $after <= $stepped + 1001, "after a crash at $stepped, the ticket leaves out a step at most: $after");
+ok($after > $stepped && $after <= $stepped + 1001,
+	"after a crash at $stepped, the ticket leaves out a step at most: $after");
 
 ### Crashes under load.  All values have 19 digits, so that text order will do.
 
 $node->append_conf('postgresql.conf', "client_min_messages = error\n");
 $node->safe_psql('postgres', q{
-	SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000), instaid.create_ticket('twin', 1, 3, 1000000000000000000, step => 100);
+	SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000);
+	SELECT instaid.create_ticket('twin', 1, 3, 1000000000000000000, step => 100);
 	CREATE TABLE rows (id bigint PRIMARY KEY);});
 my $row   = q{INSERT INTO rows VALUES (instaid.next_ticket('busy')) RETURNING id;};
 my $read  = q{SELECT instaid.next_ticket('busy');};
-my $lease = q{SELECT generate_series(first, last, increment) FROM instaid.lease_ticket('busy', 40);};
+my $lease =
+  q{SELECT generate_series(first, last, increment) FROM instaid.lease_ticket('busy', 40);};
 my @commits = ($row, "BEGIN; $row ROLLBACK;", $read, 'BEGIN;' . (" $read" x 2000), $lease);
 # in every other round no client commits, so that no commit flushes WAL
-my @open = ('BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $lease" x 1000));
+my @open =
+  ('BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $lease" x 1000));
 my $twin = q{SELECT instaid.next_ticket('twin');};
 my %last = (busy => 0, twin => 0);
 for my $round (1 .. $rounds)
@@ -113,8 +139,12 @@ for my $round (1 .. $rounds)
 	$node->restart;
 	my $aside = Clients->start($node, $round % 4 > 1 ? 'CHECKPOINT;' : ());
 	my %clients = $round % 2
-	  ? (busy => Clients->start($node, @open), twin => Clients->start($node, ('BEGIN;' . (" $twin" x 2000)) x 2))
-	  : (busy => Clients->start($node, @commits), twin => Clients->start($node, ($twin) x 2));
+	  ? (
+		busy => Clients->start($node, @open),
+		twin => Clients->start($node, ('BEGIN;' . (" $twin" x 2000)) x 2))
+	  : (
+		busy => Clients->start($node, @commits),
+		twin => Clients->start($node, ($twin) x 2));
 	sleep(0.3 + rand(0.4));
 	$node->stop('immediate');
 	my $problems = join '', map { $_->finish } $aside, values %clients;
@@ -125,19 +155,25 @@ for my $round (1 .. $rounds)
 		my $sum  = Clients::summary($clients{$name}->files);
 		my $next = $node->safe_psql('postgres', "SELECT instaid.next_ticket('$name')");
 		$problems .= "$name: $sum->{duplicates} duplicates\n" if $sum->{duplicates};
-		$problems .= "$name: $sum->{first} came after $last{$name}\n" if $sum->{count} && $sum->{first} <= $last{$name};
+		$problems .= "$name: $sum->{first} came after $last{$name}\n"
+		  if $sum->{count} && $sum->{first} <= $last{$name};
 		$problems .= "$name: $next came after $sum->{last}\n" if $next <= $sum->{last};
 		$last{$name} = $next;
 		$count += $sum->{count};
 	}
-	is($problems, '', "round $round, wal_level = $wal_level: $count values, and those after the crash are above them");
+	is($problems, '',
+		"round $round, wal_level = $wal_level: the values after the crash are above $count others");
 }
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own');
 
 ### First use: 32 sessions race for each of 10 names.  Every other session rolls back.
 
-$node = Clients::server('race', 'instaid.auto_create_tickets = on', 'instaid.ticket_server = 2', 'instaid.ticket_servers = 3');
+$node = Clients::server(
+	'race',
+	'instaid.auto_create_tickets = on',
+	'instaid.ticket_server = 2',
+	'instaid.ticket_servers = 3');
 my $gate = Clients::session($node);
 $gate->('SELECT pg_advisory_lock(1)');
 my $race = PostgreSQL::Test::Utils::tempdir;
@@ -151,65 +187,116 @@ for my $i (0 .. 31)
 		$script .= $i % 2 ? "BEGIN;\n$take$take${take}ROLLBACK;\n" : $take x 3;
 	}
 	append_to_file("$race/$i.sql", $script);
-	push @racers, IPC::Run::start([ 'psql', '-XAtq', '-F', '=', '-f', "$race/$i.sql", '-d', $node->connstr('postgres') ],
-		'>', "$race/$i.out", '2>&1');
+	my @psql = ('psql', '-XAtq', '-F', '=', '-f', "$race/$i.sql");
+	push @racers,
+	  IPC::Run::start([ @psql, '-d', $node->connstr('postgres') ], '>', "$race/$i.out", '2>&1');
 }
-$node->poll_query_until('postgres', q{
-	SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted}, 32) or die 'the racers do not come';
+$node->poll_query_until('postgres', q{SELECT count(*) FROM pg_locks
+	WHERE locktype = 'advisory' AND objid = 1 AND NOT granted}, 32)
+  or die 'the racers do not come';
 $gate->('SELECT pg_advisory_unlock(1)');
 $_->finish for @racers;
 my $all = join '', map { slurp_file("$race/$_.out") } 0 .. 31;
-is(join("\n", grep { !/^(race \d+=\d+|)$/ } split /\n/, $all), '', 'first use in 32 sessions at once: no error');
+is(join("\n", grep { !/^(race \d+=\d+|)$/ } split /\n/, $all),
+	'', 'first use in 32 sessions at once: no error');
 for my $name (1 .. 10)
 {
 	my @values = sort { $a <=> $b } $all =~ /^race $name=(\d+)$/mg;
-	is("@values", join(' ', map { 3 * $_ - 1 } 1 .. 96), "race $name: 96 values from the server's offset on, none of them missing or twice");
+	is( "@values",
+		join(' ', map { 3 * $_ - 1 } 1 .. 96),
+		"race $name: 96 values from the server's offset on, none of them missing or twice");
 }
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}), 0, 'no lock is left');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}),
+	0, 'no lock is left');
 # A session that is cancelled while the worker creates its ticket leaves no lock, either.
 # The worker waits for the lock that create_ticket() takes.
 my $holder = Clients::session($node);
 $holder->(q{BEGIN; SELECT instaid.create_ticket('held')});
-my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '100ms'; SELECT instaid.next_ticket('held')});
+my ($ret, $stdout, $stderr) =
+  $node->psql('postgres', q{SET lock_timeout = '100ms'; SELECT instaid.next_ticket('held')});
 like($stderr, qr/lock timeout/, 'first use waits for a transaction that is creating the ticket');
 $holder->('ROLLBACK');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('held')}), 2, '... and creates it after that transaction rolls back');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('held')}),
+	2, '... and creates it after that transaction rolls back');
 # The deadlock detector does not see a worker that waits for its own caller.  A timeout
 # ends this wait.
-$holder->(q{BEGIN; SELECT instaid.create_ticket('gone'); SELECT instaid.drop_ticket('gone'); SET lock_timeout = '100ms'});
-like($holder->(q{SELECT instaid.next_ticket('gone')}), qr/lock timeout.*\n.*creating ticket "gone" on first use/s, 'a transaction that locks out its own worker waits for lock_timeout');
-$holder->(q{ROLLBACK; BEGIN; SELECT instaid.create_ticket('left'); SELECT instaid.drop_ticket('left'); SET statement_timeout = '500ms'});
-like($holder->(q{SELECT instaid.next_ticket('left')}), qr/statement timeout/, '... or for statement_timeout');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 3}), 0, '... which leaves no lock');
+$holder->(
+	q{BEGIN; SELECT instaid.create_ticket('gone'); SELECT instaid.drop_ticket('gone');
+		SET lock_timeout = '100ms'}
+);
+like(
+	$holder->(q{SELECT instaid.next_ticket('gone')}),
+	qr/lock timeout.*\n.*creating ticket "gone" on first use/s,
+	'a transaction that locks out its own worker waits for lock_timeout');
+$holder->(
+	q{ROLLBACK; BEGIN; SELECT instaid.create_ticket('left'); SELECT instaid.drop_ticket('left');
+		SET statement_timeout = '500ms'}
+);
+like(
+	$holder->(q{SELECT instaid.next_ticket('left')}),
+	qr/statement timeout/,
+	'... or for statement_timeout');
+is( $node->safe_psql(
+		'postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 4}),
+	0,
+	'... which leaves no lock');
 $holder->('ROLLBACK');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}), 2, '... and the next session creates the ticket');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}),
+	2, '... and the next session creates the ticket');
 
 # The worker creates a ticket with the rights of the caller.
-$node->safe_psql('postgres', q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app});
+$node->safe_psql('postgres',
+	q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app});
 my $app = Clients::session($node);
 $app->('SET SESSION AUTHORIZATION app');
-is($app->(q{SELECT instaid.next_ticket('by app')}), 2, 'first use by a role with CREATE on the schema');
-is($node->safe_psql('postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}), 'app', '... and the role owns the ticket');
-($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('not here')}, connstr => $node->connstr('postgres') . ' user=app');
+is($app->(q{SELECT instaid.next_ticket('by app')}),
+	2, 'first use by a role with CREATE on the schema');
+is( $node->safe_psql(
+		'postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}),
+	'app',
+	'... and the role owns the ticket');
+($ret, $stdout, $stderr) = $node->psql(
+	'postgres',
+	q{SELECT instaid.next_ticket('not here')},
+	connstr => $node->connstr('postgres') . ' user=app');
 is($stderr, '', '... also if the role has logged in');
 # The worker speaks the encoding of the database, whatever the role's client_encoding is.
-$node->safe_psql('postgres', q{CREATE DATABASE encoded TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'; ALTER ROLE app IN DATABASE encoded SET client_encoding = 'latin1'});
-$node->safe_psql('encoded', q{CREATE EXTENSION instaid; GRANT CREATE ON SCHEMA instaid_tickets TO app; CREATE TYPE instaid_tickets.U&"Z\00e4hler" AS ENUM ()});
-($ret, $stdout, $stderr) = $node->psql('encoded', q{SELECT instaid.next_ticket(U&'Z\00e4hler')}, connstr => $node->connstr('encoded') . ' user=app client_encoding=UTF8');
-like($stderr, qr/ERROR:  type "Z\xc3\xa4hler" already exists/, '... letters that are not ASCII, too');
+$node->safe_psql('postgres',
+	q{CREATE DATABASE encoded TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C';
+		ALTER ROLE app IN DATABASE encoded SET client_encoding = 'latin1'}
+);
+$node->safe_psql('encoded',
+	q{CREATE EXTENSION instaid; GRANT CREATE ON SCHEMA instaid_tickets TO app;
+		CREATE TYPE instaid_tickets.U&"Z\00e4hler" AS ENUM ()}
+);
+($ret, $stdout, $stderr) = $node->psql(
+	'encoded',
+	q{SELECT instaid.next_ticket(U&'Z\00e4hler')},
+	connstr => $node->connstr('encoded') . ' user=app client_encoding=UTF8');
+like(
+	$stderr,
+	qr/ERROR:  type "Z\xc3\xa4hler" already exists/,
+	'... letters that are not ASCII, too');
 # The extension is trusted.  The role that installs it can create tickets, and can grant
 # this right.
 $node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER app');
-is($node->safe_psql('theirs', q{
+my $by_app = $node->safe_psql('theirs', q{
 	CREATE EXTENSION instaid;
-	SELECT instaid.create_ticket('photos'), instaid.next_ticket('photos'), instaid.next_ticket('new');
-	GRANT CREATE ON SCHEMA instaid_tickets TO PUBLIC;}, connstr => $node->connstr('theirs') . ' user=app'),
-	'instaid_tickets.photos|1|2', 'the owner of a database installs the extension and creates tickets');
+	SELECT instaid.create_ticket('photos');
+	SELECT instaid.next_ticket('photos'), instaid.next_ticket('new');
+	GRANT CREATE ON SCHEMA instaid_tickets TO PUBLIC},
+	connstr => $node->connstr('theirs') . ' user=app');
+is($by_app, "instaid_tickets.photos\n1|2",
+	'the owner of a database installs the extension and creates tickets');
 $node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $node->restart;
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('nobody')});
-like($stderr, qr/no background worker is free to create ticket "nobody".*max_worker_processes/s, 'no worker is free: an error names the ticket and the setting');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('race 1')}), 290, '... and existing tickets go on');
+like(
+	$stderr,
+	qr/no background worker is free to create ticket "nobody".*max_worker_processes/s,
+	'no worker is free: an error names the ticket and the setting');
+is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('race 1')}),
+	290, '... and existing tickets go on');
 
 ### A dump has tickets, their values and their privileges.
 
@@ -222,12 +309,19 @@ $node->safe_psql('postgres', q{
 	CREATE DATABASE restored});
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
-$node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), $dump ], 'pg_restore');
+$node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), $dump ],
+	'pg_restore');
 my $tickets = 'SELECT * FROM instaid.tickets ORDER BY name';
-is($node->safe_psql('restored', $tickets), $node->safe_psql('postgres', $tickets), 'the restored database has the tickets and their values');
-is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.next_ticket('Odd "name"')}), 1053, '... and the privileges on them');
-is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'), 296, '... and the defaults that use them');
-is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.create_ticket('created there')}), 'instaid_tickets."created there"', '... and the privilege to create them');
+is( $node->safe_psql('restored', $tickets),
+	$node->safe_psql('postgres', $tickets),
+	'the restored database has the tickets and their values');
+is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.next_ticket('Odd "name"')}),
+	1053, '... and the privileges on them');
+is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'),
+	296, '... and the defaults that use them');
+is( $node->safe_psql('restored', q{SET ROLE app; SELECT instaid.create_ticket('created there')}),
+	'instaid_tickets."created there"',
+	'... and the privilege to create them');
 $node->stop;
 
 ### Two servers, and then a third.  A client connects to a list of hosts, each time in
@@ -262,7 +356,8 @@ sub start_client
 			push @list, shift @list for 1 .. ($turn + $try) % @list;
 			my ($host, $port) = map { my $i = $_; join ',', map { $_->[$i] } @list } 0, 1;
 			my $sql = q{SELECT current_setting('port'), instaid.next_ticket('photos')};
-			$answer = `psql -XAtq -F ' ' -d "dbname=postgres host=$host port=$port" -c "$sql" 2>>$file.err`;
+			$answer =
+			  `psql -XAtq -F ' ' -d "dbname=postgres host=$host port=$port" -c "$sql" 2>>$file.err`;
 			last if $? == 0;
 		}
 		print $out $answer || "failure\n";
@@ -290,7 +385,9 @@ sub wait_for
 	for (1 .. 1800)
 	{
 		my $now = received();
-		return if !grep { @{ $now->{ $_->port } // [] } < @{ $before->{ $_->port } // [] } + $more } @nodes;
+		return
+		  if !grep { @{ $now->{ $_->port } // [] } < @{ $before->{ $_->port } // [] } + $more }
+		  @nodes;
 		sleep(0.1);
 	}
 	die 'the clients get nothing';
@@ -310,16 +407,20 @@ wait_for(100, $even);
 $odd->start;
 wait_for(50, $odd, $even);
 my $received = received();
-is($received->{failure}, undef, 'odd and even: no client fails while one server is killed and restarted');
-is(scalar(grep { $_ % 2 != 1 } @{ $received->{ $odd->port } }), 0, '... one issues ' . @{ $received->{ $odd->port } } . ' odd values');
-is(scalar(grep { $_ % 2 != 0 } @{ $received->{ $even->port } }), 0, '... the other one issues ' . @{ $received->{ $even->port } } . ' even values');
+is($received->{failure}, undef,
+	'odd and even: no client fails while one server is killed and restarted');
+is(scalar(grep { $_ % 2 != 1 } @{ $received->{ $odd->port } }),
+	0, '... one issues ' . @{ $received->{ $odd->port } } . ' odd values');
+is(scalar(grep { $_ % 2 != 0 } @{ $received->{ $even->port } }),
+	0, '... the other one issues ' . @{ $received->{ $even->port } } . ' even values');
 my %seen;
 is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... and no value comes twice');
 
 # The third server joins by the steps of docs/tickets.md, while the clients go on.
 my $third = Clients::server('third');
 my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid.tickets}));
-($ret, $stdout, $stderr) = $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
+($ret, $stdout, $stderr) =
+  $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
 like($stderr, qr/is not guarded/, 'a third server: restripe_ticket() fails without the guard');
 $_->safe_psql('postgres', qq{SELECT instaid.guard_ticket('photos', $boundary)}) for $odd, $even;
 wait_for(20, $odd, $even);
@@ -340,14 +441,17 @@ for my $n ($odd, $even, $third)
 {
 	$server++;
 	$slips{$server} = grep { $_ > $boundary && $_ % 3 != $server % 3 } @{ $received->{ $n->port } };
-	cmp_ok(scalar(grep { $_ > $boundary } @{ $received->{ $n->port } }), '>=', 50, "... server $server issues values above the boundary");
+	cmp_ok(scalar(grep { $_ > $boundary } @{ $received->{ $n->port } }),
+		'>=', 50, "... server $server issues values above the boundary");
 }
 is(join(' ', map { $slips{$_} } 1 .. 3), '0 0 0', '... each with its own residue');
 %seen = ();
 my $count = map { @$_ } values %$received;
-is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, "... and none of $count values comes twice");
+is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received),
+	0, "... and none of $count values comes twice");
 
 $_->stop for $odd, $even, $third;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own') for $odd, $even, $third;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own')
+  for $odd, $even, $third;
 
 done_testing();

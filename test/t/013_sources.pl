@@ -21,7 +21,8 @@ my @quiet = ('autovacuum = off', 'checkpoint_timeout = 1d');
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my ($ret, $stdout, $stderr);
 
-my ($odd, $even) = map { Clients::server($_, @quiet, 'wal_level = replica', 'max_wal_senders = 1') } 'odd', 'even';
+my ($odd, $even) =
+  map { Clients::server($_, @quiet, 'wal_level = replica', 'max_wal_senders = 1') } 'odd', 'even';
 # a role that needs a password
 $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'});
 {
@@ -30,15 +31,21 @@ $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'});
 	$odd->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
 	$odd->reload;
 }
-my ($one, $two) = map { Clients::server($_, @quiet, q{shared_preload_libraries = 'instaid'}, 'wal_level = replica', 'max_wal_senders = 2') } 'one', 'two';
+my ($one, $two) = map {
+	Clients::server(
+		$_, @quiet,
+		q{shared_preload_libraries = 'instaid'},
+		'wal_level = replica',
+		'max_wal_senders = 2')
+} 'one', 'two';
 
 # Run a statement in a session of its own, and do not wait for it.
 sub begin
 {
 	my ($node, @sql) = @_;
 	my $out = '';
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), map { ('-c', $_) } @sql ],
-		'<', File::Spec->devnull, '>', \$out, '2>&1');
+	my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres'), map { ('-c', $_) } @sql);
+	my $psql = IPC::Run::start(\@psql, '<', File::Spec->devnull, '>', \$out, '2>&1');
 	return sub { eval { $psql->finish }; return $out };
 }
 
@@ -47,14 +54,28 @@ sub begin
 create($_, 'photos', 100, [ $odd, $even ]) for $one, $two;
 my @from_one = take($one, 'photos', 9);
 is("@from_one", join(' ', map { 2 * $_ - 1 } 1 .. 9), 'a server leases from the first authority');
-is(segment($one, 'photos', 'state, next_value, last_value, values_left, spare_left, server, refills, waits'), 'idle|19|199|91|0|odd|1|1', '... and after nine of a hundred values there is only the first segment');
+is( segment(
+		$one, 'photos',
+		'state, next_value, last_value, values_left, spare_left, server, refills, waits'),
+	'idle|19|199|91|0|odd|1|1',
+	'... and after nine of a hundred values there is only the first segment');
 my @from_two = take($two, 'photos', 9);
-is("@from_two", join(' ', map { 199 + 2 * $_ } 1 .. 9), '... and another server leases the next segment');
+is( "@from_two",
+	join(' ', map { 199 + 2 * $_ } 1 .. 9),
+	'... and another server leases the next segment');
 push @from_one, take($one, 'photos', 1);
 wait_segment($one, 'photos', 'spare_left > 0');
-is(segment($one, 'photos', 'next_value, last_value, spare_first, spare_last, segment_size'), '21|199|401|599|100', '... and the first server leases again when a tenth is used');
-is($one->safe_psql('postgres', q{SELECT server, servers, step, last_value, source, sequence FROM instaid.tickets WHERE name ~ 'photos'}), '||100||odd, even|instaid_tickets.photos', '... and the view of tickets has one row for it');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit()}), 0, '... and audit() finds nothing');
+is(segment($one, 'photos', 'next_value, last_value, spare_first, spare_last, segment_size'),
+	'21|199|401|599|100', '... and the first server leases again when a tenth is used');
+is( $one->safe_psql(
+		'postgres',
+		q{SELECT server, servers, step, last_value, source, sequence
+			FROM instaid.tickets WHERE name ~ 'photos'}
+	),
+	'||100||odd, even|instaid_tickets.photos',
+	'... and the view of tickets has one row for it');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit()}),
+	0, '... and audit() finds nothing');
 
 # one of the two is killed, and then the other one
 $odd->stop('immediate');
@@ -63,32 +84,53 @@ push @from_two, take($two, 'photos', 1000);
 my @odd = grep { $_ % 2 } @from_one;
 is(scalar(@odd), 200, 'one authority is killed: the values that were leased from it are used');
 is(duplicates(@from_one, @from_two), 0, '... and no value comes twice');
-is(segment($one, 'photos', q{failures, failure ~ 'server "odd": connection to server', server}), '1|t|even', '... and the view shows the failure, and which server serves');
-is(log_count($one, qr/WARNING:  could not refill ticket "photos" from one of its servers\n.*server "odd".*\n.*HINT:  The next segments come from server "even"/), 1, '... and the log shows it once');
+is(segment($one, 'photos', q{failures, failure ~ 'server "odd": connection to server', server}),
+	'1|t|even', '... and the view shows the failure, and which server serves');
+my $warning = qr/WARNING:  could not refill ticket "photos" from one of its servers\n/;
+my $hint    = qr/HINT:  The next segments come from server "even"/;
+is(log_count($one, qr/$warning.*server "odd".*\n.*$hint/), 1, '... and the log shows it once');
 take($one, 'photos', 1) until segment($one, 'photos', 'spare_left > 0') eq 't';
 $even->stop('immediate');
 my $left = segment($one, 'photos', 'values_left + spare_left');
 my @rest = take($one, 'photos', $left);
-is(duplicates(@from_one, @from_two, @rest), 0, "both are killed: the $left values in memory are used");
+is(duplicates(@from_one, @from_two, @rest),
+	0, "both are killed: the $left values in memory are used");
 push @from_one, @rest;
-like(failure($one, 'photos'), qr/ERROR:  ticket "photos" has no values left from its source\nDETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*\nHINT:  Call again/, '... and then an error shows the failures of both');
+like(
+	failure($one, 'photos'),
+	qr/ERROR:  ticket "photos" has no values left from its source
+DETAIL:  The last attempt, at .*, failed: .*connection to server.*; .*connection to server.*
+HINT:  Call again/,
+	'... and then an error shows the failures of both');
 failure($one, 'photos') for 1 .. 10;
 cmp_ok(segment($one, 'photos', 'failures'), '<', 12, '... and not every call asks again');
-is(log_count($one, qr/WARNING:  could not refill ticket "photos"\n/), 1, '... and the log has one warning');
+is(log_count($one, qr/WARNING:  could not refill ticket "photos"\n/),
+	1, '... and the log has one warning');
 is(segment($one, 'photos', 'state'), 'failed', '... and the view says failed');
 $odd->start;
 push @from_one, retry($one, 'photos'), take($one, 'photos', 1000);
-is(duplicates(@from_one, @from_two), 0, 'when one of them is back, the ticket goes on, with new values');
-is(log_count($one, qr/LOG:  ticket "photos" is refilled again, from server "odd"/), 1, '... and the log says so');
+is(duplicates(@from_one, @from_two),
+	0, 'when one of them is back, the ticket goes on, with new values');
+is(log_count($one, qr/LOG:  ticket "photos" is refilled again, from server "odd"/),
+	1, '... and the log says so');
 $even->start;
 
 ### One buffer for all sessions, whose segments follow demand
 
 create($one, 'hot', 10, [$odd]);
 $one->safe_psql('postgres', 'CREATE TABLE got (value bigint)');
-append_to_file("$dir/hot.sql", q{INSERT INTO got SELECT instaid.next_ticket('hot') FROM generate_series(1, 100);});
-$one->command_ok([ 'pgbench', '-n', @$_, '-f', "$dir/hot.sql", '-h', $one->host, '-p', $one->port, 'postgres' ], "pgbench @$_") for [ '-C', '-c', 4, '-t', 10 ], [ '-c', 32, '-j', 2, '-t', 50 ];
-is($one->safe_psql('postgres', q{SELECT count(*), count(DISTINCT value), max(value) <= (SELECT last_value FROM instaid.segments WHERE name = 'hot') FROM got}), '164000|164000|t', 'sessions that end take no more than they use, and no value comes twice');
+append_to_file("$dir/hot.sql", q{INSERT INTO got SELECT instaid.next_ticket('hot')
+	FROM generate_series(1, 100);});
+$one->command_ok(
+	[ 'pgbench', '-n', @$_, '-f', "$dir/hot.sql", '-h', $one->host, '-p', $one->port, 'postgres' ],
+	"pgbench @$_") for [ '-C', '-c', 4, '-t', 10 ], [ '-c', 32, '-j', 2, '-t', 50 ];
+is( $one->safe_psql(
+		'postgres',
+		q{SELECT count(*), count(DISTINCT value), max(value) <= (SELECT last_value
+			FROM instaid.segments WHERE name = 'hot') FROM got}
+	),
+	'164000|164000|t',
+	'sessions that end take no more than they use, and no value comes twice');
 
 # Use up the segment that is in use, and a tenth of the next one.  Return the length of the
 # segment that follows.
@@ -96,7 +138,8 @@ sub use_up
 {
 	my ($name) = @_;
 	wait_segment($one, $name, 'spare_left > 0');
-	my ($left, $spare, $refills) = split /\|/, segment($one, $name, 'values_left, spare_left, refills');
+	my ($left, $spare, $refills) = split /\|/,
+	  segment($one, $name, 'values_left, spare_left, refills');
 	take($one, $name, $left + int(($spare + 9) / 10));
 	wait_segment($one, $name, "refills > $refills");
 	return segment($one, $name, 'spare_left');
@@ -108,7 +151,9 @@ sub set_duration
 	$one->safe_psql('postgres', "ALTER SYSTEM SET instaid.segment_target_duration = '$duration'");
 	$one->reload;
 	# workers have the postmaster's setting
-	$one->poll_query_until('postgres', "SELECT current_setting('instaid.segment_target_duration') = '$duration'") or die;
+	$one->poll_query_until('postgres',
+		"SELECT current_setting('instaid.segment_target_duration') = '$duration'")
+	  or die;
 	return;
 }
 create($one, 'pace', 10, [ $odd, $even ]);
@@ -116,11 +161,17 @@ create($one, 'long', 300000, [$odd]);
 take($one, 'pace', 1);
 take($one, 'long', 30000);
 set_duration('1h');
-is(join(' ', map { use_up('pace') } 1 .. 4), '20 40 80 160', 'a segment that does not last for the target duration is followed by a longer one');
+is(join(' ', map { use_up('pace') } 1 .. 4),
+	'20 40 80 160',
+	'a segment that does not last for the target duration is followed by a longer one');
 set_duration('1ms');
-is(join(' ', map { use_up('pace') } 1 .. 6), '80 40 20 10 10 10', '... one that lasts longer, by a shorter one; none is shorter than the step');
+is( join(' ', map { use_up('pace') } 1 .. 6),
+	'80 40 20 10 10 10',
+	'... one that lasts longer, by a shorter one; none is shorter than the step');
 set_duration('1h');
-is(join(' ', map { use_up('long') } 1 .. 3), '600000 900000 900000', 'no segment is longer than a million');
+is( join(' ', map { use_up('long') } 1 .. 3),
+	'600000 900000 900000',
+	'no segment is longer than a million');
 set_duration('15min');
 
 ### An authority that hangs delays neither other tickets nor other commands.
@@ -130,12 +181,18 @@ my $holder = Clients::session($odd);
 take($one, 'stuck', 5);
 wait_segment($one, 'stuck', 'spare_left > 0');
 $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.stuck NO CYCLE});
-is(join(' ', take($one, 'stuck', 15)), join(' ', 6 .. 20), 'a refill is held up: calls go on while there are values');
+is( join(' ', take($one, 'stuck', 15)),
+	join(' ', 6 .. 20),
+	'a refill is held up: calls go on while there are values');
 is(segment($one, 'stuck', 'waits'), 1, '... and do not wait');
-like(failure($one, 'stuck', 100), qr/DETAIL:  The source has not answered within 100 ms/, '... and then wait for instaid.segment_timeout');
+like(
+	failure($one, 'stuck', 100),
+	qr/DETAIL:  The source has not answered within 100 ms/,
+	'... and then wait for instaid.segment_timeout');
 my @fine = take($one, 'fine', 200);
 is("@fine", join(' ', 1 .. 200), '... and another ticket takes values from the same server');
-($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '20s'; SELECT instaid.drop_ticket('stuck')});
+($ret, $stdout, $stderr) =
+  $one->psql('postgres', q{SET lock_timeout = '20s'; SELECT instaid.drop_ticket('stuck')});
 is($stderr, '', '... and the ticket that waits can be dropped');
 $one->safe_psql('postgres', 'CREATE DATABASE other');
 $one->safe_psql('other', 'CREATE EXTENSION instaid');
@@ -153,21 +210,47 @@ create($one, 'hung', 10, [ $odd, $even ], connect_timeout => 1);
 my ($postmaster) = slurp_file($odd->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster;
 is(join(' ', take($one, 'hung', 3)), '2 4 6', 'one of two servers hangs: the other is asked');
-like(segment($one, 'hung', 'failure'), qr/server "odd 1": no answer in time/, '... and the view shows the failure');
+like(
+	segment($one, 'hung', 'failure'),
+	qr/server "odd 1": no answer in time/,
+	'... and the view shows the failure');
 kill 'CONT', $postmaster;
 
 # The worker is terminated while it waits.
 create($one, 'killed', 10, [$odd]);
 $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.killed NO CYCLE});
-my $call = begin($one, q{SET instaid.segment_timeout = '120s'}, q{SELECT instaid.next_ticket('killed')});
+my $call =
+  begin($one, q{SET instaid.segment_timeout = '120s'}, q{SELECT instaid.next_ticket('killed')});
 my $worker = q{FROM pg_stat_activity WHERE backend_type = 'instaid segments'};
-my $event = $one->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? 'InstaidTicketAuthority' : 'Extension';
+my $event =
+  $one->safe_psql('postgres', 'SHOW server_version_num') >= 170000
+  ? 'InstaidTicketAuthority'
+  : 'Extension';
 $one->poll_query_until('postgres', "SELECT wait_event = '$event' $worker") or die;
-is($one->safe_psql('postgres', q{SELECT wait_event FROM pg_stat_activity WHERE query ~ 'next_ticket..killed' AND pid <> pg_backend_pid()}), $event =~ s/Authority/Segment/r, 'a call that waits for a segment says so');
+is( $one->safe_psql(
+		'postgres',
+		q{SELECT wait_event
+			FROM pg_stat_activity WHERE query ~ 'next_ticket..killed' AND pid <> pg_backend_pid()}
+	),
+	$event =~ s/Authority/Segment/r,
+	'a call that waits for a segment says so');
 $one->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $worker");
-like($call->(), qr/ERROR:  ticket "killed" has no values left.*\n.*the background worker was terminated/, 'the worker is terminated: the call fails');
+like(
+	$call->(),
+	qr/ERROR:  ticket "killed" has no values left.*\n.*the background worker was terminated/,
+	'the worker is terminated: the call fails');
 $holder->('COMMIT');
 cmp_ok(retry($one, 'killed'), '>', 0, '... and the next calls have values');
+
+# The worker is stopped, and what it leases is left out.
+create($one, 'halted', 10, [$odd], connect_timeout => 5);
+$holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.halted NO CYCLE});
+failure($one, 'halted', 10);
+$one->poll_query_until('postgres', "SELECT wait_event = '$event' $worker") or die;
+my $halted = $one->safe_psql('postgres', "SELECT pid $worker");
+kill 'STOP', $halted;
+$holder->('COMMIT');
+# to be continued
 
 ### An authority that crashes, or has a synchronous standby that is away
 
@@ -177,24 +260,34 @@ my @before = take($one, 'durable', 5);
 $odd->stop('immediate');
 $odd->start;
 my @after = take($two, 'durable', 20);
-is(duplicates(1, @before, @after), 0, 'an authority crashes while the transaction that wrote its last record is open: no value comes twice');
+is( duplicates(1, @before, @after),
+	0,
+	'an authority crashes while its last record is of an open transaction: no value comes twice');
 cmp_ok($after[0], '>', $before[-1], '... and later values are above');
 create($one, 'replicated', 5, [$odd]);
 $odd->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $odd->reload;
-$odd->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die;
-$call = begin($one, q{SET instaid.segment_timeout = '120s'}, q{SELECT instaid.next_ticket('replicated')});
-my $waiting = q{FROM pg_stat_activity WHERE application_name = 'instaid' AND wait_event = 'SyncRep'};
+$odd->poll_query_until('postgres',
+	q{SELECT current_setting('synchronous_standby_names') = 'nobody'})
+  or die;
+$call =
+  begin($one, q{SET instaid.segment_timeout = '120s'}, q{SELECT instaid.next_ticket('replicated')});
+my $waiting =
+  q{FROM pg_stat_activity WHERE application_name = 'instaid' AND wait_event = 'SyncRep'};
 $odd->poll_query_until('postgres', "SELECT count(*) = 1 $waiting") or die;
 $odd->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting");
-like($call->(), qr/failed: server "odd": canceling statement/, 'its wait for its standby is cancelled, and it gives no value');
+like(
+	$call->(),
+	qr/failed: server "odd": canceling statement/,
+	'its wait for its standby is cancelled, and it gives no value');
 $odd->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $odd->reload;
 cmp_ok(retry($one, 'replicated'), '>', 5, '... and later a value above that segment');
 
 ### Authorities that count alike, or were set back
 
-my $refused = qr/server "[^"]*": it leased \d+ to \d+ by \d+, and this server has had such values: it counts as another authority does, or was set back/;
+my $why = 'this server has had such values: it counts as another authority does, or was set back';
+my $refused = qr/server "[^"]*": it leased \d+ to \d+ by \d+, and $why/;
 $_->safe_psql('postgres', q{SELECT instaid.create_ticket('alike')}) for $odd, $even;
 create($one, 'alike', 10, [ $odd, $even ]);
 my @alike = take($one, 'alike', 5);
@@ -208,13 +301,19 @@ sub take_until_refused
 	my @values;
 	for (1 .. 300)
 	{
-		push @values, split /\n/, ($one->psql('postgres', "SELECT instaid.next_ticket('$name') FROM generate_series(1, 25)"))[1];
-		return @values if slurp_file($one->logfile) =~ /could not refill ticket "$name".*\n.*$refused/;
+		push @values, split /\n/,
+		  ( $one->psql(
+				'postgres', "SELECT instaid.next_ticket('$name') FROM generate_series(1, 25)"))[1];
+		return @values
+		  if slurp_file($one->logfile) =~ /could not refill ticket "$name".*\n.*$refused/;
 	}
 	return @values;
 }
 push @alike, take_until_refused('alike');
-like(slurp_file($one->logfile), qr/could not refill ticket "alike".*\n.*$refused/, 'two authorities that count alike: the second one is refused, and the log says which');
+like(
+	slurp_file($one->logfile),
+	qr/could not refill ticket "alike".*\n.*$refused/,
+	'two authorities that count alike: the second one is refused, and the log says which');
 cmp_ok(segment($one, 'alike', 'failures'), '>', 0, '... and the view counts it');
 $odd->start;
 push @alike, retry($one, 'alike');
@@ -224,20 +323,30 @@ create($one, 'restored', 10, [$odd]);
 my @restored = take($one, 'restored', 100);
 $odd->safe_psql('postgres', q{SELECT setval('instaid_tickets.restored', 3)});
 push @restored, take_until_refused('restored');
-like(segment($one, 'restored', 'failure'), $refused, 'an authority that was set back is refused, and the view says so');
+like(segment($one, 'restored', 'failure'),
+	$refused, 'an authority that was set back is refused, and the view says so');
 push @restored, retry($one, 'restored');
-is(duplicates(@restored), 0, '... until it is above its values again, and none of ' . @restored . ' comes twice');
+is(duplicates(@restored), 0,
+	'... until it is above its values again, and none of ' . @restored . ' comes twice');
 # one server under two names, and two stripes of one server
 my ($alias) = source($one, [$odd], connect_timeout => 57) =~ /'(.*)'/;
 $odd->safe_psql('postgres', q{SELECT instaid.create_ticket('aliases')});
-$one->safe_psql('postgres', qq{SELECT instaid.create_ticket('aliases', step => 10, source => ARRAY['odd', '$alias'])});
+$one->safe_psql('postgres',
+	qq{SELECT instaid.create_ticket('aliases', step => 10, source => ARRAY['odd', '$alias'])});
 is(join(' ', take($one, 'aliases', 100)), join(' ', 1 .. 100), 'one server with two names');
 
 # audit_servers() compares the tickets of servers
 $even->safe_psql('postgres', q{CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink});
-$even->safe_psql('postgres', sprintf q{CREATE SERVER odd FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60');
+$even->safe_psql('postgres', sprintf q{CREATE SERVER odd FOREIGN DATA WRAPPER dblink_fdw
+	OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60');
 	CREATE USER MAPPING FOR CURRENT_USER SERVER odd}, $odd->host, $odd->port);
-is($even->safe_psql('postgres', q{SELECT severity, object, problem FROM instaid.audit_servers('{odd}') WHERE problem ~ 'ticket'}), 'error|odd|issues values of the same tickets as this server: alike', 'audit_servers() finds the tickets that count alike, and only those');
+is( $even->safe_psql(
+		'postgres',
+		q{SELECT severity, object, problem
+			FROM instaid.audit_servers('{odd}') WHERE problem ~ 'ticket'}
+	),
+	'error|odd|issues values of the same tickets as this server: alike',
+	'audit_servers() finds the tickets that count alike, and only those');
 
 ### From two authorities to three, by the steps of docs/tickets.md, while they are used
 
@@ -249,18 +358,33 @@ $odd->safe_psql('postgres', q{SELECT instaid.restripe_ticket('restriped', 1, 3, 
 push @restriped, take($_, 'restriped', 60) for $one, $two;
 $even->safe_psql('postgres', q{SELECT instaid.restripe_ticket('restriped', 2, 3, 3000)});
 push @restriped, take($_, 'restriped', 100) for $one, $two;
-is(scalar(@restriped) . ' ' . duplicates(@restriped), '440 0', 'the number of servers is changed, and no value comes twice');
-is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped), 0, '... and the values of the third server are not used');
+is(scalar(@restriped) . ' ' . duplicates(@restriped),
+	'440 0', 'the number of servers is changed, and no value comes twice');
+is(scalar(grep { $_ > 3000 && $_ % 3 == 0 } @restriped),
+	0, '... and the values of the third server are not used');
 # the end of an authority, and of the type
-$odd->safe_psql('postgres', q{SELECT instaid.create_ticket('ends', start => 1); SELECT instaid.guard_ticket('ends', 30); SELECT instaid.create_ticket('wide', start => 32760)});
+$odd->safe_psql('postgres',
+	q{SELECT instaid.create_ticket('ends', start => 1); SELECT instaid.guard_ticket('ends', 30);
+		SELECT instaid.create_ticket('wide', start => 32760)}
+);
 create($one, 'ends', 10, [$odd]);
 is(join(' ', take($one, 'ends', 30)), join(' ', 1 .. 30), 'the last values of an authority');
-like(failure($one, 'ends'), qr/server "odd": ticket "ends" has reached its guard/, '... are the last');
-$one->safe_psql('postgres', q{SELECT instaid.create_ticket('wide', step => 5, data_type => 'smallint', source => 'odd')});
+like(
+	failure($one, 'ends'),
+	qr/server "odd": ticket "ends" has reached its guard/,
+	'... are the last');
+$one->safe_psql('postgres',
+	q{SELECT instaid.create_ticket('wide', step => 5, data_type => 'smallint', source => 'odd')});
 is(join(' ', take($one, 'wide', 8)), join(' ', 32760 .. 32767), 'the last values of the type');
-like(failure($one, 'wide'), qr/server "odd": it leased values from \d+ on, past the end of the ticket's type/, '... are the last');
+like(
+	failure($one, 'wide'),
+	qr/server "odd": it leased values from \d+ on, past the end of the ticket's type/,
+	'... are the last');
 $one->safe_psql('postgres', q{SELECT instaid.create_ticket('nobody', source => 'odd')});
-like(failure($one, 'nobody'), qr/server "odd": ticket "nobody" does not exist/, 'an authority without the ticket');
+like(
+	failure($one, 'nobody'),
+	qr/server "odd": ticket "nobody" does not exist/,
+	'an authority without the ticket');
 create($one, q{Pho"to}, 1, [$odd]);
 is(join(' ', map { take($one, q{Pho"to}, 1) } 1 .. 5), '1 2 3 4 5', 'an odd name, and a step of 1');
 
@@ -277,22 +401,35 @@ sub row
 	return message('D', pack('n', scalar @_) . join '', map { pack('N', length) . $_ } @_);
 }
 
-my $fields = message('T', pack('n', 3) . join '', map { pack 'Z*NnNnNn', $_, 0, 0, 20, 8, -1, 0 } 'first', 'last', 'increment');
-my $error = message('E', "SFATAL\0VFATAL\0C28000\0Mbroken \xff\xfe\xc3( bytes \e[31m\r\n\x01 and more " . ('y' x 20000) . "\0\0");
+my $fields = message(
+	'T',
+	pack('n', 3) . join '',
+	map { pack 'Z*NnNnNn', $_, 0, 0, 20, 8, -1, 0 } 'first',
+	'last', 'increment');
+my $end = message('C', "SELECT 1\0") . message('Z', 'I');
+my $notice = message('N', "SNOTICE\0C00000\0Mnothing" . ('x' x 1000) . "\0\0");
+my $not_one_row = qr/its answer is not one row of three numbers/;
+my $error = message('E',
+		"SFATAL\0VFATAL\0C28000\0Mbroken \xff\xfe\xc3( bytes \e[31m\r\n\x01 and more "
+	  . ('y' x 20000)
+	  . "\0\0");
 for my $case (
 	[ 'refuses', $error, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/ ],
 	[ 'fails', $error, qr/broken \?\?\?\( bytes \?\[31m \? and more y+/ ],
 	[ 'copies', message('H', pack 'Cn', 0, 0), qr/unexpected answer, PGRES_COPY_OUT/ ],
-	[ 'lies', $fields . row(1, 5, 1) . message('C', "SELECT 1\0") . message('Z', 'I'), qr/it leased 1 to 5 by 1, which are not 10 values above 0/ ],
-	[ 'counts down', $fields . row(10, 1, -1) . message('C', "SELECT 1\0") . message('Z', 'I'), qr/it leased 10 to 1 by -1, which are not 10 values/ ],
-	[ 'has two rows', $fields . row(1, 10, 1) . row(11, 20, 1), qr/its answer is not one row of three numbers/ ],
-	[ 'has no row', $fields . message('C', "SELECT 0\0") . message('Z', 'I'), qr/the connection ended|its answer/ ],
-	[ 'sends rows without end', sub { row('1' x 1000, '2', '3') }, qr/its answer is not one row|not 10 values|too long/, $fields ],
-	[ 'sends notices without end', sub { message('N', "SNOTICE\0C00000\0Mnothing" . ('x' x 1000) . "\0\0") }, qr/its answer is too long|no answer in time/ ],
-	[ 'sends a message of 1 GB', sub { 'x' x 65536 }, qr/memory|too long|lost synchronization|in time/, $fields . 'D' . pack('N', 1000000000) ])
+	[ 'lies', $fields . row(1, 5, 1) . $end,
+		qr/it leased 1 to 5 by 1, which are not 10 values above 0/ ],
+	[ 'counts down', $fields . row(10, 1, -1) . $end, qr/leased 10 to 1 by -1, which are not 10/ ],
+	[ 'has two rows', $fields . row(1, 10, 1) . row(11, 20, 1), $not_one_row ],
+	[ 'has no row', $fields . $end, qr/the connection ended|its answer/ ],
+	[ 'sends rows without end', sub { row('1' x 1000, '2', '3') }, $not_one_row, $fields ],
+	[ 'sends notices without end', sub { $notice }, qr/its answer is too long|no answer in time/ ],
+	[ 'sends a message of 1 GB', sub { 'x' x 65536 },
+		qr/memory|too long|lost synchronization|in time/, $fields . 'D' . pack('N', 1000000000) ])
 {
 	my ($name, $answer, $pattern, $first) = @$case;
-	my $listening = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1) or die $!;
+	my $listening = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1)
+	  or die $!;
 	my $liar = fork() // die;
 	if ($liar == 0)
 	{
@@ -323,18 +460,34 @@ for my $case (
 	}
 	my $port = $listening->sockport;
 	$one->safe_psql('postgres', qq{
-		CREATE SERVER "$name" FOREIGN DATA WRAPPER instaid OPTIONS (host '127.0.0.1', port '$port', dbname 'postgres', connect_timeout '20', sslmode 'disable');
+		CREATE SERVER "$name" FOREIGN DATA WRAPPER instaid OPTIONS (host '127.0.0.1', port '$port',
+			dbname 'postgres', connect_timeout '20', sslmode 'disable');
 		CREATE USER MAPPING FOR PUBLIC SERVER "$name" OPTIONS (user 'me');
 		SELECT instaid.create_ticket('$name', step => 10, source => '$name')});
 	my $said = failure($one, $name);
 	like($said, $pattern, "a server that $name: the reason");
 	cmp_ok(length($said), '<', 1500, '... which is short');
-	is(segment($one, $name, q{convert_from(convert_to(failure, 'UTF8'), 'UTF8') = failure AND length(failure) < 600}), 't', '... in the view, too');
+	is( segment(
+			$one,
+			$name,
+			q{convert_from(convert_to(failure, 'UTF8'), 'UTF8') = failure AND length(failure) < 600}
+		),
+		't',
+		'... in the view, too');
 	kill 'TERM', $liar;
 	waitpid $liar, 0;
 	close $listening;
 }
 cmp_ok(-s $one->logfile, '<', 1000000, '... in the log, too');
+
+# The worker that was stopped above is now past its deadline, or will soon be.
+my $overdue = 'the background worker has not ended in time';
+like(failure($one, 'halted'), qr/DETAIL:  The last attempt, .* failed: $overdue/,
+	'a worker that hangs is given up');
+is(log_count($one, qr/LOG:  could not refill ticket "halted"\n.*DETAIL:  $overdue/),
+	1, '... and the log says so');
+cmp_ok(retry($one, 'halted'), '>', 10, '... and another one leases values');
+kill 'CONT', $halted;
 
 ### The owner of the ticket needs USAGE, and a mapping with a password that the server asks for.
 
@@ -352,39 +505,79 @@ sub source_failure
 		sleep(0.05);
 	}
 	like(segment($one, $name, 'failure'), qr/$pattern/, $what);
-	return $one->safe_psql('postgres', "SELECT problem FROM instaid.audit() WHERE object ~ '$name'");
+	return $one->safe_psql('postgres',
+		"SELECT problem FROM instaid.audit() WHERE object ~ '$name'");
 }
 
-$odd->safe_psql('postgres', q{SELECT instaid.create_ticket('ours'); GRANT USAGE ON SEQUENCE instaid_tickets.ours TO leaser});
+$odd->safe_psql('postgres',
+	q{SELECT instaid.create_ticket('ours'); GRANT USAGE ON SEQUENCE instaid_tickets.ours TO leaser}
+);
 $one->safe_psql('postgres', sprintf q{
 	CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app;
-	CREATE SERVER guarded FOREIGN DATA WRAPPER instaid OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60')}, $odd->host, $odd->port);
+	CREATE SERVER guarded FOREIGN DATA WRAPPER instaid
+		OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60')},
+	$odd->host, $odd->port);
 my $create = q{SET ROLE app; SELECT instaid.create_ticket('ours', step => 10, source => 'guarded')};
 ($ret, $stdout, $stderr) = $one->psql('postgres', $create);
-like($stderr, qr/ERROR:  permission denied for foreign server guarded\n.*\nHINT:  Its owner can permit it: GRANT USAGE ON FOREIGN SERVER guarded TO app;/, 'a role without USAGE on the server');
+like(
+	$stderr,
+	qr/ERROR:  permission denied for foreign server guarded
+.*
+HINT:  Its owner can permit it: GRANT USAGE ON FOREIGN SERVER guarded TO app;/,
+	'a role without USAGE on the server');
 $one->safe_psql('postgres', "GRANT USAGE ON FOREIGN SERVER guarded TO app; $create");
-like(source_failure('ours', 'server "guarded": there is no user mapping for role "app"', 'without a user mapping'),
+like(
+	source_failure('ours', 'server "guarded": there is no user mapping for role "app"',
+		'without a user mapping'),
 	qr/cannot ask server "guarded": there is no user mapping/, '... which audit() finds');
 $one->safe_psql('postgres', q{CREATE USER MAPPING FOR app SERVER guarded OPTIONS (user 'leaser')});
-like(source_failure('ours', 'server "guarded": the user mapping for role "app" has no password', 'a mapping without a password'),
+like(
+	source_failure('ours', 'server "guarded": the user mapping for role "app" has no password',
+		'a mapping without a password'),
 	qr/has no password/, '... which audit() finds');
-$one->safe_psql('postgres', 'CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN; GRANT pg_read_all_stats TO watcher');
-is($one->safe_psql('postgres', q{SET ROLE stranger; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password'; SELECT failure FROM instaid._ticket_source('instaid_tickets.ours')}), "0\n", '... but not for every role');
-is($one->safe_psql('postgres', q{SET ROLE watcher; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password'; SELECT count(*) FROM instaid.segments WHERE name = 'ours' AND failure ~ 'password'}), "1\n1", '... but for members of pg_read_all_stats');
-$one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (ADD password 'mistyped')});
+$one->safe_psql('postgres',
+	'CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN; GRANT pg_read_all_stats TO watcher');
+is( $one->safe_psql(
+		'postgres',
+		q{SET ROLE stranger; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password';
+			SELECT failure FROM instaid._ticket_source('instaid_tickets.ours')}
+	),
+	"0\n",
+	'... but not for every role');
+is( $one->safe_psql(
+		'postgres',
+		q{SET ROLE watcher; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password';
+			SELECT count(*) FROM instaid.segments WHERE name = 'ours' AND failure ~ 'password'}
+	),
+	"1\n1",
+	'... but for members of pg_read_all_stats');
+$one->safe_psql('postgres',
+	q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (ADD password 'mistyped')});
 source_failure('ours', 'password authentication failed for user "leaser"', 'with a wrong password');
-$one->safe_psql('postgres', sprintf q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET password 'secret', SET user '%s')}, $odd->safe_psql('postgres', 'SELECT current_user'));
-source_failure('ours', 'server "guarded": it did not ask for a password; it must, unless superusers own both', 'with a password that the server does not ask for');
-$one->safe_psql('postgres', q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET user 'leaser')});
+$one->safe_psql(
+	'postgres',
+	sprintf
+	  q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET password 'secret', SET user '%s')},
+	$odd->safe_psql('postgres', 'SELECT current_user'));
+source_failure('ours',
+	'server "guarded": it did not ask for a password; it must, unless superusers own both',
+	'with a password that the server does not ask for');
+$one->safe_psql('postgres',
+	q{ALTER USER MAPPING FOR app SERVER guarded OPTIONS (SET user 'leaser')});
 my @ours = (retry($one, 'ours'), take($one, 'ours', 5));
 is("@ours", '1 2 3 4 5 6', 'with the right password, the ticket has values');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit() WHERE object ~ 'ours'}), 0, '... and audit() finds nothing');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit() WHERE object ~ 'ours'}),
+	0, '... and audit() finds nothing');
 # a superuser's ticket, and a server whose owner can change its address
 $one->safe_psql('postgres', q{SELECT instaid.create_ticket('trusting', source => 'guarded');
 	CREATE USER MAPPING FOR CURRENT_USER SERVER guarded; ALTER SERVER guarded OWNER TO app});
-source_failure('trusting', 'server "guarded": the user mapping for role "[^"]*" has no password', 'a superuser does not trust the server of another role');
-$one->safe_psql('postgres', q{ALTER SERVER guarded OWNER TO CURRENT_USER; SELECT instaid.drop_ticket('trusting');
-	DROP USER MAPPING FOR CURRENT_USER SERVER guarded; GRANT USAGE ON FOREIGN SERVER guarded TO app});
+source_failure('trusting',
+	'server "guarded": the user mapping for role "[^"]*" has no password',
+	'a superuser does not trust the server of another role');
+$one->safe_psql('postgres', q{ALTER SERVER guarded OWNER TO CURRENT_USER;
+	SELECT instaid.drop_ticket('trusting');
+	DROP USER MAPPING FOR CURRENT_USER SERVER guarded;
+	GRANT USAGE ON FOREIGN SERVER guarded TO app});
 $one->safe_psql('postgres', 'REVOKE USAGE ON FOREIGN SERVER guarded FROM app');
 for (1 .. 1000)
 {
@@ -392,12 +585,15 @@ for (1 .. 1000)
 	last if $ret;
 	push @ours, $stdout;
 }
-like(source_failure('ours', 'server "guarded": role "app" has no USAGE on it', 'REVOKE takes effect at the next segment'),
+like(
+	source_failure('ours', 'server "guarded": role "app" has no USAGE on it',
+		'REVOKE takes effect at the next segment'),
 	qr/has no USAGE/, '... which audit() finds');
 $one->safe_psql('postgres', 'GRANT USAGE ON FOREIGN SERVER guarded TO app');
 push @ours, retry($one, 'ours'), take($one, 'ours', 30);
 is(duplicates(@ours), 0, 'GRANT takes effect, too, and no value comes twice');
-is($one->safe_psql('postgres', q{SET ROLE app; SELECT count(*) FROM pg_foreign_table, instaid.tickets AS t, instaid.segments AS s, instaid.audit() AS a
+is($one->safe_psql('postgres', q{SET ROLE app; SELECT count(*)
+	FROM pg_foreign_table, instaid.tickets AS t, instaid.segments AS s, instaid.audit() AS a
 	WHERE concat(ftoptions, t, s, a) ~ 'secret"|mistyped'}), 0, 'passwords are in no view');
 unlike(slurp_file($_->logfile), qr/mistyped|password '/, '... and in no log') for $one, $odd;
 
@@ -406,118 +602,207 @@ my $stranger = session_as('stranger', $one);
 $stranger->('BEGIN; SAVEPOINT s');
 for my $call (q{next_ticket('ours')}, q{lease_ticket('ours', 1)})
 {
-	like($stranger->("SELECT instaid.$call"), qr/ERROR:  permission denied for foreign table ours/, "$call by a role without rights");
+	like(
+		$stranger->("SELECT instaid.$call"),
+		qr/ERROR:  permission denied for foreign table ours/,
+		"$call by a role without rights");
 	$stranger->('ROLLBACK TO s');
 }
-($ret, $stdout, $stderr) = $one->psql('postgres', q{SET lock_timeout = '5s'; BEGIN; DROP FOREIGN TABLE instaid_tickets.ours; ROLLBACK});
+($ret, $stdout, $stderr) = $one->psql('postgres',
+	q{SET lock_timeout = '5s'; BEGIN; DROP FOREIGN TABLE instaid_tickets.ours; ROLLBACK});
 is($stderr, '', '... which holds no lock, even if its transaction is open');
 $stranger->('ROLLBACK');
-$one->safe_psql('postgres', q{CREATE SERVER nowhere FOREIGN DATA WRAPPER instaid OPTIONS (host '/nowhere/at/all', dbname 'postgres');
+$one->safe_psql('postgres', q{
+	CREATE SERVER nowhere FOREIGN DATA WRAPPER instaid
+		OPTIONS (host '/nowhere/at/all', dbname 'postgres');
 	CREATE USER MAPPING FOR app SERVER nowhere OPTIONS (user 'me', password 'secret');
-	GRANT USAGE ON FOREIGN SERVER nowhere TO app; SELECT instaid.create_ticket('hidden', step => 10, source => 'nowhere');
-	GRANT UPDATE ON instaid_tickets.hidden TO stranger, watcher; ALTER FOREIGN TABLE instaid_tickets.hidden OWNER TO app});
+	GRANT USAGE ON FOREIGN SERVER nowhere TO app;
+	SELECT instaid.create_ticket('hidden', step => 10, source => 'nowhere');
+	GRANT UPDATE ON instaid_tickets.hidden TO stranger, watcher;
+	ALTER FOREIGN TABLE instaid_tickets.hidden OWNER TO app});
 for my $case ([ 'stranger', 0 ], [ 'watcher', 1 ], [ 'app', 1 ])
 {
 	my ($role, $sees) = @$case;
-	my ($ret, $stdout, $stderr) = $one->psql('postgres', qq{SET ROLE "$role"; SELECT instaid.next_ticket('hidden')});
-	my $shown = $stderr . $one->safe_psql('postgres', qq{SET ROLE "$role"; SELECT failure FROM instaid.segments WHERE name = 'hidden'});
+	my ($ret, $stdout, $stderr) =
+	  $one->psql('postgres', qq{SET ROLE "$role"; SELECT instaid.next_ticket('hidden')});
+	my $shown = $stderr
+	  . $one->safe_psql('postgres',
+		qq{SET ROLE "$role"; SELECT failure FROM instaid.segments WHERE name = 'hidden'});
 	my @paths = $shown =~ m{nowhere/at/all}g;
-	is(scalar(@paths), $sees ? 2 : 0, "$role: " . ($sees ? 'shows the reason' : 'does not show file names'));
-	like($shown, qr/<insufficient privilege>/, '... but says that a privilege is missing') unless $sees;
+	is( scalar(@paths),
+		$sees ? 2 : 0,
+		"$role: " . ($sees ? 'shows the reason' : 'does not show file names'));
+	like($shown, qr/<insufficient privilege>/, '... but says that a privilege is missing')
+	  unless $sees;
 }
 
 ### Servers and tickets that are dropped or renamed
 
 ($ret, $stdout, $stderr) = $one->psql('postgres', 'DROP SERVER guarded');
-like($stderr, qr/cannot drop server guarded because other objects depend on it\nDETAIL:.*foreign table instaid_tickets.ours depends on server guarded/s, 'a server that a ticket uses is not dropped');
-is($one->safe_psql('postgres', q{BEGIN; SET client_min_messages = error; DROP SERVER guarded CASCADE; SELECT count(*) FROM instaid.tickets WHERE name = 'ours'; ROLLBACK}), 0, '... and CASCADE drops the ticket, too');
+like(
+	$stderr,
+	qr/cannot drop server guarded because .*foreign table instaid_tickets.ours depends on server/s,
+	'a server that a ticket uses is not dropped');
+is( $one->safe_psql(
+		'postgres',
+		q{BEGIN; SET client_min_messages = error; DROP SERVER guarded CASCADE;
+			SELECT count(*) FROM instaid.tickets WHERE name = 'ours'; ROLLBACK}
+	),
+	0,
+	'... and CASCADE drops the ticket, too');
 $one->safe_psql('postgres', 'ALTER SERVER guarded RENAME TO "other name"');
-is($one->safe_psql('postgres', q{SELECT source FROM instaid.tickets WHERE name = 'ours'}), '"other name"', 'a ticket follows a server that is renamed');
+is($one->safe_psql('postgres', q{SELECT source FROM instaid.tickets WHERE name = 'ours'}),
+	'"other name"', 'a ticket follows a server that is renamed');
 push @ours, take($one, 'ours', 50);
 is(segment($one, 'ours', 'server'), 'other name', '... and goes on');
 create($one, 'first', 10, [ $odd, $even ]);
 take($one, 'first', 3);
 $odd->safe_psql('postgres', q{SELECT instaid.create_ticket('second', start => 5000)});
 $one->safe_psql('postgres', 'ALTER FOREIGN TABLE instaid_tickets.first RENAME TO second');
-is(join(' ', take($one, 'second', 12)), join(' ', 5000 .. 5011), 'a ticket that is renamed has the values of its new name');
-is($one->safe_psql('postgres', q{SELECT name, source FROM instaid.tickets WHERE name ~ '^(first|second)'}), 'second|odd, even', '... and keeps its servers');
+is( join(' ', take($one, 'second', 12)),
+	join(' ', 5000 .. 5011),
+	'a ticket that is renamed has the values of its new name');
+is( $one->safe_psql(
+		'postgres', q{SELECT name, source FROM instaid.tickets WHERE name ~ '^(first|second)'}),
+	'second|odd, even',
+	'... and keeps its servers');
 $one->safe_psql('postgres', q{SELECT instaid.drop_ticket('second')});
-is($one->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname ~ '^(first|second)'}), 0, '... and is dropped with all that belongs to it');
+is( $one->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname ~ '^(first|second)'}),
+	0,
+	'... and is dropped with all that belongs to it');
 
 ### Dumps
 
 my $query = q{SELECT name, step, source FROM instaid.tickets ORDER BY 1};
-my $mappings = q{SELECT srvname, usename, array(SELECT unnest(umoptions) ORDER BY 1) FROM pg_user_mappings ORDER BY 1, 2};
+my $mappings =
+  q{SELECT srvname, usename, array(SELECT unnest(umoptions) ORDER BY 1)
+	FROM pg_user_mappings ORDER BY 1, 2};
 my $expected = join "\n", map { $one->safe_psql('postgres', $_) } $query, $mappings;
-$one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $one->connstr('postgres') ], 'pg_dump');
-$one->command_ok([ 'pg_dump', '-Fp', '-f', "$dir/dump.sql", '-d', $one->connstr('postgres') ], '... as SQL');
+$one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $one->connstr('postgres') ],
+	'pg_dump');
+$one->command_ok([ 'pg_dump', '-Fp', '-f', "$dir/dump.sql", '-d', $one->connstr('postgres') ],
+	'... as SQL');
 # on a server that does not preload the library
 $even->safe_psql('postgres', "CREATE ROLE $_ LOGIN") for 'app', 'stranger', 'watcher';
 for my $case (
 	[ 'session', [ 'pg_restore', '--exit-on-error', "$dir/dump" ] ],
 	[ 'jobs', [ 'pg_restore', '--exit-on-error', '-j', '4', "$dir/dump" ] ],
-	[ 'sections', map { [ 'pg_restore', '--exit-on-error', "--section=$_", "$dir/dump" ] } 'pre-data', 'data', 'post-data' ],
+	[ 'sections', map { [ 'pg_restore', '--exit-on-error', "--section=$_", "$dir/dump" ] }
+			'pre-data', 'data', 'post-data' ],
 	[ 'sql', [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/dump.sql" ] ])
 {
 	my ($name, @commands) = @$case;
 	$even->safe_psql('postgres', "CREATE DATABASE $name");
 	$even->command_ok([ @$_, '-d', $even->connstr($name) ], "restored: $name") for @commands;
-	is(join("\n", map { $even->safe_psql($name, $_) } $query, $mappings), $expected, '... with the sources, their servers and mappings');
+	is(join("\n", map { $even->safe_psql($name, $_) } $query, $mappings),
+		$expected, '... with the sources, their servers and mappings');
 }
 $one->safe_psql('postgres', 'CREATE DATABASE restored');
-$one->command_ok([ 'pg_restore', '--exit-on-error', '-d', $one->connstr('restored'), "$dir/dump" ], 'pg_restore');
-is(duplicates(@fine, take($one, 'fine', 1, 'restored')) + duplicates(@ours, take($one, 'ours', 1, 'restored')), 0, '... and a restored ticket takes new values from its source');
+$one->command_ok([ 'pg_restore', '--exit-on-error', '-d', $one->connstr('restored'), "$dir/dump" ],
+	'pg_restore');
+is( duplicates(@fine, take($one, 'fine', 1, 'restored')) +
+	  duplicates(@ours, take($one, 'ours', 1, 'restored')),
+	0,
+	'... and a restored ticket takes new values from its source');
 # the schema alone, and a ticket alone, where the extension and the servers are
 for my $case ([ 'schema', '-n', 'instaid_tickets' ], [ 'ticket', '-t', 'instaid_tickets.photos*' ])
 {
 	my ($name, @options) = @$case;
-	$one->command_ok([ 'pg_dump', '-f', "$dir/$name", @options, '-d', $one->connstr('postgres') ], "pg_dump @options");
+	$one->command_ok([ 'pg_dump', '-f', "$dir/$name", @options, '-d', $one->connstr('postgres') ],
+		"pg_dump @options");
 	$one->safe_psql('postgres', "CREATE DATABASE $name");
 	$one->safe_psql($name, 'CREATE EXTENSION instaid');
-	$one->safe_psql($name, $_) for split /\n/, $one->safe_psql('postgres', q{SELECT format('CREATE SERVER %I FOREIGN DATA WRAPPER instaid', srvname) FROM pg_foreign_server});
+	$one->safe_psql($name, $_)
+	  for split /\n/,
+	  $one->safe_psql('postgres',
+		q{SELECT format('CREATE SERVER %I FOREIGN DATA WRAPPER instaid', srvname)
+			FROM pg_foreign_server}
+	  );
 	my $sql = slurp_file("$dir/$name") =~ s/^CREATE SCHEMA.*//mr;
 	append_to_file("$dir/$name.sql", $sql);
-	$one->command_ok([ 'psql', '-Xq', '-f', "$dir/$name.sql", '-d', $one->connstr($name) ], '... and restore');
-	is($one->safe_psql($name, q{SELECT name, step, source FROM instaid.tickets WHERE name = 'photos'}), 'photos|100|odd, even', '... with the source');
+	$one->command_ok([ 'psql', '-Xq', '-f', "$dir/$name.sql", '-d', $one->connstr($name) ],
+		'... and restore');
+	is( $one->safe_psql(
+			$name, q{SELECT name, step, source FROM instaid.tickets WHERE name = 'photos'}),
+		'photos|100|odd, even',
+		'... with the source');
 }
 
-### A crash under load, and no free worker
+### No free worker, and tickets that take all places in memory
+
+$two->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+$two->restart;
+like(
+	failure($two, 'photos', 200),
+	qr/DETAIL:  No background worker was free within 200 ms/,
+	'no worker is free: a call waits, and fails');
+# what a call says that does not wait
+$two->safe_psql('postgres', q{
+	CREATE FUNCTION try(ticket text) RETURNS text LANGUAGE plpgsql
+		SET instaid.segment_timeout = 0 AS $$
+	DECLARE
+		said text;
+	BEGIN
+		RETURN instaid.next_ticket(ticket);
+	EXCEPTION WHEN OTHERS THEN
+		GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+		RETURN said;
+	END $$});
+$two->safe_psql('postgres', q{SELECT instaid.create_ticket('t' || i, source => 'odd')
+	FROM generate_series(1, 1001) AS i});
+my ($no_worker, $no_place) =
+  ('No background worker was free within 0 ms.', '1000 tickets with a source are in use.');
+my $filled = time;
+is( $two->safe_psql('postgres', q{SELECT said, min(i), count(*)
+		FROM (SELECT i, try('t' || i) AS said FROM generate_series(1, 1001) AS i) AS t
+		GROUP BY said ORDER BY min(i)}),
+	"$no_worker|1|999\n$no_place|1000|2",
+	'a thousand tickets are in use, and the next one says so');
+is($two->safe_psql('postgres', 'SELECT count(*) FROM instaid.segments'),
+	1000, '... and the view shows them');
+
+### A crash under load
 
 create($one, 'busy', 50, [ $odd, $even ]);
 for my $authority ($odd, $even)
 {
-	$authority->safe_psql('postgres', q{SELECT setval('instaid_tickets.busy', 1000000000000000000 + last_value) FROM instaid_tickets.busy});
+	$authority->safe_psql('postgres',
+		q{SELECT setval('instaid_tickets.busy', 1000000000000000000 + last_value)
+			FROM instaid_tickets.busy}
+	);
 }
 my $read = q{SELECT instaid.next_ticket('busy');};
 my @seen;
 for my $round (1 .. 2)
 {
-	my $clients = Clients->start($one, $read, 'BEGIN;' . (" $read" x 500), "BEGIN; $read ROLLBACK;", $read);
+	my $clients =
+	  Clients->start($one, $read, 'BEGIN;' . (" $read" x 500), "BEGIN; $read ROLLBACK;", $read);
 	wait_segment($one, 'busy', 'refills > 2');
 	$one->stop('immediate');
 	my $problems = $clients->finish;
 	$one->start;
 	push @seen, map { split /\n/, slurp_file($_) } $clients->files;
-	is($problems . duplicates(@seen), 0, 'crash under load: none of ' . @seen . ' values comes twice');
+	is($problems . duplicates(@seen),
+		0, 'crash under load: none of ' . @seen . ' values comes twice');
 }
-$two->append_conf('postgresql.conf', "max_worker_processes = 0\n");
-$two->restart;
-like(failure($two, 'photos', 200), qr/DETAIL:  No background worker was free within 200 ms/, 'no worker is free: a call waits, and fails');
-# tickets that use all slots
-$two->safe_psql('postgres', q{DO $$ BEGIN FOR i IN 1 .. 1001 LOOP PERFORM instaid.create_ticket('t' || i, source => 'odd'); END LOOP; END $$});
-is($two->safe_psql('postgres', q{SET instaid.segment_timeout = 0; SET client_min_messages = notice;
-	CREATE TABLE results (i integer, said text);
-	DO $$ DECLARE said text; BEGIN FOR i IN 1 .. 1001 LOOP
-		BEGIN PERFORM instaid.next_ticket('t' || i); EXCEPTION WHEN OTHERS THEN
-			GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL; INSERT INTO results VALUES (i, said); END;
-	END LOOP; END $$;
-	SELECT count(*), min(i), said FROM results GROUP BY said ORDER BY 1}), "2|1000|1000 tickets with a source are in use.\n999|1|No background worker was free within 0 ms.", 'a thousand tickets are in use, and the next one says so');
-is($two->safe_psql('postgres', 'SELECT count(*) FROM instaid.segments'), 1000, '... and the view shows them');
+
+### What is idle makes room.  The first ticket that was used is not idle, but the second is.
+
+my $turn = q{SELECT try('photos'), try('t1000')};
+$two->poll_query_until('postgres', $turn, "$no_worker|$no_worker")
+  or die 'no place becomes free';
+cmp_ok(time - $filled, '>', 10, 'a ticket has the place of another one after 10 s');
+is( $two->safe_psql('postgres', q{SELECT count(*), string_agg(name, ' ' ORDER BY name)
+		FILTER (WHERE name IN ('photos', 't1', 't2', 't1000')) FROM instaid.segments}),
+	'1000|photos t1000 t2',
+	'... of the one that was idle for longest');
 $two->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $two->restart;
-is(duplicates(@from_one, @from_two, take($two, 'photos', 10)), 0, 'after a restart, the ticket goes on');
+is(duplicates(@from_one, @from_two, take($two, 'photos', 10)),
+	0, 'after a restart, the ticket goes on');
 
 $_->stop for $one, $two, $odd, $even;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own') for $one, $two, $odd, $even;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own')
+  for $one, $two, $odd, $even;
 
 done_testing();
