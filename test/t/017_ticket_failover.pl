@@ -16,13 +16,24 @@ use Time::HiRes qw(sleep);
 use Clients;
 use Sources;
 
-my @settings = ('wal_level = replica', 'max_wal_senders = 5', 'hot_standby = on', 'autovacuum = off', 'checkpoint_timeout = 1d');
+my @settings = (
+	'wal_level = replica',
+	'max_wal_senders = 5',
+	'hot_standby = on',
+	'autovacuum = off',
+	'checkpoint_timeout = 1d',
+	# for pg_rewind
+	'wal_log_hints = on',
+	'wal_keep_size = 1GB');
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 3) / 4 : 5;
 
 ### The standby is away: which calls wait for it, by synchronous_commit
 
-my $node = Clients::server('alone', @settings);
-$node->safe_psql('postgres', q{SELECT instaid.create_ticket(name, step => step) FROM (VALUES ('plain', 1), ('leased', 1), ('stepped', 10)) AS t (name, step)});
+my $node = Clients::server('primary', @settings);
+$node->safe_psql('postgres',
+	q{SELECT instaid.create_ticket(name, step => step)
+		FROM (VALUES ('plain', 1), ('leased', 1), ('stepped', 10)) AS t (name, step)}
+);
 take($node, $_, 1) for 'plain', 'leased', 'stepped';
 
 sub set_standbys
@@ -30,7 +41,9 @@ sub set_standbys
 	my ($names) = @_;
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = '$names'\n");
 	$node->reload;
-	$node->poll_query_until('postgres', "SELECT current_setting('synchronous_standby_names') = '$names'") or die;
+	$node->poll_query_until('postgres',
+		"SELECT current_setting('synchronous_standby_names') = '$names'")
+	  or die;
 	return;
 }
 
@@ -41,9 +54,11 @@ my $dir = PostgreSQL::Test::Utils::tempdir;
 sub begin
 {
 	my ($name, $before, $sql) = @_;
-	my @statements = ('SET synchronous_commit = local', split(/; */, $before), 'RESET synchronous_commit', split /; */, $sql);
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') . " application_name=$name", map { ('-c', $_) } @statements ],
-		'<', File::Spec->devnull, '>', "$dir/$name", '2>&1');
+	my @statements =
+	  ('SET synchronous_commit = local', $before, 'RESET synchronous_commit', split /; */, $sql);
+	my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres') . " application_name=$name",
+		map { ('-c', $_) } @statements);
+	my $psql = IPC::Run::start(\@psql, '<', File::Spec->devnull, '>', "$dir/$name", '2>&1');
 	return { name => $name, psql => $psql, file => "$dir/$name" };
 }
 
@@ -54,7 +69,11 @@ sub outcome
 	my ($session) = @_;
 	for (1 .. 1800)
 	{
-		return 'waits' if $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = '$session->{name}' AND wait_event = 'SyncRep'");
+		return 'waits'
+		  if $node->safe_psql('postgres',
+			"SELECT count(*) FROM pg_stat_activity
+				WHERE application_name = '$session->{name}' AND wait_event = 'SyncRep'"
+		  );
 		my $output = slurp_file($session->{file});
 		return $output if $output =~ /\n./;
 		sleep(0.1);
@@ -70,87 +89,129 @@ sub end
 	return slurp_file($session->{file}) =~ s/\A\d+\n//r;
 }
 
-set_standbys('nobody');
 for my $case (
 	[ 'plain',  q{SELECT instaid.next_ticket('plain')} ],
 	[ 'leased', q{SELECT last FROM instaid.lease_ticket('leased', 3)} ],
 	[ 'stepped', q{SELECT instaid.next_ticket('stepped')} ])
 {
 	my ($ticket, $take) = @$case;
-	my $before = '';
+	set_standbys('nobody');
 	# A session with an open transaction has written the record that covers the next values.
 	my $local = Clients::session($node);
-	$local->("CHECKPOINT; SET synchronous_commit = local; $before BEGIN");
+	$local->("CHECKPOINT; SET synchronous_commit = local; BEGIN");
 	my $taken = $local->($take);
 	like($taken, qr/^\d+$/m, "$ticket: synchronous_commit = local does not wait for a standby");
 	# All other sessions wait for the standby before they return a value.
-	my $open = begin("open_$ticket", "$before $take", "BEGIN; $take; ROLLBACK");
+	my $open = begin("open_$ticket", $take, "BEGIN; $take; ROLLBACK");
 	is(outcome($open), 'waits', "$ticket: a call in a transaction waits");
-	my @calls = map { begin("call_${ticket}_$_", "$before $take", "SET synchronous_commit = $_; $take") } 'on', 'remote_write', 'remote_apply';
-	is(outcome($_), 'waits', "$ticket: ... and so does a single call, although the record is another session's: $_->{name}") for @calls;
+	my @calls =
+	  map { begin("call_${ticket}_$_", $take, "SET synchronous_commit = $_; $take") }
+	  'on', 'remote_write', 'remote_apply';
+	is(outcome($_), 'waits', "... and so do calls that another session's record covers: $_->{name}")
+	  for @calls;
 	my $off = $local->("COMMIT; SET synchronous_commit = off; $take");
 	like($off, qr/^\d+$/m, "$ticket: ... but not with synchronous_commit = off");
 
 	# A call that is cancelled returns no value.
-	$local->(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_on$'});
-	like(end(shift @calls), qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to user request\n\z/, "$ticket: a call that is cancelled returns no value");
-	$local->(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_remote_write$'});
+	$local->(
+		q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_on$'});
+	like(
+		end(shift @calls),
+		qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to user request\n\z/,
+		"$ticket: a call that is cancelled returns no value");
+	$local->(
+		q{SELECT pg_terminate_backend(pid)
+			FROM pg_stat_activity WHERE application_name ~ '_remote_write$'}
+	);
 	unlike(end(shift @calls), qr/^\d+$/m, "$ticket: a call that is terminated returns no value");
-	my $slow = begin("slow_$ticket", "$before $take", "SET statement_timeout = '300ms'; $take");
-	like(end($slow), qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to statement timeout\n\z/, "$ticket: a call that reaches statement_timeout returns no value");
+	my $slow = begin("slow_$ticket", $take, "SET statement_timeout = '300ms'; $take");
+	like(
+		end($slow),
+		qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to statement timeout\n\z/,
+		"$ticket: a call that reaches statement_timeout returns no value");
 
 	# The standby is no longer required, and the others go on.
 	set_standbys('');
 	my @values = map { end($_) } $open, @calls;
-	is(duplicates(split /\s+/, "$taken $off @values"), 0, "$ticket: without the standby the calls go on, and no value comes twice");
+	is(duplicates(split /\s+/, "$taken $off @values"),
+		0, "$ticket: without the standby the calls go on, and no value comes twice");
 	like("@values", qr/\A\d+\n \d+\n\z/, '... one value for each call');
-	set_standbys('nobody');
 }
 
-$node->stop;
-
-### The standby takes over, under load.
+### The standby takes over under load, and the old primary becomes its standby, in turns.
 
 # All values have 19 digits, so that text order will do.  One ticket has a step.
-my @tickets = ('plain', 'stepped');
-my %take = map { $_ => "SELECT instaid.next_ticket('$_');" } @tickets;
+my @tickets = ('busy', 'leaping');
+my %take  = map { $_ => "SELECT instaid.next_ticket('$_');" } @tickets;
+my %files = map { $_ => [] } @tickets;
+$node->safe_psql('postgres', q{
+	SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000);
+	SELECT instaid.create_ticket('leaping', 2, 3, 1000000000000000000, step => 500)});
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
 for my $round (1 .. $rounds)
 {
-	my $primary = Clients::server("primary_$round", @settings);
-	$primary->safe_psql('postgres', q{SELECT instaid.create_ticket('plain', 2, 3, 1000000000000000000), instaid.create_ticket('stepped', 2, 3, 1000000000000000000, step => 500)});
-	$primary->backup('backup');
-	my $standby = PostgreSQL::Test::Cluster->new("standby_$round");
-	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-	$standby->start;
-	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
-	$primary->reload;
-	$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die;
-
-	my %clients = map { $_ => Clients->start($primary, ($take{$_}) x 3, "BEGIN; $take{$_} ROLLBACK;") } @tickets;
+	set_standbys('*');
+	$node->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication})
+	  or die;
+	my %clients =
+	  map { $_ => Clients->start($node, ($take{$_}) x 3, "BEGIN; $take{$_} ROLLBACK;") } @tickets;
 	sleep(0.3 + rand(0.3));
 	# WAL that is written from now on does not reach the standby
-	my $sender = $primary->safe_psql('postgres', 'SELECT pid FROM pg_stat_replication');
+	my $sender = $node->safe_psql('postgres', 'SELECT pid FROM pg_stat_replication');
 	kill 'STOP', $sender;
 	# until all clients wait for it
-	$primary->poll_query_until('postgres', q{SELECT count(*) >= 8 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) or die;
-	$primary->kill9;
+	$node->poll_query_until('postgres',
+		q{SELECT count(*) >= 8 FROM pg_stat_activity WHERE wait_event = 'SyncRep'})
+	  or die;
+	$node->kill9;
 	kill 'KILL', $sender;
 	my %problems = map { $_ => $clients{$_}->finish } @tickets;
 	$standby->promote;
-	my %after = map { $_ => Clients->start($standby, ("SET synchronous_commit = local; $take{$_}") x 2) } @tickets;
-	$standby->poll_query_until('postgres', q{SELECT pg_sleep(0.1) IS NOT NULL AND count(*) = 2 FROM instaid.tickets WHERE last_value IS NOT NULL}) or die;
+	my %after =
+	  map { $_ => Clients->start($standby, ("SET synchronous_commit = local; $take{$_}") x 2) }
+	  @tickets;
+	for (1 .. 1800)
+	{
+		last unless grep { !-s $_ } map { $_->files } values %after;
+		sleep(0.1);
+	}
 	for my $name (@tickets)
 	{
 		$problems{$name} .= $after{$name}->stop;
-		is($problems{$name} =~ s/.*terminating connection.*\n//gr, '', "$name, failover $round: no statement fails");
-		my $old = Clients::summary($clients{$name}->files);
+		is($problems{$name} =~ s/.*terminating connection.*\n//gr,
+			'', "$name, failover $round: no statement fails");
 		my $new = Clients::summary($after{$name}->files);
-		my $all = Clients::summary($clients{$name}->files, $after{$name}->files);
-		is($all->{duplicates}, 0, "$name, failover $round: none of $old->{count} values and $new->{count} later values comes twice");
-		cmp_ok($new->{count}, '>', 0, '... and there are later values');
+		cmp_ok($new->{count}, '>', 0, "... the new primary returns $new->{count} values");
+		push @{ $files{$name} }, $clients{$name}->files, $after{$name}->files;
+		my $all = Clients::summary(@{ $files{$name} });
+		is($all->{duplicates}, 0, "... and none of $all->{count} values so far comes twice");
 	}
-	$standby->stop;
-	unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own') for $primary, $standby;
+	follow($node, $standby) if $round < $rounds;
+	($node, $standby) = ($standby, $node);
+}
+$node->stop;
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own')
+  for $node, $standby;
+
+# Let a primary that was killed follow the one that took over.
+sub follow
+{
+	my ($old, $new) = @_;
+	my $settings = slurp_file($old->data_dir . '/postgresql.conf');
+	# before PostgreSQL 16, pg_rewind looks for the new timeline in the last checkpoint
+	$new->safe_psql('postgres', 'CHECKPOINT');
+	$old->command_ok(
+		[ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres') ],
+		'... and the old primary follows it');
+	# this is the new one's
+	unlink $old->data_dir . '/postgresql.conf';
+	$old->append_conf('postgresql.conf', $settings);
+	$old->enable_streaming($new);
+	$old->start;
+	return;
 }
 
 done_testing();
