@@ -32,6 +32,7 @@ OBJS = \
 	src/ids/node.o \
 	src/ids/position.o \
 	src/ids/requirements.o \
+	src/ids/session.o \
 	src/ids/settled.o \
 	src/ids/shards.o \
 	src/ids/text_forms.o \
@@ -53,6 +54,7 @@ INCLUDED = \
 	src/ids/layout.h \
 	src/ids/node.h \
 	src/ids/requirements.h \
+	src/ids/session.h \
 	src/ids/settled.h \
 	src/ids/text_forms.h \
 	src/tickets/autocreate.h \

@@ -16,6 +16,7 @@
 #include "ids/generator.h"
 #include "ids/ids.h"
 #include "ids/language.h"
+#include "ids/session.h"
 #include "tickets/autocreate.h"
 #include "tickets/segments.h"
 #include "tickets/tickets.h"
@@ -35,6 +36,7 @@ void
 _PG_init(void)
 {
 	generator_init();
+	session_init();
 	ids_init();
 	language_init();
 	autocreate_init();

@@ -19,10 +19,7 @@
  * already guarantees that it will not be given out again.
  *
  * Code that few calls need is in separate functions, marked pg_noinline, so
- * that the other calls save no registers and check no stack for it.  The page
- * stays pinned until the transaction ends, as the sequence stays locked.
- * Looking it up, pinning and releasing it in each call was half of the cost
- * ("make bench-instructions").
+ * that the other calls save no registers and check no stack for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,30 +27,21 @@
 
 #include <limits.h>
 
-#include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_sequence.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/resowner.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "compat.h"
 #include "ids/generator.h"
 #include "ids/layout.h"
-#include "ids/requirements.h"
+#include "ids/session.h"
 #include "sequence.h"
 
 /*
@@ -67,52 +55,11 @@
 /* the longest time that one call waits for the clock, in ms */
 #define MAX_CLOCK_WAIT		64
 
-/* how many sequences a session remembers before it forgets all of them */
-#define MAX_SEQUENCES		1024
-
 /* how often a session warns of drift, in microseconds */
 #define WARNING_INTERVAL	(60 * USECS_PER_SEC)
 
-/* What this session remembers of one sequence */
-typedef struct ClockedSequence
-{
-	Oid			relid;			/* hash key */
-
-	/*
-	 * What load_clocked_sequence() found.  It is valid for this role until an
-	 * invalidation.  needs_wal = false and may_pin = false hold for this
-	 * transaction only: no invalidation announces the commit of the
-	 * transaction that created the sequence.
-	 */
-	LocalTransactionId lxid;	/* transaction in which we hold the lock */
-	Oid			role;
-	uint64		generation;		/* value of clock_generation then, or 0 */
-	RelFileLocator locator;
-	uint32		file;			/* its number in log_cnt: sequence_file() */
-	int64		cache;			/* CACHE n of the sequence */
-	bool		is_temp;
-	bool		needs_wal;
-
-	Buffer		buffer;			/* buffer of its page, which is only a hint
-								 * unless it is pinned */
-	bool		may_pin;		/* beyond a call: see pin_page() */
-
-	/*
-	 * Ticks from next up to but not including end are reserved for this
-	 * session.  end stays when they are used up, and when the sequence gets
-	 * another file, because the session must never go back.
-	 */
-	int64		next;
-	int64		end;
-	TimestampTz reserved_at;	/* start of the millisecond of the reservation */
-
-	TimestampTz warned_at;
-} ClockedSequence;
-
 /* instaid.max_drift: see generator_init() */
 static int	max_drift;
-
-static HTAB *sequences = NULL;
 
 /*
  * WAL up to this LSN is as durable as this value of synchronous_commit
@@ -121,9 +68,6 @@ static HTAB *sequences = NULL;
  */
 static XLogRecPtr durable = InvalidXLogRecPtr;
 static int	durable_for = SYNCHRONOUS_COMMIT_OFF;
-
-/* the number of invalidations so far that can concern a remembered sequence */
-static uint64 clock_generation = 1;
 
 /*
  * The clock in milliseconds since 1970.
@@ -137,67 +81,6 @@ clock_ms(void)
 	TimestampTz now = GetCurrentTimestamp() + POSTGRES_EPOCH_MS * 1000;
 
 	return (uint64) Max(now, 0) / 1000;
-}
-
-/* The sequence that this session used last */
-static ClockedSequence *latest = NULL;
-
-/*
- * The buffer of "latest", pinned until the transaction ends, or the session
- * uses another sequence, or this sequence can have another file.
- *
- * The top transaction owns the pin, as it owns the lock.  While the page is
- * pinned, the buffer cannot be given to another page, and no look-up is
- * needed.
- */
-static Buffer pinned = InvalidBuffer;
-
-static pg_noinline void
-release_pin(void)
-{
-	ResourceOwner saved = CurrentResourceOwner;
-
-	CurrentResourceOwner = TopTransactionResourceOwner;
-	ReleaseBuffer(pinned);
-	CurrentResourceOwner = saved;
-	pinned = InvalidBuffer;
-}
-
-/* At a rollback, the resource owner of the transaction releases the pin. */
-static void
-xact_callback(XactEvent event, void *arg pg_attribute_unused())
-{
-	if (!BufferIsValid(pinned))
-		return;
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
-		release_pin();
-	else if (event == XACT_EVENT_ABORT)
-		pinned = InvalidBuffer;
-}
-
-static void
-relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
-{
-	if (!OidIsValid(relid) ||
-		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
-		clock_generation++;
-}
-
-static void
-role_callback(Datum arg pg_attribute_unused(),
-			  SysCacheIdentifier cacheid pg_attribute_unused(),
-			  uint32 hashvalue pg_attribute_unused())
-{
-	clock_generation++;
-}
-
-static void
-create_hash(void)
-{
-	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(ClockedSequence)};
-
-	sequences = hash_create("instaid sequences", 16, &ctl,
-							HASH_ELEM | HASH_BLOBS);
 }
 
 void
@@ -214,187 +97,6 @@ generator_init(void)
 							1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
-
-	create_hash();
-
-	/* a new file, new options or a GRANT, and whatever changes a role */
-	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
-	/* its owner is a member of pg_database_owner */
-	CacheRegisterSyscacheCallback(DATABASEOID, role_callback, (Datum) 0);
-	RegisterXactCallback(xact_callback, NULL);
-}
-
-/*
- * Lock the sequence for this transaction, check that it can serve the current
- * role, and note what reserve_ticks() needs.
- */
-static pg_noinline void
-load_clocked_sequence(ClockedSequence *seq)
-{
-	uint64		generation_before;
-	Relation	rel;
-	FormData_pg_sequence options;
-
-	if (seq->lxid != MyLocalTransactionId)
-	{
-		/* a role asks for no lock after its rights were revoked */
-		AcceptInvalidationMessages();
-		if (seq->generation != clock_generation || seq->role != GetUserId())
-			sequence_check_before_lock(seq->relid, SEQUENCE_RIGHTS);
-		sequence_lock(seq->relid);
-		seq->lxid = MyLocalTransactionId;
-
-		/*
-		 * What CACHE left over of another transaction is dropped.  Between
-		 * two transactions, no lock would show it: see settled.c.
-		 */
-		seq->next = seq->end;
-
-		/*
-		 * Taking the lock has also processed invalidations.  If none of them
-		 * was of this sequence, all is as in our last transaction.
-		 */
-		if (seq->generation == clock_generation && seq->role == GetUserId() &&
-			seq->needs_wal && seq->may_pin)
-			return;
-	}
-
-	generation_before = clock_generation;
-	seq->generation = 0;		/* in case of an error below */
-	if (BufferIsValid(pinned))
-		release_pin();			/* the sequence can have another file */
-
-	rel = sequence_open_locked(seq->relid, SEQUENCE_RIGHTS, &options);
-	requirements_check(rel, &options, false);
-	seq->cache = options.seqcache;
-
-	/* in a new file the session's reserved ticks are invalid */
-	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
-	{
-		seq->locator = rel->rd_locator;
-		seq->next = seq->end;
-	}
-	seq->file = sequence_file(rel);
-	seq->is_temp = rel->rd_islocaltemp;
-	seq->needs_wal = RelationNeedsWAL(rel);
-	seq->may_pin = !seq->is_temp && !sequence_is_uncommitted(rel);
-
-	relation_close(rel, NoLock);
-
-	seq->role = GetUserId();
-	seq->generation = generation_before;
-}
-
-static pg_noinline void
-find_clocked_sequence(Oid relid)
-{
-	bool		found;
-
-	if (BufferIsValid(pinned))
-		release_pin();
-
-	if (hash_get_num_entries(sequences) >= MAX_SEQUENCES &&
-		hash_search(sequences, &relid, HASH_FIND, NULL) == NULL)
-	{
-		HTAB	   *forgotten = sequences;
-
-		/* an error, or a callback, must not find what is freed */
-		latest = NULL;
-		create_hash();
-		hash_destroy(forgotten);
-	}
-	latest = hash_search(sequences, &relid, HASH_ENTER, &found);
-	if (!found)
-	{
-		memset(latest, 0, sizeof(ClockedSequence));
-		latest->relid = relid;
-	}
-}
-
-/*
- * Find a sequence, after checking that this role may use it in this
- * transaction.  The name of the function that is called is for errors.
- */
-static inline ClockedSequence *
-open_clocked_sequence(Oid relid, const char *function)
-{
-	ClockedSequence *seq;
-
-	if (unlikely(latest == NULL || latest->relid != relid))
-		find_clocked_sequence(relid);
-	seq = latest;
-
-	/*
-	 * Opening the relation and checking its ACL are most of the cost of
-	 * nextval(), and one statement can need a million IDs.
-	 */
-	if (unlikely(seq->generation != clock_generation ||
-				 seq->lxid != MyLocalTransactionId ||
-				 seq->role != GetUserId()))
-		load_clocked_sequence(seq);
-
-	/* nextval() has these rules, too */
-	if (unlikely(XactReadOnly) && !seq->is_temp)
-		PreventCommandIfReadOnly(function);
-	if (unlikely(IsInParallelMode()))
-		PreventCommandIfParallelMode(function);
-
-	return seq;
-}
-
-/*
- * Pin the sequence's page.
- *
- * ReadRecentBuffer() finds the page in its last buffer without a look-up in
- * the buffer table and without the relation.
- *
- * The pin is kept beyond the call unless the transaction has created the file.
- * A rollback to a savepoint drops such a file, and a pinned buffer is then an
- * error.
- */
-static pg_noinline void
-pin_page(ClockedSequence *seq)
-{
-	if (!BufferIsValid(seq->buffer) ||
-		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))
-	{
-		Relation	rel = relation_open(seq->relid, NoLock);
-
-		seq->buffer = ReadBuffer(rel, 0);
-		relation_close(rel, NoLock);
-	}
-
-	/* After what can fail, give the pin to the top transaction. */
-	if (seq->may_pin)
-	{
-		ResourceOwner saved = CurrentResourceOwner;
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		IncrBufferRefCount(seq->buffer);
-		CurrentResourceOwner = saved;
-		pinned = seq->buffer;
-		ReleaseBuffer(seq->buffer);
-	}
-}
-
-/* Lock the sequence's page, and find its state. */
-static inline Form_pg_sequence_data
-lock_page(ClockedSequence *seq)
-{
-	if (unlikely(!BufferIsValid(pinned)))
-		pin_page(seq);
-	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
-	return sequence_read_page(seq->buffer, seq->relid);
-}
-
-static inline void
-unlock_page(ClockedSequence *seq)
-{
-	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
-	if (unlikely(!BufferIsValid(pinned)))
-		ReleaseBuffer(seq->buffer);
 }
 
 /* Sleep, ready to be interrupted. */
@@ -430,7 +132,8 @@ wait_for_clock(long timeout)
 /*
  * Wait until the clock leaves a millisecond.  The page stays locked meanwhile, so
  * that no other session takes a tick of that millisecond.  A signal can end a sleep
- * early, so the clock is read again; but it can stand still, so this gives up.
+ * early, and then the next turn of the loop sleeps again.  A clock can stand still,
+ * and therefore the loop ends.
  */
 static pg_noinline int64
 let_millisecond_pass(int64 running)
@@ -443,6 +146,25 @@ let_millisecond_pass(int64 running)
 		now = clock_ms();
 	}
 	return now;
+}
+
+/*
+ * Can core have set the sequence back from a tick of the running millisecond?
+ * That tick would be lost, and could come again.
+ *
+ *	log_cnt		core's last call		next tick is of			answer
+ *	0			setval() or RESTART		a later ms				no
+ *	0			setval() or RESTART		this or an earlier ms	yes
+ *	above 0		nextval()				an earlier ms			yes, before nextval()
+ *	above 0		nextval()				this or a later ms		no
+ *
+ * The last answer is nearly always right: if nextval() counts in the running
+ * millisecond, nothing has set the sequence back.
+ */
+static bool
+can_be_set_back(Form_pg_sequence_data data, int64 next, int64 now)
+{
+	return tick_ms(next) < now + (data->log_cnt == 0 ? 1 : 0);
 }
 
 /*
@@ -461,16 +183,7 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	/* setval() can have set any value, and adding 1 must not overflow */
 	next = Min(data->last_value, MAX_TICK + 1) + (data->is_called ? 1 : 0);
 
-	/*
-	 * setval(), RESTART or a restore can have set the sequence back.  The
-	 * last tick before that is lost, and can be any of the running
-	 * millisecond. Therefore let this millisecond pass.  log_cnt is 0 then;
-	 * if nextval() was called since, it is more, and a sequence that is in
-	 * the running millisecond need not wait: nearly always it was nextval()
-	 * alone.
-	 */
-	if (unlikely(sequence_is_cores(data)) &&
-		tick_ms(next) < *now + (data->log_cnt == 0 ? 1 : 0))
+	if (unlikely(sequence_is_cores(data)) && can_be_set_back(data, next, *now))
 	{
 		int64		running = *now;
 
@@ -613,13 +326,13 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 
 	for (;;)
 	{
-		data = lock_page(seq);
+		data = session_lock_page(seq);
 		next = next_tick(seq, data, &now);
 		if (next > MAX_TICK)
 		{
 			int64		last_value = data->last_value;
 
-			unlock_page(seq);
+			session_unlock_page(seq);
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 					 errmsg("sequence \"%s\" has reached the last tick",
@@ -639,7 +352,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
-		unlock_page(seq);
+		session_unlock_page(seq);
 		wait_for_clock(Min(drift - max_drift, MAX_CLOCK_WAIT));
 		waited = true;
 	}
@@ -654,7 +367,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		count = wanted;
 	count = Min(count, TICKS_PER_MS - tick_sequence(next));
 	lsn = store_tick(seq, data, next + count - 1);
-	unlock_page(seq);
+	session_unlock_page(seq);
 
 	seq->end = next + count;
 	seq->reserved_at = ms_timestamp(now);
@@ -701,7 +414,7 @@ ensure_ticks(ClockedSequence *seq, int wanted)
 int64
 generator_take_tick(Oid sequence)
 {
-	ClockedSequence *seq = open_clocked_sequence(sequence, "instaid.next_id()");
+	ClockedSequence *seq = session_open(sequence, "instaid.next_id()");
 
 	ensure_ticks(seq, 1);
 	return seq->next++;
@@ -715,7 +428,7 @@ generator_take_tick(Oid sequence)
 int
 generator_take_ticks(Oid sequence, int wanted, int64 *first)
 {
-	ClockedSequence *seq = open_clocked_sequence(sequence, "instaid.next_ids()");
+	ClockedSequence *seq = session_open(sequence, "instaid.next_ids()");
 	int			count;
 
 	ensure_ticks(seq, wanted);
@@ -745,7 +458,7 @@ generator_first_tick(void)
 void
 generator_skip_ticks(Oid sequence, int64 tick)
 {
-	ClockedSequence *seq = open_clocked_sequence(sequence, "instaid.advance_past()");
+	ClockedSequence *seq = session_open(sequence, "instaid.advance_past()");
 	Form_pg_sequence_data data;
 	XLogRecPtr	lsn;
 
@@ -756,7 +469,7 @@ generator_skip_ticks(Oid sequence, int64 tick)
 				 errmsg("permission denied for sequence %s", get_rel_name(sequence)),
 				 errhint("advance_past() needs the privilege UPDATE on the sequence.")));
 
-	data = lock_page(seq);
+	data = session_lock_page(seq);
 	/* the session's reserved ticks can be below it */
 	seq->next = seq->end;
 	if (data->last_value < tick || (data->last_value == tick && !data->is_called))
@@ -771,7 +484,7 @@ generator_skip_ticks(Oid sequence, int64 tick)
 		seq->next = seq->end = Max(seq->end, tick + 1);
 	}
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
-	unlock_page(seq);
+	session_unlock_page(seq);
 
 	make_durable(lsn);
 }

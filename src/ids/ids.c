@@ -140,6 +140,16 @@ ids_return_next(FunctionCallInfo fcinfo)
 	SRF_RETURN_NEXT(funcctx, Int64GetDatum(ids->next++));
 }
 
+static pg_noinline void
+begin_next_ids(FunctionCallInfo fcinfo)
+{
+	int32		shard_id = PG_GETARG_INT32(1);
+
+	check_shard_id(shard_id);
+	ids_begin_set(fcinfo, PG_GETARG_OID(0), shard_id,
+				  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
+}
+
 /*
  * next_ids(sequence regclass, shard_id integer, count integer,
  *			epoch timestamptz) -> setof bigint
@@ -150,13 +160,7 @@ Datum
 instaid_next_ids(PG_FUNCTION_ARGS)
 {
 	if (SRF_IS_FIRSTCALL())
-	{
-		int32		shard_id = PG_GETARG_INT32(1);
-
-		check_shard_id(shard_id);
-		ids_begin_set(fcinfo, PG_GETARG_OID(0), shard_id,
-					  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
-	}
+		begin_next_ids(fcinfo);
 	return ids_return_next(fcinfo);
 }
 

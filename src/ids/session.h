@@ -1,0 +1,108 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.h
+ *	  What a session remembers of the sequences that it takes ticks of: see
+ *	  session.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INSTAID_SESSION_H
+#define INSTAID_SESSION_H
+
+#include "access/xact.h"
+#include "datatype/timestamp.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+
+#include "compat.h"
+#include "sequence.h"
+
+/* What the session remembers of one sequence */
+typedef struct ClockedSequence
+{
+	Oid			relid;			/* hash key */
+	LocalTransactionId lxid;	/* transaction in which we hold the lock */
+
+	/*
+	 * What load_sequence() found out.  It holds for this role, until an
+	 * invalidation.  needs_wal = false and may_pin = false hold only for this
+	 * transaction, because no invalidation announces that the transaction
+	 * that created the sequence has committed.
+	 */
+	Oid			role;
+	uint64		invalidations;	/* how many there had been by then, or 0 */
+	RelFileLocator locator;
+	uint32		file;			/* its number in log_cnt: sequence_file() */
+	int64		cache;			/* CACHE n of the sequence */
+	bool		is_temp;
+	bool		needs_wal;
+	bool		may_pin;		/* beyond a call: see session_pin_page() */
+
+	bool		is_pinned;		/* beyond this call */
+	Buffer		buffer;			/* of its page; only a hint unless pinned */
+
+	/*
+	 * The ticks from next up to, but not including, end are reserved for the
+	 * session.  end outlives them: if the sequence is set back or gets
+	 * another file, end still tells which ticks the session has had.
+	 */
+	int64		next;
+	int64		end;
+	TimestampTz reserved_at;	/* start of the millisecond of the reservation */
+
+	TimestampTz warned_at;
+} ClockedSequence;
+
+/*
+ * The sequence that the session used last.  NULL if it has to be looked at
+ * again: the transaction has ended, or an invalidation has arrived.
+ */
+extern ClockedSequence *session_current;
+
+extern void session_init(void);
+extern ClockedSequence *session_load(Oid relid);
+extern void session_pin_page(ClockedSequence *seq);
+
+/*
+ * Find a sequence that the transaction has locked and this role may use.  The
+ * name of the function that is called is for errors.
+ *
+ * Opening the relation and checking its ACL are most of the cost of nextval(),
+ * and one statement can need a million IDs.
+ */
+static inline ClockedSequence *
+session_open(Oid relid, const char *function)
+{
+	ClockedSequence *seq = session_current;
+
+	if (unlikely(seq == NULL || seq->relid != relid || seq->role != GetUserId()))
+		seq = session_load(relid);
+
+	/* nextval() has these rules, too */
+	if (unlikely(XactReadOnly) && !seq->is_temp)
+		PreventCommandIfReadOnly(function);
+	if (unlikely(IsInParallelMode()))
+		PreventCommandIfParallelMode(function);
+
+	return seq;
+}
+
+/* Lock the page of a sequence, and find its state. */
+static inline Form_pg_sequence_data
+session_lock_page(ClockedSequence *seq)
+{
+	if (unlikely(!seq->is_pinned))
+		session_pin_page(seq);
+	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
+	return sequence_read_page(seq->buffer, seq->relid);
+}
+
+static inline void
+session_unlock_page(ClockedSequence *seq)
+{
+	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
+	if (unlikely(!seq->is_pinned))
+		ReleaseBuffer(seq->buffer);
+}
+
+#endif							/* INSTAID_SESSION_H */
