@@ -21,14 +21,15 @@ EXTENSION = instaid
 MODULE_big = instaid
 OBJS = \
 	src/instaid.o \
+	src/names.o \
 	src/sequence.o \
 	src/ids/arguments.o \
 	src/ids/declaration.o \
 	src/ids/execute_as.o \
 	src/ids/fields.o \
 	src/ids/generator.o \
-	src/ids/ids.o \
 	src/ids/language.o \
+	src/ids/next_id.o \
 	src/ids/node.o \
 	src/ids/position.o \
 	src/ids/requirements.o \
@@ -45,13 +46,14 @@ OBJS = \
 # not HEADERS, which make would install
 INCLUDED = \
 	src/compat.h \
+	src/names.h \
 	src/sequence.h \
 	src/ids/arguments.h \
 	src/ids/declaration.h \
 	src/ids/generator.h \
-	src/ids/ids.h \
 	src/ids/language.h \
 	src/ids/layout.h \
+	src/ids/next_id.h \
 	src/ids/node.h \
 	src/ids/requirements.h \
 	src/ids/session.h \

@@ -14,8 +14,8 @@
 #include "utils/guc.h"
 
 #include "ids/generator.h"
-#include "ids/ids.h"
 #include "ids/language.h"
+#include "ids/node.h"
 #include "ids/session.h"
 #include "tickets/autocreate.h"
 #include "tickets/segments.h"
@@ -37,7 +37,7 @@ _PG_init(void)
 {
 	generator_init();
 	session_init();
-	ids_init();
+	node_init();
 	language_init();
 	autocreate_init();
 	segments_init();

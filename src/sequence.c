@@ -21,7 +21,6 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_control.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
@@ -36,29 +35,6 @@
 #include "utils/syscache.h"
 
 #include "sequence.h"
-
-/*
- * Refuse a name that is empty or too long.  If it were truncated, it could be the
- * name of another object.
- */
-void
-check_object_name(const char *what, const char *name)
-{
-	size_t		length = strlen(name);
-
-	if (length == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("%s name is empty", what),
-				 errdetail("A name has 1 to %d bytes.", NAMEDATALEN - 1)));
-	if (length >= NAMEDATALEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_NAME_TOO_LONG),
-				 errmsg("%s name \"%.*s...\" is too long", what,
-						pg_mbcliplen(name, length, NAMEDATALEN - 1), name),
-				 errdetail("It has %zu bytes; a name has up to %d.",
-						   length, NAMEDATALEN - 1)));
-}
 
 /* schema.sequence of a sequence that is locked, quoted for use in a statement */
 char *
@@ -110,11 +86,11 @@ check_sequence(Oid sequence, AclMode rights)
 /*
  * Refuse a role that has none of these rights, before it gets the lock.  A lock
  * of the top transaction stays when a savepoint is rolled back, and other
- * sessions wait for it.  sequence_open_locked() checks again what can change
- * until the lock is there.
+ * sessions wait for it.  sequence_open_locked() checks again, because
+ * a REVOKE can be committed before the lock is taken.
  */
 void
-sequence_check_before_lock(Oid sequence, AclMode rights)
+sequence_check_rights(Oid sequence, AclMode rights)
 {
 	/* a GRANT that was committed since the transaction began counts */
 	AcceptInvalidationMessages();
@@ -302,9 +278,9 @@ has_named_standbys(void)
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
 }
 
-/* Write a WAL record that says nothing.  Returns its LSN. */
+/* Write an empty WAL record, to have an LSN.  Returns the LSN. */
 static XLogRecPtr
-log_nothing(void)
+log_empty_record(void)
 {
 	char		nothing = 0;
 
@@ -333,11 +309,12 @@ sequence_make_durable(XLogRecPtr lsn)
 		return;
 
 	/*
-	 * Several sessions can need one record of a sequence, but each session in
-	 * SyncRepWaitForLSN() must wait for an LSN of its own, as for a commit.
+	 * Several sessions can need one record of a sequence.  An assertion of
+	 * syncrep.c fails if two sessions wait for the same LSN, as no two
+	 * commits do.  Nothing else in syncrep.c needs different LSNs.
 	 */
 	if (wait && has_named_standbys())
-		lsn = log_nothing();
+		lsn = log_empty_record();
 	XLogFlush(lsn);
 	if (!wait)
 		return;

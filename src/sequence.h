@@ -15,15 +15,14 @@
 
 #include "compat.h"
 
-/* the rights that nextval() needs, any of them */
+/* nextval() needs one of these rights */
 #define SEQUENCE_RIGHTS	(ACL_USAGE | ACL_UPDATE)
-/* the rights that the view pg_sequences needs, any of them */
+/* the view pg_sequences needs one of these rights */
 #define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
-extern void check_object_name(const char *what, const char *name);
 extern char *sequence_qualified_name(Oid sequence);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);
-extern void sequence_check_before_lock(Oid sequence, AclMode rights);
+extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights,
 									 FormData_pg_sequence *options);
@@ -107,7 +106,10 @@ sequence_is_cores(Form_pg_sequence_data data)
 	return data->log_cnt >= 0;
 }
 
-/* How many values the last record covers: none, if core or another file has it. */
+/*
+ * How many values the last record still covers: none, if core wrote log_cnt, or if
+ * it was written for another file.
+ */
 static inline int64
 sequence_values_covered(uint32 file, Form_pg_sequence_data data)
 {

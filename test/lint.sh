@@ -67,9 +67,9 @@ check 'lines of tests have at most 100 columns' in_width 100 \
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \
-	sh -c '! grep -n PG_VERSION_NUM src/*.c src/sequence.h src/*/*.[ch]'
+	sh -c '! grep -n PG_VERSION_NUM src/*.c src/names.h src/sequence.h src/*/*.[ch]'
 check 'the two wings do not include each other' \
-	sh -c '! grep -n "include \"tickets/" src/ids/* src/sequence.* &&
-		! grep -n "include \"ids/" src/tickets/* src/sequence.*'
+	sh -c '! grep -n "include \"tickets/" src/ids/* src/names.* src/sequence.* &&
+		! grep -n "include \"ids/" src/tickets/* src/names.* src/sequence.*'
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"

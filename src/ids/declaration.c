@@ -49,8 +49,8 @@
 
 #include "compat.h"
 #include "ids/declaration.h"
-#include "ids/ids.h"
 #include "ids/layout.h"
+#include "ids/node.h"
 #include "sequence.h"
 
 #define REFERENCE	"as next_ids(integer, regclass)"
@@ -592,7 +592,7 @@ instaid_validator(PG_FUNCTION_ARGS)
  * of this can come of ALTER FUNCTION or of DROP.
  */
 const char *
-find_fault(HeapTuple tuple)
+shard_function_fault(HeapTuple tuple)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	Declaration declaration;
@@ -615,7 +615,7 @@ find_fault(HeapTuple tuple)
 			return psprintf("does not work: %s", fault);
 		if (get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
 			return "does not work: its sequence does not exist";
-		if (declaration.shard_id == NODE_SHARD && ids_refused_node_shard() != NULL)
+		if (declaration.shard_id == NODE_SHARD && node_refused_value() != NULL)
 			return "does not work: this session was started with a wrong instaid.node_shard_id";
 		return NULL;
 	}

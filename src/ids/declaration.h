@@ -49,6 +49,6 @@ extern char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
 extern HeapTuple referenced_declaration(HeapTuple tuple);
 extern void declaration_error(HeapTuple tuple, const char *fault) pg_attribute_noreturn();
-extern const char *find_fault(HeapTuple tuple);
+extern const char *shard_function_fault(HeapTuple tuple);
 
 #endif							/* INSTAID_DECLARATION_H */

@@ -215,7 +215,7 @@ begin_past_ids(FunctionCallInfo fcinfo)
 }
 
 /*
- * Check the i-th time, of which those before it are legal, and return its
+ * Check the i-th time, when those before it are checked, and return its
  * milliseconds since 1970.
  */
 static int64
@@ -244,8 +244,8 @@ past_ms(const PastIds *ids, int i)
 }
 
 /*
- * How many times from the i-th on are of its millisecond?  1,024 stands for
- * any number above, too.
+ * How many times from the i-th on are of its millisecond?  Returns 1,024 if
+ * there are more.
  */
 static int
 count_in_ms(const PastIds *ids, int i, int64 ms)

@@ -192,15 +192,18 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	}
 
 	/*
-	 * This session remembers its own ticks, even if they are ahead of the
-	 * clock.  If they are further ahead than load explains, the sequence was
-	 * set back on purpose, and may go back.
+	 * No tick comes again that this session has had, even if the sequence was
+	 * set back.  But if the session's ticks are further ahead of the clock
+	 * than load explains, the sequence was set back on purpose.
 	 */
 	if (seq->end > lowest &&
 		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_CLOCK_WAIT)
 		lowest = seq->end;
 
-	/* Move up to the first tick from there whose low bits run on. */
+	/*
+	 * Move up to the first tick that is high enough and whose low bits run
+	 * on.
+	 */
 	if (next < lowest)
 	{
 		next = pack_tick(tick_ms(lowest), tick_sequence(next));

@@ -23,8 +23,8 @@
 #include "compat.h"
 #include "ids/declaration.h"
 #include "ids/generator.h"
-#include "ids/ids.h"
 #include "ids/language.h"
+#include "ids/next_id.h"
 
 /* how many functions a session remembers before it forgets all of them */
 #define MAX_KNOWN_FUNCTIONS 1024
@@ -236,8 +236,8 @@ begin_next_ids(FunctionCallInfo fcinfo)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		null_error();
 	look_up(fcinfo->flinfo->fn_oid, &declaration);
-	ids_begin_set(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
-				  declaration.epoch_ms, PG_GETARG_INT32(0));
+	begin_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
+			  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
 
 /*
@@ -257,7 +257,7 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 	{
 		if (SRF_IS_FIRSTCALL())
 			begin_next_ids(fcinfo);
-		return ids_return_next(fcinfo);
+		return return_next_id(fcinfo);
 	}
 
 	call = fcinfo->flinfo->fn_extra;
@@ -271,6 +271,6 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 			null_error();
 		sequence = PG_GETARG_OID(0);
 	}
-	PG_RETURN_INT64(ids_format(generator_take_tick(sequence), call->declaration.shard_id,
+	PG_RETURN_INT64(id_of_tick(generator_take_tick(sequence), call->declaration.shard_id,
 							   call->declaration.epoch_ms));
 }

@@ -117,9 +117,9 @@ tick_sequence(int64 tick)
 }
 
 /*
- * The tick of the first of some rows of a millisecond that is after the last
- * tick's.  The low bits run on, as long as all of these rows then fit into the
- * millisecond.
+ * The first tick for some rows of one millisecond, which is after that of the
+ * last tick.  Its low bits run on from the last tick, unless the rows would then
+ * not fit into the millisecond.
  */
 static inline int64
 first_tick_of_rows(int64 last, int64 ms, int32 rows)

@@ -13,33 +13,33 @@
 #include "ids/layout.h"
 #include "ids/node.h"
 
-/* instaid.node_shard_id: see ids_init() */
-static int	node_shard_id;
+/* instaid.node_shard_id: see node_init() */
+static int	shard_id_setting;
 
 /*
  * The value that the session had before it loaded the library, until one is
  * accepted.  The sessions of a server that preloads the library inherit it.
  */
-static char *refused_node_shard_id = NULL;
+static char *refused_value = NULL;
 
 /* Forget the value that was refused when PostgreSQL has accepted another. */
 static void
 assign_node_shard_id(int newval, void *extra pg_attribute_unused())
 {
-	if (newval != NODE_SHARD && refused_node_shard_id != NULL)
+	if (newval != NODE_SHARD && refused_value != NULL)
 	{
-		pfree(refused_node_shard_id);
-		refused_node_shard_id = NULL;
+		pfree(refused_value);
+		refused_value = NULL;
 	}
 }
 
 void
-ids_init(void)
+node_init(void)
 {
 	const char *placeholder = GetConfigOption("instaid.node_shard_id", true, false);
 
 	if (placeholder != NULL && strcmp(placeholder, "-1") != 0)
-		refused_node_shard_id = MemoryContextStrdup(TopMemoryContext, placeholder);
+		refused_value = MemoryContextStrdup(TopMemoryContext, placeholder);
 
 	/*
 	 * A session cannot set it, not even a superuser's: two shard IDs for one
@@ -48,7 +48,7 @@ ids_init(void)
 	DefineCustomIntVariable("instaid.node_shard_id",
 							"Sets the shard ID of this server, for the IDs of instaid.next_id().",
 							"No other server may have it. -1 means that it is not set: instaid.next_id() fails.",
-							&node_shard_id,
+							&shard_id_setting,
 							NODE_SHARD, NODE_SHARD, MAX_SHARD_ID,
 							PGC_SIGHUP, 0,
 							NULL, assign_node_shard_id, NULL);
@@ -62,23 +62,23 @@ ids_init(void)
  * session.
  */
 const char *
-ids_refused_node_shard(void)
+node_refused_value(void)
 {
-	return refused_node_shard_id;
+	return refused_value;
 }
 
 /* The shard ID of this server, or NODE_SHARD if it has none */
 int32
-ids_node_shard(void)
+node_shard_id(void)
 {
-	return node_shard_id;
+	return shard_id_setting;
 }
 
 /* Fail if the session does not know the shard ID of this server. */
 void
-ids_check_node_shard(void)
+node_check_not_refused(void)
 {
-	const char *refused = ids_refused_node_shard();
+	const char *refused = node_refused_value();
 
 	if (refused != NULL)
 		ereport(ERROR,
@@ -90,15 +90,15 @@ ids_check_node_shard(void)
 }
 
 int32
-ids_node_shard_or_error(void)
+node_shard_id_or_error(void)
 {
-	ids_check_node_shard();
-	if (node_shard_id == NODE_SHARD)
+	node_check_not_refused();
+	if (shard_id_setting == NODE_SHARD)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("instaid.node_shard_id is not set"),
 				 errdetail("It is the shard ID in the IDs that instaid.next_id() makes on this server."),
 				 errhint("A superuser sets it to a number from 0 to %d that no other server and no other shard has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT pg_reload_conf();",
 						 MAX_SHARD_ID)));
-	return node_shard_id;
+	return shard_id_setting;
 }

@@ -15,10 +15,10 @@
  */
 #define NODE_SHARD	(-1)
 
-extern void ids_init(void);
-extern int32 ids_node_shard(void);
-extern const char *ids_refused_node_shard(void);
-extern void ids_check_node_shard(void);
-extern int32 ids_node_shard_or_error(void);
+extern void node_init(void);
+extern int32 node_shard_id(void);
+extern const char *node_refused_value(void);
+extern void node_check_not_refused(void);
+extern int32 node_shard_id_or_error(void);
 
 #endif							/* INSTAID_NODE_H */

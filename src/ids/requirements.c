@@ -92,7 +92,7 @@ has_frozen_range(Relation rel, Form_pg_sequence options)
 
 /* Why a sequence cannot serve, as a sentence; NULL if it can */
 static const char *
-describe_fault(Form_pg_sequence options, bool is_frozen)
+sequence_fault(Form_pg_sequence options, bool is_frozen)
 {
 	if (has_own_range(options, is_frozen))
 		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
@@ -110,9 +110,9 @@ describe_fault(Form_pg_sequence options, bool is_frozen)
 	return NULL;
 }
 
-/* What to do about such a sequence, whose name is quoted and qualified */
+/* What to do about that.  The name is quoted and qualified. */
 static const char *
-describe_cure(Form_pg_sequence options, bool is_frozen, const char *name)
+fault_cure(Form_pg_sequence options, bool is_frozen, const char *name)
 {
 	if (has_own_range(options, is_frozen))
 		return "Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence.";
@@ -128,7 +128,7 @@ void
 requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
 {
 	bool		is_frozen = has_frozen_range(rel, options);
-	const char *fault = describe_fault(options, is_frozen);
+	const char *fault = sequence_fault(options, is_frozen);
 	const char *schema;
 
 	if (fault)
@@ -137,8 +137,8 @@ requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
 				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", fault),
-				 errhint("%s", describe_cure(options, is_frozen,
-											 sequence_qualified_name(RelationGetRelid(rel))))));
+				 errhint("%s", fault_cure(options, is_frozen,
+										  sequence_qualified_name(RelationGetRelid(rel))))));
 	if (!is_frozen || may_be_frozen)
 		return;
 
@@ -174,13 +174,13 @@ instaid_sequence_fault(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	if (HeapTupleIsValid(tuple) && name != NULL)
-		fault = describe_fault((Form_pg_sequence) GETSTRUCT(tuple), is_frozen);
+		fault = sequence_fault((Form_pg_sequence) GETSTRUCT(tuple), is_frozen);
 	if (fault)
 	{
 		nulls[0] = nulls[1] = false;
 		values[0] = CStringGetTextDatum(fault);
-		values[1] = CStringGetTextDatum(describe_cure((Form_pg_sequence) GETSTRUCT(tuple), is_frozen,
-													  quote_qualified_identifier(schema, name)));
+		values[1] = CStringGetTextDatum(fault_cure((Form_pg_sequence) GETSTRUCT(tuple), is_frozen,
+												   quote_qualified_identifier(schema, name)));
 	}
 	if (HeapTupleIsValid(tuple))
 		ReleaseSysCache(tuple);

@@ -154,7 +154,7 @@ lock_sequence(ClockedSequence *seq)
 	/* a role asks for no lock after its rights were revoked */
 	AcceptInvalidationMessages();
 	if (!is_valid(seq))
-		sequence_check_before_lock(seq->relid, SEQUENCE_RIGHTS);
+		sequence_check_rights(seq->relid, SEQUENCE_RIGHTS);
 	sequence_lock(seq->relid);
 	seq->lxid = MyLocalTransactionId;
 	seq->next = seq->end;

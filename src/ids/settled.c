@@ -6,7 +6,7 @@
  *
  * A transaction that takes a tick first locks the sequence in
  * RowExclusiveLock, and keeps the lock until it ends, or until COMMIT PREPARED.
- * generator.c and core's nextval() both do this.  The steps are therefore:
+ * session.c and core's nextval() both do this.  The steps are therefore:
  *
  *	  1. read the last tick that the sequence has given,
  *	  2. ask the lock table which transactions hold that lock,
@@ -18,7 +18,7 @@
  * begins to take ticks after step 1 gets greater ones, and is not waited for.
  *
  * No session may keep a tick for its next transaction: see
- * load_clocked_sequence() in generator.c.  Core's nextval() keeps values if the
+ * lock_sequence() in session.c.  Core's nextval() keeps values if the
  * sequence has CACHE above 1.  Such values are not covered.
  *
  *-------------------------------------------------------------------------
@@ -48,7 +48,7 @@ PG_FUNCTION_INFO_V1(instaid_settled_id);
  * Refuse a session whose next query could miss rows, whatever is waited for.
  */
 static void
-check_session(void)
+check_sees_commits(void)
 {
 	if (RecoveryInProgress())
 		ereport(ERROR,
@@ -66,13 +66,16 @@ check_session(void)
 }
 
 /*
- * Lock the sequence, so that it is not dropped.  Returns false if it is locked by
- * another transaction and wait is false.
+ * Lock the sequence, so that it is not dropped.  Returns false if wait is false and
+ * a transaction is dropping or altering the sequence.
+ *
+ * AccessShareLock is the lock of SELECT FROM sequence.  A stronger lock could look
+ * like that of a transaction that has taken IDs, and other calls would wait for it.
  */
 static bool
 lock_to_read(Oid sequence, bool wait)
 {
-	sequence_check_before_lock(sequence, SEQUENCE_READ_RIGHTS);
+	sequence_check_rights(sequence, SEQUENCE_READ_RIGHTS);
 	if (!wait)
 		return ConditionalLockRelationOid(sequence, AccessShareLock);
 	LockRelationOid(sequence, AccessShareLock);
@@ -81,11 +84,8 @@ lock_to_read(Oid sequence, bool wait)
 
 /*
  * Read the last tick that a sequence has given, or reserved for a session.  If
- * it has given none, this is the tick before its first.  Returns false as
+ * it has given none, this is the tick before its first.  Returns false if
  * lock_to_read() does.
- *
- * The lock is AccessShareLock, as for SELECT FROM sequence.  Step 2 of another
- * call would find a stronger lock, and wait for this transaction.
  */
 static bool
 read_last_tick(Oid sequence, bool wait, int64 *tick)
@@ -102,8 +102,8 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	requirements_check(rel, &options, true);
 
 	/*
-	 * Step 2 does not find the lock of this transaction itself.  The lock
-	 * does not tell why it is held.
+	 * Step 2 does not find locks of this transaction.  It may have taken IDs.
+	 * A lock does not tell why it is held, and so any such lock is refused.
 	 */
 	if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
 		ereport(ERROR,
@@ -170,7 +170,7 @@ settled_find_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *
 {
 	int64		tick;
 
-	check_session();
+	check_sees_commits();
 	if (!read_last_tick(sequence, wait, &tick) || !wait_for_holders(sequence, wait))
 		return false;
 	*id = greatest_id(tick, shard_id, epoch_ms);

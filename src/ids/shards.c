@@ -35,9 +35,10 @@
 
 #include "compat.h"
 #include "ids/declaration.h"
-#include "ids/ids.h"
 #include "ids/layout.h"
+#include "ids/node.h"
 #include "ids/settled.h"
+#include "names.h"
 #include "sequence.h"
 
 /*
@@ -52,17 +53,7 @@ PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflicts);
-PG_FUNCTION_INFO_V1(instaid_check_name);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
-
-/* _check_name(what text, name text) -> void */
-Datum
-instaid_check_name(PG_FUNCTION_ARGS)
-{
-	check_object_name(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-					  text_to_cstring(PG_GETARG_TEXT_PP(1)));
-	PG_RETURN_VOID();
-}
 
 /*
  * settled_id(schema_name text, wait boolean) -> bigint
@@ -92,7 +83,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	ReleaseSysCache(tuple);
 
 	if (declaration.shard_id == NODE_SHARD)
-		declaration.shard_id = ids_node_shard_or_error();
+		declaration.shard_id = node_shard_id_or_error();
 	if (!settled_find_id(declaration.sequence, declaration.shard_id, declaration.epoch_ms,
 						 PG_GETARG_BOOL(1), &id))
 		PG_RETURN_NULL();
@@ -178,7 +169,7 @@ shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 		!get_schema_name(proc->pronamespace, schema_name))
 		return false;
 	if (declaration.shard_id == NODE_SHARD)
-		declaration.shard_id = ids_node_shard();
+		declaration.shard_id = node_shard_id();
 	if (declaration.shard_id == NODE_SHARD)
 		return false;			/* this server has none */
 
@@ -207,7 +198,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 static bool
 fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 {
-	const char *fault = find_fault(tuple);
+	const char *fault = shard_function_fault(tuple);
 
 	if (fault == NULL)
 		return false;
@@ -366,7 +357,7 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	ids_check_node_shard();
+	node_check_not_refused();
 
 	if (taken_by != NULL)
 	{
@@ -374,7 +365,7 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 		values[0] = NameGetDatum(&names[0]);
 		ReleaseSysCache(taken_by);
 	}
-	else if (PG_GETARG_INT32(1) == ids_node_shard())
+	else if (PG_GETARG_INT32(1) == node_shard_id())
 	{
 		nulls[0] = !get_schema_name(get_func_namespace(fcinfo->flinfo->fn_oid), &names[0]);
 		values[0] = NameGetDatum(&names[0]);

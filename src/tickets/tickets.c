@@ -44,6 +44,7 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "names.h"
 #include "sequence.h"
 #include "tickets/autocreate.h"
 #include "tickets/segments.h"

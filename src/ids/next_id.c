@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ids.c
+ * next_id.c
  *	  The SQL-callable functions that take IDs of a sequence.
  *
  *-------------------------------------------------------------------------
@@ -13,7 +13,7 @@
 
 #include "ids/arguments.h"
 #include "ids/generator.h"
-#include "ids/ids.h"
+#include "ids/next_id.h"
 #include "ids/layout.h"
 
 /* the most IDs that one call of next_ids() returns */
@@ -31,7 +31,7 @@ PG_FUNCTION_INFO_V1(instaid_advance_past);
  * ahead of the clock: then the sequence was set too far.
  */
 pg_noinline void
-ids_no_id_error(int64 tick, int64 epoch_ms)
+no_id_error(int64 tick, int64 epoch_ms)
 {
 	TimestampTz epoch = ms_timestamp(epoch_ms);
 	TimestampTz now = GetCurrentTimestamp();
@@ -70,7 +70,7 @@ instaid_next_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 
-	PG_RETURN_INT64(ids_format(generator_take_tick(sequence), shard_id, epoch_ms));
+	PG_RETURN_INT64(id_of_tick(generator_take_tick(sequence), shard_id, epoch_ms));
 }
 
 /* A set of IDs that is being returned */
@@ -85,8 +85,8 @@ typedef struct IdSet
 
 /* The first call of a function that returns a set of IDs */
 void
-ids_begin_set(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-			  int64 epoch_ms, int32 count)
+begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+		  int64 epoch_ms, int32 count)
 {
 	FuncCallContext *funcctx;
 	IdSet	   *ids;
@@ -120,7 +120,7 @@ take_ids(IdSet *ids, uint64 wanted)
 	int			taken;
 
 	taken = generator_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
-	ids->next = ids_format(first, ids->shard_id, ids->epoch_ms);
+	ids->next = id_of_tick(first, ids->shard_id, ids->epoch_ms);
 	ids->end = ids->next + taken;
 }
 
@@ -128,7 +128,7 @@ take_ids(IdSet *ids, uint64 wanted)
  * Every call of a function that returns a set of IDs: the next ID, or the end
  */
 Datum
-ids_return_next(FunctionCallInfo fcinfo)
+return_next_id(FunctionCallInfo fcinfo)
 {
 	FuncCallContext *funcctx = SRF_PERCALL_SETUP();
 	IdSet	   *ids = funcctx->user_fctx;
@@ -146,8 +146,8 @@ begin_next_ids(FunctionCallInfo fcinfo)
 	int32		shard_id = PG_GETARG_INT32(1);
 
 	check_shard_id(shard_id);
-	ids_begin_set(fcinfo, PG_GETARG_OID(0), shard_id,
-				  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
+	begin_ids(fcinfo, PG_GETARG_OID(0), shard_id,
+			  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
 }
 
 /*
@@ -161,7 +161,7 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 {
 	if (SRF_IS_FIRSTCALL())
 		begin_next_ids(fcinfo);
-	return ids_return_next(fcinfo);
+	return return_next_id(fcinfo);
 }
 
 /*
@@ -185,7 +185,7 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 				 errdetail("An ID must be between 0 and %lld.", (long long) PG_INT64_MAX)));
 	/* an epoch in the future has no IDs yet */
 	if (tick_ms(now_tick) < epoch_ms)
-		ids_no_id_error(now_tick, epoch_ms);
+		no_id_error(now_tick, epoch_ms);
 
 	generator_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
 	PG_RETURN_VOID();
