@@ -1,74 +1,237 @@
-# What pg_dump takes along: a shard whose schema has another name, columns of the type
-# instaid.id, and the rights of PUBLIC.  Test 008_restore has the IDs of copies.  pg_regress
-# has no pg_dump.
+# What pg_dump and pg_upgrade take along: IDs and values that go on above the original, also
+# after a crash; a shard whose schema has another name; functions that ALTER FUNCTION has
+# changed; columns of the type instaid.id; rights, of PUBLIC and of a role that has left.
+# pg_regress has neither program.
 
 use strict;
 use warnings;
 
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Copies;
 
-my $node = Clients::server('main');
+my $main = Clients::server('main');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 
-# A shard is renamed and dumped, and restored into another database that has the
-# extension.  It is the same shard there, and its IDs go on above the restored ones.
-$node->safe_psql('postgres', q{
-	SELECT instaid.create_shard('insta5', 5);
-	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-	ALTER SCHEMA insta5 RENAME TO "insta 5";
-	INSERT INTO "insta 5".photos (n) SELECT generate_series(1, 20);
-	CREATE DATABASE copy;});
-$node->safe_psql('copy', 'CREATE EXTENSION instaid');
-$node->command_ok([ 'pg_dump', '-n', '"insta 5"', '-f', $dump, '-d', $node->connstr('postgres') ],
-	'pg_dump -n of a shard');
-$node->command_ok(
-	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('copy') ],
-	'... is restored');
-is($node->safe_psql('copy', q{
-	SELECT schema_name, shard_id, epoch = instaid.default_epoch(), sequence FROM instaid.shards}),
-	'insta 5|5|t|"insta 5".table_id_seq', 'the restored schema is the same shard');
-is($node->safe_psql('copy', q{
-	WITH i AS (INSERT INTO "insta 5".photos (n) VALUES (2) RETURNING id)
-	SELECT i.id > (SELECT max(id) FROM "insta 5".photos), instaid.extract_shard_id(i.id)
-	FROM i}),
-	't|5', 'its IDs go on');
+# Dump a database, or what the options choose of it.
+sub dump_of
+{
+	my ($database, $name, @options) = @_;
+	return $main->command_ok(
+		[ 'pg_dump', @options, '-f', $dump, '-d', $main->connstr($database) ], $name);
+}
 
-# The whole database with its extension, and a table that uses the type
-$node->safe_psql('copy', qq{
-	CREATE TABLE "insta 5".likes (
-		id instaid.id PRIMARY KEY DEFAULT "insta 5".next_id(),
-		photo_id instaid.id REFERENCES "insta 5".photos);
-	INSERT INTO "insta 5".likes (photo_id) SELECT id FROM "insta 5".photos;
+# Restore the dump into a database, from the custom format or from SQL.
+sub restore
+{
+	my ($database, $name) = @_;
+	my @program = slurp_file($dump) =~ /\APGDMP/ ? ('pg_restore', '-e', $dump)
+	  : ('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump);
+	return $main->command_ok([ @program, '-d', $main->connstr($database) ], $name);
+}
+
+### A database, whose shard "ahead" has another name, and columns of the type
+
+$main->safe_psql('postgres', "$shards $calls SELECT add_calls('copied'), take()");
+$main->safe_psql('postgres', "$fill SELECT use()");
+my %last = last_ids($main, 'postgres');
+$last{'"another name"'} = delete $last{ahead};
+$main->safe_psql('postgres', qq{
+	ALTER SCHEMA ahead RENAME TO "another name";
+	CREATE TABLE light.likes (
+		id instaid.id PRIMARY KEY DEFAULT light.next_id(),
+		photo_id instaid.id REFERENCES light.photos);
+	INSERT INTO light.likes (photo_id) SELECT id FROM light.photos;
 	CREATE TABLE copied (id bigint, photo_id instaid.id);
-	COPY "insta 5".likes TO '$dump.binary' (FORMAT binary);
-	COPY copied FROM '$dump.binary' (FORMAT binary)});
-is($node->safe_psql('copy', q{
-	SELECT count(*) > 10, count(*) = (SELECT count(*) FROM copied)
-	FROM "insta 5".likes JOIN copied USING (id, photo_id)}),
-	't|t', 'instaid.id is copied in binary, and has the format of bigint');
-$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('copy') ],
-	'pg_dump of a database');
-$node->safe_psql('postgres', 'CREATE DATABASE whole');
-$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('whole'), $dump ],
-	'... is restored');
-is($node->safe_psql('whole', q{
-	SELECT (SELECT shard_id FROM instaid.shards), "insta 5".next_id() > max(id)
-	FROM "insta 5".photos}),
-	'5|t', '... with its shard');
-is($node->safe_psql('whole', q{
-	INSERT INTO "insta 5".likes DEFAULT VALUES;
-	SELECT bool_and(jsonb_typeof(to_jsonb(l)->'id') = 'string'), count(*) > 10
-	FROM "insta 5".likes AS l JOIN "insta 5".photos AS p ON p.id = l.photo_id}),
-	't|t', '... and with its tables of the type');
+	COPY light.likes TO '$dump.binary' (FORMAT binary);
+	COPY copied FROM '$dump.binary' (FORMAT binary);
+	CREATE DATABASE restored});
+is($main->safe_psql('postgres', q{
+	SELECT count(*), (SELECT count(*) FROM copied)
+	FROM light.likes JOIN copied USING (id, photo_id)}),
+	'3000|3000', 'instaid.id is copied in binary, and has the format of bigint');
+dump_of('postgres', 'pg_dump of a database', '-Fc');
+restore('restored', '... is restored');
+goes_on('pg_restore', $main, 'restored', %last);
+is($main->safe_psql('restored', q{
+	INSERT INTO light.likes DEFAULT VALUES;
+	SELECT bool_and(jsonb_typeof(to_jsonb(l)->'id') = 'string'), count(*)
+	FROM light.likes AS l JOIN light.photos AS p ON p.id = l.photo_id}),
+	't|3000', '... and with its tables of the type');
 # a role without rights on the shard may decode there
-is($node->safe_psql('whole', q{
+is($main->safe_psql('restored', q{
 	CREATE ROLE reader;
 	SET ROLE reader;
 	SELECT shard_id FROM instaid.decode(4001511883701836730)}),
 	'854', '... and with the rights of PUBLIC');
 
-$node->stop;
+### One shard, into another database that has the extension
+
+dump_of('postgres', 'pg_dump -n', '-n', '"another name"');
+$main->safe_psql('postgres', 'CREATE DATABASE moved');
+$main->safe_psql('moved', 'CREATE EXTENSION instaid');
+restore('moved', '... is restored');
+$main->safe_psql('moved', 'ALTER SCHEMA "another name" RENAME TO renamed');
+goes_on('pg_dump -n', $main, 'moved', renamed => $last{'"another name"'});
+is($main->safe_psql('moved', q{
+	SELECT schema_name, shard_id, epoch = instaid.default_epoch(), sequence,
+		instaid.extract_shard_id(renamed.next_id())
+	FROM instaid.shards}),
+	'renamed|6|t|renamed.table_id_seq|6', 'pg_dump -n: the restored schema is the same shard');
+
+### Functions of shards, whatever ALTER FUNCTION has made of them
+
+my @alterations = ('PARALLEL SAFE', 'PARALLEL RESTRICTED', 'IMMUTABLE', 'STABLE',
+	'CALLED ON NULL INPUT', 'SECURITY DEFINER', 'COST 7', 'SET work_mem = 64',
+	'RENAME TO renamed', 'SET SCHEMA elsewhere');
+my $shard_id = 0;
+my $altered = 'CREATE EXTENSION instaid; CREATE SCHEMA elsewhere;';
+for my $function ('next_id()', 'next_id(regclass)', 'next_ids(integer, regclass)')
+{
+	for my $alteration (@alterations)
+	{
+		my $schema = 's' . ++$shard_id;
+		# a table whose defaults they are is restored, too
+		$altered .= qq{
+			SELECT instaid.create_shard('$schema', $shard_id);
+			CREATE TABLE $schema.photos (
+				a bigint DEFAULT $schema.next_id(),
+				b bigint DEFAULT $schema.next_id('$schema.table_id_seq'));
+			INSERT INTO $schema.photos DEFAULT VALUES;
+			ALTER FUNCTION $schema.$function $alteration;};
+	}
+}
+$main->safe_psql('postgres', 'CREATE DATABASE functions; CREATE DATABASE functions_restored');
+$main->safe_psql('functions', $altered);
+my @dumps = map {
+	restore($_, 'altered functions are restored') if $_ ne 'functions';
+	dump_of($_, "pg_dump of $_");
+	# dependencies can change the order
+	join "\n", sort grep { !/^\\/ } split /\n/, slurp_file($dump);
+} 'functions', 'functions_restored';
+is($dumps[1], $dumps[0], '... as they were');
+
+### The rights of the role that installed the extension, and what it granted
+
+# A role installs the extension in a database, creates a ticket, and lets the role app create
+# others.
+sub install_as
+{
+	my ($node, $role, $attributes, $owns_database) = @_;
+	$node->safe_psql('postgres', "CREATE ROLE $role LOGIN $attributes;
+		CREATE DATABASE by_$role" . ($owns_database ? " OWNER $role" : ''));
+	$node->safe_psql("by_$role", qq{
+		GRANT CREATE ON DATABASE by_$role TO $role;
+		SET SESSION AUTHORIZATION $role;
+		CREATE EXTENSION instaid;
+		SELECT instaid.create_ticket('photos'), instaid.next_ticket('photos');
+		GRANT CREATE ON SCHEMA instaid_tickets TO app;
+		GRANT USAGE ON SEQUENCE instaid.node_id_seq TO app;});
+	return;
+}
+
+# The role that installed the extension leaves.
+sub leave
+{
+	my ($node, $role) = @_;
+	$node->safe_psql("by_$role",
+		"REASSIGN OWNED BY $role TO CURRENT_USER; DROP OWNED BY $role; DROP ROLE $role");
+	return;
+}
+
+# role, its attributes, whether it owns the database
+my @installers =
+  ([ 'trusted', '', 0 ], [ 'owner', '', 1 ], [ 'administrator', 'SUPERUSER', 0 ]);
+
+# When the role has left, the database can still be dumped and restored.
+$main->safe_psql('postgres', 'CREATE ROLE app');
+for my $installer (@installers)
+{
+	my ($role, undef, $owns_database) = @$installer;
+	install_as($main, @$installer);
+	for my $when ('before', 'after')
+	{
+		dump_of("by_$role", "installed by $role: pg_dump $when it leaves", '-Fc');
+		$main->safe_psql('postgres',
+			'CREATE DATABASE copy' . ($owns_database && $when eq 'before' ? " OWNER $role" : ''));
+		restore('copy', '... pg_restore -e');
+		for my $creator ($when eq 'before' ? ($role, 'app') : ())
+		{
+			is($main->safe_psql('copy', qq{
+				SET SESSION AUTHORIZATION $creator;
+				SELECT instaid.create_ticket('by $creator')}),
+				qq{instaid_tickets."by $creator"}, "... $creator can create tickets");
+		}
+		is($main->safe_psql('copy', q{SELECT instaid.next_ticket('photos')}), 2,
+			'... and the ticket goes on');
+		$main->safe_psql('postgres', 'DROP DATABASE copy');
+		leave($main, $role) if $when eq 'before';
+	}
+}
+$main->stop;
+
+### pg_upgrade from the older PostgreSQL in INSTAID_OLD, or else to the same version
+
+# checksums are the default only since PostgreSQL 18
+my @initdb = (extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
+my $old = Clients::server('old', { @initdb, install_path => $ENV{INSTAID_OLD} });
+$old->safe_psql('postgres', qq{
+	SELECT instaid.create_shard('altered', 7);
+	ALTER FUNCTION altered.next_id() PARALLEL SAFE;
+	$shards
+	$calls
+	SELECT add_calls('upgraded')});
+$old->safe_psql('postgres', 'SELECT take(), use()');
+$old->safe_psql('postgres', qq{
+	$fill
+	CREATE TABLE typed AS SELECT id::instaid.id FROM light.photos;
+	ALTER TABLE typed ADD PRIMARY KEY (id);
+	SELECT instaid.create_ticket('photos', 2, 3);
+	SELECT instaid.lease_ticket('photos', 100);
+	CREATE ROLE app});
+for my $installer (@installers)
+{
+	install_as($old, @$installer);
+	leave($old, $installer->[0]);
+}
+%last = last_ids($old, 'postgres');
+$old->append_conf('postgresql.conf', 'instaid.node_shard_id = 8');
+$old->reload;
+my $node_id = $old->safe_psql('postgres', q{
+	SET client_min_messages = error;
+	SELECT setval('instaid.node_id_seq', last_value) FROM ahead.table_id_seq \gset
+	SELECT instaid.next_id()});
+$old->stop;
+
+my $new = PostgreSQL::Test::Cluster->new('new');
+$new->init(@initdb);
+$new->append_conf('postgresql.conf', 'instaid.node_shard_id = 8');
+chdir PostgreSQL::Test::Utils::tempdir or die $!;
+command_ok([ 'pg_upgrade', '--no-sync',
+	'-b', $old->config_data('--bindir'), '-d', $old->data_dir, '-p', $old->port,
+	'-B', $new->config_data('--bindir'), '-D', $new->data_dir, '-P', $new->port,
+	'-s', $new->host ],
+	'pg_upgrade')
+  or diag(map { slurp_file($_) } glob($new->data_dir . '/pg_upgrade_output.d/*/log/*'));
+$new->start;
+goes_on('pg_upgrade', $new, 'postgres', %last);
+cmp_ok($new->safe_psql('postgres',
+	'SET client_min_messages = error; SELECT instaid.next_id()'), '>', $node_id,
+	'pg_upgrade: new IDs of the node are above');
+is($new->safe_psql('postgres', q{
+	SET enable_seqscan = off;
+	SELECT count(*), count((SELECT id FROM typed WHERE id = p.id)),
+		(SELECT count(*) FROM typed WHERE id = 5)
+	FROM light.photos AS p WHERE n > 0}),
+	'3000|3000|0', 'pg_upgrade: columns of instaid.id, and their indexes');
+is($new->safe_psql('postgres', q{SELECT instaid.next_ticket('photos')}), 302,
+	'pg_upgrade: a ticket goes on');
+is($new->safe_psql("by_$_->[0]", q{SELECT instaid.next_ticket('photos')}), 2,
+	"pg_upgrade: ... and one whose extension $_->[0] installed")
+  for @installers;
+$new->stop;
+
 done_testing();
