@@ -139,6 +139,8 @@ SELECT format('ALTER SEQUENCE adopt5.table_id_seq MINVALUE %s MAXVALUE %s START 
 FROM unnest(ARRAY[1, 6, 32766]) AS g \gexec
 ALTER SEQUENCE adopt5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
 SELECT try($$SELECT instaid.adopt_shard('instaid', 405)$$);
+SELECT try(format('SELECT instaid.adopt_shard(%L, 405)', schema))
+FROM unnest(ARRAY['information_schema', 'pg_catalog', 'pg_toast', 'pg_mine', 'instaid_tickets']) AS schema;
 SELECT try($$SELECT instaid.adopt_shard('nowhere', 405)$$);
 SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
 -- read with another epoch, the function's IDs do not have the time of the clock
@@ -285,6 +287,7 @@ SELECT * FROM instaid.adopt_column('adopt1.parent', 'id', true);
 GRANT EXECUTE ON FUNCTION adopt1.next_id() TO PUBLIC;
 -- a child table with a default of its own is refused
 ALTER TABLE adopt1.child ALTER id SET DEFAULT adopt4.next_id();
+SELECT try(format('SELECT instaid.adopt_column(''adopt1.parent'', %L)', repeat('x', 64)));
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.parent', 'id')$$);
 DROP TABLE adopt1.parent CASCADE;
 DROP ROLE "Regress 3";

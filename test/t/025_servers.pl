@@ -1,7 +1,8 @@
 # audit_servers() finds conflicts between servers, and finds nothing in a healthy set: a
 # router, two servers, a standby, and the source of a shard that was moved.
-
+#
 # packages: faketime
+
 use strict;
 use warnings;
 
@@ -20,25 +21,30 @@ my $one = Clients::server('one', { allows_streaming => 1 }, 'instaid.node_shard_
 my $two = Clients::server('two', 'instaid.node_shard_id = 1002');
 $two->stop;
 $clock->start($two);
-my $router = Clients::server('router', { allows_streaming => 1 }, 'instaid.node_shard_id = 1000');
+my $router =
+  Clients::server('router', { allows_streaming => 1 }, 'instaid.node_shard_id = 1000');
 my $superuser = $router->safe_psql('postgres', 'SELECT current_user');
 
 # Let the router know a server under a name.
 sub name_server
 {
 	my ($name, $node, $database) = @_;
-	return $router->safe_psql('postgres', sprintf q{
-		CREATE SERVER %1$s FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%2$s', port '%3$s', dbname '%4$s', connect_timeout '20');
-		CREATE USER MAPPING FOR PUBLIC SERVER %1$s OPTIONS (user '%5$s', password 'secret')},
-		$name, $node->host, $node->port, $database // 'postgres', $superuser);
+	$database //= 'postgres';
+	my ($host, $port) = ($node->host, $node->port);
+	return $router->safe_psql('postgres', qq{
+		CREATE SERVER $name FOREIGN DATA WRAPPER dblink_fdw
+			OPTIONS (host '$host', port '$port', dbname '$database', connect_timeout '20');
+		CREATE USER MAPPING FOR PUBLIC SERVER $name
+			OPTIONS (user '$superuser', password 'secret')});
 }
 
 # The findings of these servers: severity, object and problem
 sub findings
 {
 	my ($servers, $node) = @_;
-	my $found = ($node // $router)->safe_psql('postgres',
-		"SELECT severity || ' ' || object || ' ' || problem FROM instaid.audit_servers('{$servers}')");
+	my $found = ($node // $router)->safe_psql('postgres', qq{
+		SELECT concat_ws(' ', severity, object, problem)
+		FROM instaid.audit_servers('{$servers}')});
 	unlike($found, qr/secret/, 'findings have no password');
 	return $found;
 }
@@ -52,13 +58,23 @@ sub failure
 
 ### audit_servers() needs dblink and servers.
 
-like(failure(q{SELECT instaid.audit_servers('{one}')}),
-	qr/ERROR:  extension "dblink" does not exist\n.*HINT:  As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;/s, 'dblink is not installed');
+my $no_dblink = qr/ERROR:  extension "dblink" does not exist
+.*HINT:  As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;/s;
+like(failure(q{SELECT instaid.audit_servers('{one}')}), $no_dblink, 'dblink is not installed');
 $router->safe_psql('postgres', 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink');
-like(failure(q{SELECT instaid.audit_servers('{one}')}), qr/ERROR:  server one does not exist/, 'the server does not exist');
-like(failure(q{SELECT instaid.audit_servers(ARRAY['host=/tmp'])}), qr/ERROR:  server "host=\/tmp" does not exist/, 'a connection string is no server');
-like(failure(q{SELECT instaid.audit_servers(ARRAY[NULL])}), qr/ERROR:  server null does not exist/, 'a null is no server');
-like(failure("SELECT instaid.audit_servers($_)"), qr/ERROR:  there is no server to ask/, "$_ is an error, and not an empty result") for 'NULL', "'{}'";
+for my $case (
+	[ 'the server does not exist', q{'{one}'}, qr/ERROR:  server one does not exist/ ],
+	[ 'a connection string is no server', q{ARRAY['host=/tmp']},
+		qr/ERROR:  server "host=\/tmp" does not exist/ ],
+	[ 'a null is no server', 'ARRAY[NULL]', qr/ERROR:  server null does not exist/ ],
+	[ 'NULL is an error, and not an empty result', 'NULL',
+		qr/ERROR:  there is no server to ask/ ],
+	[ q{'{}' is an error, and not an empty result}, q{'{}'},
+		qr/ERROR:  there is no server to ask/ ])
+{
+	my ($name, $servers, $expected) = @$case;
+	like(failure("SELECT instaid.audit_servers($servers)"), $expected, $name);
+}
 
 ### A healthy set
 
@@ -78,16 +94,21 @@ $router_standby->start;
 
 # Move a shard: freeze, dump, restore, thaw
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
+
 sub copy_shard
 {
 	my ($schema) = @_;
-	$one->command_ok([ 'pg_dump', '-n', $schema, '-f', $dump, $one->connstr('postgres') ], "dump of $schema");
-	$two->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $two->connstr('postgres') ], '... is restored');
+	$one->command_ok([ 'pg_dump', '-n', $schema, '-f', $dump, $one->connstr('postgres') ],
+		"dump of $schema");
+	$two->command_ok(
+		[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $two->connstr('postgres') ],
+		'... is restored');
 	return;
 }
 $one->safe_psql('postgres', qq{SELECT instaid.create_shard('insta$_', $_)}) for 1, 5;
 $two->safe_psql('postgres', q{SELECT instaid.create_shard('insta2', 2)});
-$one->safe_psql('postgres', q{SELECT insta5.next_id(); SELECT instaid.freeze_shard('insta5')});
+$one->safe_psql('postgres',
+	q{SELECT insta5.next_id(); SELECT instaid.freeze_shard('insta5')});
 copy_shard('insta5');
 $two->safe_psql('postgres', q{SELECT instaid.thaw_shard('insta5')});
 $_->safe_psql('postgres', 'SELECT instaid.next_id()') for $one, $two, $router;
@@ -95,25 +116,35 @@ $one->wait_for_catchup($standby);
 $router->wait_for_catchup($router_standby);
 
 my $all = 'one,two,self,again,standby';
-is(findings($all), '', 'nothing is found in a healthy set, with a standby and a frozen source');
+is(findings($all), '',
+	'nothing is found in a healthy set, with a standby and a frozen source');
 is(findings($all, $router_standby), '', '... and a call on a standby finds nothing');
 is(findings('standby,two'), '', '... and nothing is found if only the standby is asked');
-is($router->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0, 'the names can be of type name');
+is($router->safe_psql('postgres',
+	q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0,
+	'the names can be of type name');
 is($one->safe_psql('postgres', q{
 	CREATE ROLE nobody;
 	SET ROLE nobody;
-	SELECT s ->> 'frozen' FROM jsonb_array_elements(instaid._server_state() -> 'shards') AS s WHERE s ->> 'schema_name' = 'insta5'}),
+	SELECT s ->> 'frozen'
+	FROM jsonb_array_elements(instaid._server_state() -> 'shards') AS s
+	WHERE s ->> 'schema_name' = 'insta5'}),
 	'true', 'a role without rights on the sequence sees that a shard is frozen');
-$_->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query ~ '_server_state' AND pid <> pg_backend_pid()})
-  or die for $one, $two;
+$_->poll_query_until('postgres', q{
+	SELECT count(*) = 0 FROM pg_stat_activity
+	WHERE query ~ '_server_state' AND pid <> pg_backend_pid()}) or die
+  for $one, $two;
 pass('no connection stays open');
 
 # the recipe for cron
-my ($recipe) = map { $_->{text} } grep { $_->{language} eq 'sh' } section_blocks('docs/clusters.md', 'Find a shard ID that two servers use');
+my ($recipe) = map { $_->{text} } grep { $_->{language} eq 'sh' }
+  section_blocks('docs/clusters.md', 'Find a shard ID that two servers use');
+
 sub recipe
 {
-	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}) = ($router->host, $router->port, 'postgres');
 	my ($command) = @_;
+	local ($ENV{PGHOST}, $ENV{PGPORT}, $ENV{PGDATABASE}) =
+	  ($router->host, $router->port, 'postgres');
 	my $output = '';
 	my $ok = IPC::Run::run([ 'sh', '-c', $command // $recipe ], '<', \undef, '>&', \$output);
 	return ($ok ? 'success' : 'failure') . ": $output";
@@ -122,50 +153,70 @@ is(recipe(), 'success: ', 'the recipe for cron is silent');
 
 ### Findings
 
-# a statement that does it, one that undoes it, and the findings
+my $twice = 'error two issues IDs of the same shards as';
 for my $case (
-	[ 'the same DDL on two servers', $one, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
-		'one,two', 'error two issues IDs of the same shards as one: 2' ],
-	[ 'a source that was not frozen in a move', $one, q{SELECT instaid.thaw_shard('insta5')}, q{SELECT instaid.freeze_shard('insta5')},
-		'one,two', 'error two issues IDs of the same shards as one: 5' ],
-	[ 'a router that has a shard of its own name', $router, q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
-		'one,two', 'error two issues IDs of the same shards as this server: 2' ],
-	[ 'a schema with the node shard ID of another server', $two, q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
-		'one,two', 'error two issues IDs of the same shards as one, one of them by its instaid.node_shard_id: 1001' ],
-	[ 'another epoch', $two, q{SELECT instaid.create_shard('late', 9, '2020-01-01 UTC')}, 'DROP SCHEMA late CASCADE',
-		'one,two', 'warning two its shards have epoch 2011-08-24 21:07:01.721+00, 2020-01-01 00:00:00.000+00, and those of this server have epoch 2011-08-24 21:07:01.721+00' ],
-	[ 'two epochs of one shard ID, of which one is frozen', $two, q{SELECT instaid.create_shard('late', 1, '2020-01-01 UTC'); SELECT instaid.freeze_shard('late')},
-		'DROP SCHEMA late CASCADE', 'one,two', 'error two uses other epochs than one for the same shard IDs, so that IDs can repeat: 1' ],
-	[ 'another version', $two, q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'instaid'},
-		q{UPDATE pg_extension SET extversion = '1.0' WHERE extname = 'instaid'}, 'one,two', 'warning two its extension has version 0.9, and this one 1.0' ])
+	# a server, a statement that does it, one that undoes it, and the finding
+	[ 'the same DDL on two servers', $one,
+		q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
+		"$twice one: 2" ],
+	[ 'a source that was not frozen in a move', $one,
+		q{SELECT instaid.thaw_shard('insta5')}, q{SELECT instaid.freeze_shard('insta5')},
+		"$twice one: 5" ],
+	[ 'a router that has a shard of its own name', $router,
+		q{SELECT instaid.create_shard('insta2', 2)}, 'DROP SCHEMA insta2 CASCADE',
+		"$twice this server: 2" ],
+	[ 'a schema with the node shard ID of another server', $two,
+		q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
+		"$twice one, one of them by its instaid.node_shard_id: 1001" ],
+	[ 'another epoch', $two,
+		q{SELECT instaid.create_shard('late', 9, '2020-01-01 UTC')}, 'DROP SCHEMA late CASCADE',
+		'warning two its shards have epoch 2011-08-24 21:07:01.721+00, 2020-01-01 00:00:00.000+00,'
+		  . ' and those of this server have epoch 2011-08-24 21:07:01.721+00' ],
+	[ 'two epochs of one shard ID, of which one is frozen', $two,
+		q{SELECT instaid.create_shard('late', 1, '2020-01-01 UTC');
+			SELECT instaid.freeze_shard('late')}, 'DROP SCHEMA late CASCADE',
+		'error two uses other epochs than one for the same shard IDs, so that IDs can repeat: 1' ],
+	[ 'another version', $two,
+		q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'instaid'},
+		q{UPDATE pg_extension SET extversion = '1.0' WHERE extname = 'instaid'},
+		'warning two its extension has version 0.9, and this one 1.0' ])
 {
-	my ($name, $node, $do, $undo, $servers, $finding) = @$case;
+	my ($name, $node, $do, $undo, $finding) = @$case;
 	$node->safe_psql('postgres', $do);
-	is(findings($servers), $finding, $name);
+	is(findings('one,two'), $finding, $name);
 	$node->safe_psql('postgres', $undo);
-	is(findings($servers), '', '... which is undone');
+	is(findings('one,two'), '', '... which is undone');
 }
 
 # more than ten
 $_->safe_psql('postgres', q{CALL instaid.create_shards('many%s', 100, 119)}) for $one, $two;
-is(findings('one,two'), 'error two issues IDs of the same shards as one: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others',
+is(findings('one,two'),
+	"$twice one: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others",
 	'many shards make one finding');
-like(recipe(), qr/^failure: error\|two\|issues IDs of the same shards as one: 100, .*\|Freeze each of them on one of the servers/, 'the recipe for cron prints it, and fails');
-$_->safe_psql('postgres', q{SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec}) for $one, $two;
+like(recipe(), qr/^failure: error\|two\|issues .* as one: 100, .*\|Freeze each of them on one of/,
+	'the recipe for cron prints it, and fails');
+$_->safe_psql('postgres', q{
+	SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec})
+  for $one, $two;
 
 # a dump that is restored while the shard lives
 copy_shard('insta1');
-is(findings('one,two'), 'error two issues IDs of the same shards as one: 1', 'a dump of a shard that was not frozen');
+is(findings('one,two'), "$twice one: 1", 'a dump of a shard that was not frozen');
 $two->safe_psql('postgres', 'DROP SCHEMA insta1 CASCADE');
 
 # one number for two nodes
-$two->append_conf('postgresql.conf', 'instaid.node_shard_id = 1001');
-$two->reload;
-$two->poll_query_until('postgres', q{SELECT current_setting('instaid.node_shard_id') = '1001'}) or die;
-is(findings('one,two'), 'error two has the same instaid.node_shard_id as one: 1001', 'one node shard twice');
-$two->append_conf('postgresql.conf', 'instaid.node_shard_id = 1002');
-$two->reload;
-$two->poll_query_until('postgres', q{SELECT current_setting('instaid.node_shard_id') = '1002'}) or die;
+sub set_node_shard
+{
+	my ($shard_id) = @_;
+	$two->append_conf('postgresql.conf', "instaid.node_shard_id = $shard_id");
+	$two->reload;
+	return $two->poll_query_until('postgres',
+		"SELECT current_setting('instaid.node_shard_id') = '$shard_id'");
+}
+set_node_shard(1001) or die;
+is(findings('one,two'), 'error two has the same instaid.node_shard_id as one: 1001',
+	'one node shard twice');
+set_node_shard(1002) or die;
 
 # a clone that was started
 my $clone = PostgreSQL::Test::Cluster->new('clone');
@@ -173,25 +224,29 @@ $clone->init_from_backup($one, 'backup');
 $clone->start;
 name_server('clone', $clone);
 $clone->safe_psql('postgres', q{SELECT instaid.create_shard('insta1', 1)});
-is(findings('one,two,clone'), "error one has the same instaid.node_shard_id as clone: 1001\nerror one issues IDs of the same shards as clone: 1",
+is(findings('one,two,clone'), 'error one has the same instaid.node_shard_id as clone: 1001
+error one issues IDs of the same shards as clone: 1',
 	'a clone that was started');
 $clone->stop;
 
 # two databases of one server
 $two->safe_psql('postgres', 'CREATE DATABASE other');
 name_server('other', $two, 'other');
-like(findings('two,other'), qr/^error other does not answer: schema "instaid" does not exist$/, 'a database without the extension');
+like(findings('two,other'), qr/^error other does not answer: schema "instaid" does not exist$/,
+	'a database without the extension');
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(findings('two,other'), '', 'a second database, which does not use the node shard');
 $two->safe_psql('other', 'SELECT instaid.next_id()');
-is(findings('two,other'), 'error two has the same instaid.node_shard_id as other: 1002', '... and then uses it');
+is(findings('two,other'), 'error two has the same instaid.node_shard_id as other: 1002',
+	'... and then uses it');
 
 # answers of something else
 $two->safe_psql('postgres', q{CREATE DATABASE fake});
 $two->safe_psql('fake', q{
 	CREATE SCHEMA instaid;
 	CREATE TABLE instaid.answer AS SELECT ''::text AS text;
-	CREATE FUNCTION instaid._server_state() RETURNS text LANGUAGE sql AS 'SELECT text FROM instaid.answer'});
+	CREATE FUNCTION instaid._server_state() RETURNS text
+		LANGUAGE sql AS 'SELECT text FROM instaid.answer'});
 name_server('fake', $two, 'fake');
 my $unreadable = qr/^error fake does not answer: .+$/;
 for my $case (
@@ -211,77 +266,114 @@ for my $case (
 }
 
 # servers that do not answer
-$two->safe_psql('fake', q{CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text LANGUAGE sql AS 'SELECT pg_sleep(180)::text'});
-is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout', 'the query of a server hangs');
-is(recipe($recipe =~ s/\{one,two\}/{fake}/r =~ s/timeout 120/timeout 2/r), "failure: no answer within 120 s\n", '... does not stop the recipe for cron');
+$two->safe_psql('fake', q{
+	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
+		LANGUAGE sql AS 'SELECT pg_sleep(180)::text'});
+is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout',
+	'the query of a server hangs');
+is(recipe($recipe =~ s/\{one,two\}/{fake}/r =~ s/timeout 120/timeout 2/r),
+	"failure: no answer within 120 s\n", '... does not stop the recipe for cron');
 $router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
-is(findings('again,two'), 'warning again has no connect_timeout: if it hangs, audit_servers() hangs', 'a server without connect_timeout');
-my ($cure) = $router->safe_psql('postgres', q{SELECT cure FROM instaid.audit_servers('{again}')});
+is(findings('again,two'),
+	'warning again has no connect_timeout: if it hangs, audit_servers() hangs',
+	'a server without connect_timeout');
+my ($cure) = $router->safe_psql('postgres',
+	q{SELECT cure FROM instaid.audit_servers('{again}')});
 $router->safe_psql('postgres', $cure);
 is(findings('again,two'), '', '... and with the cure');
 my $hole = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $!;
 $router->safe_psql('postgres', sprintf q{
-	CREATE SERVER hole FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '127.0.0.1', port '%s', connect_timeout '2');
-	CREATE USER MAPPING FOR PUBLIC SERVER hole OPTIONS (user 'x', password 'secret')}, $hole->sockport);
+	CREATE SERVER hole FOREIGN DATA WRAPPER dblink_fdw
+		OPTIONS (host '127.0.0.1', port '%s', connect_timeout '2');
+	CREATE USER MAPPING FOR PUBLIC SERVER hole OPTIONS (user 'x', password 'secret')},
+	$hole->sockport);
 # On newer versions, dblink can wait for a connection without connect_timeout.
-local $ENV{PGOPTIONS} = $router->safe_psql('postgres', 'SHOW server_version_num') >= 160000 ? '-c statement_timeout=15s' : '';
+local $ENV{PGOPTIONS} =
+  $router->pg_version->major >= 16 ? '-c statement_timeout=15s' : '';
 $standby->stop;
 $one->safe_psql('postgres', q{SELECT instaid.create_shard('insta2', 2)});
-like(findings('hole,one,standby,two'), qr/^error hole does not answer: (could not establish connection: .*timeout expired|canceling statement due to statement timeout)
-error standby does not answer: could not establish connection: .*
-error two issues IDs of the same shards as one: 2$/, 'servers that hang or are down do not hide the others');
+my $no_connection = 'could not establish connection:';
+my $timeout = 'canceling statement due to statement timeout';
+like(findings('hole,one,standby,two'),
+	qr/^error hole does not answer: ($no_connection .*timeout expired|$timeout)
+error standby does not answer: $no_connection .*
+$twice one: 2$/,
+	'servers that hang or are down do not hide the others');
 $one->safe_psql('postgres', 'DROP SCHEMA insta2 CASCADE');
 
 # the clock
-$clock->set(30);
-like(findings('one,two'), qr/^warning two its clock is (2\d|30)\.\d s ahead of the clock of this server$/, 'a clock that is ahead');
-$clock->set(-30);
-like(findings('one,two'), qr/^warning two its clock is (2\d|30)\.\d s behind the clock of this server$/, 'a clock that is behind');
+for my $case ([ 'ahead', 30, 'ahead of' ], [ 'behind', -30, 'behind' ])
+{
+	my ($name, $offset, $where) = @$case;
+	$clock->set($offset);
+	like(findings('one,two'),
+		qr/^warning two its clock is (2\d|30)\.\d s $where the clock of this server$/,
+		"a clock that is $name");
+}
 $clock->set(0);
 
 ### Shard IDs from a ticket of the router: docs/clusters.md
 
-$router->safe_psql('postgres', q{SELECT instaid.create_ticket('shard_ids', start => 3000, data_type => 'smallint')});
-$_->safe_psql('postgres', sprintf q{CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
-	CREATE SERVER authority FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '%s', port '%s', dbname 'postgres');
-	CREATE USER MAPPING FOR PUBLIC SERVER authority OPTIONS (user '%s', password 'secret')}, $router->host, $router->port, $superuser)
+$router->safe_psql('postgres',
+	q{SELECT instaid.create_ticket('shard_ids', start => 3000, data_type => 'smallint')});
+$_->safe_psql('postgres', sprintf q{
+	CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
+	CREATE SERVER authority FOREIGN DATA WRAPPER dblink_fdw
+		OPTIONS (host '%s', port '%s', dbname 'postgres');
+	CREATE USER MAPPING FOR PUBLIC SERVER authority OPTIONS (user '%s', password 'secret')},
+	$router->host, $router->port, $superuser)
   for $one, $two;
 
 # The statement that creates a shard on a server
 sub tenant
 {
 	my ($name) = @_;
-	return qq{SELECT instaid.create_shard('$name', shard_id)
-		FROM dblink.dblink('authority', 'SELECT instaid.next_ticket(''shard_ids'')::integer') AS t (shard_id integer)};
+	return qq{
+		SELECT instaid.create_shard('$name', shard_id)
+		FROM dblink.dblink('authority', 'SELECT instaid.next_ticket(''shard_ids'')::integer')
+			AS t (shard_id integer)};
 }
+
 sub shard_id_of
 {
 	my ($node, $name) = @_;
-	return $node->safe_psql('postgres', "SELECT shard_id FROM instaid.shards WHERE schema_name = '$name'");
+	return $node->safe_psql('postgres',
+		"SELECT shard_id FROM instaid.shards WHERE schema_name = '$name'");
 }
 $one->safe_psql('postgres', tenant('tenant1'));
 $two->safe_psql('postgres', 'BEGIN; ' . tenant('tenant2') . '; ROLLBACK');
 $two->safe_psql('postgres', tenant('tenant2'));
 my ($status, $stdout, $stderr) = $one->psql('postgres', tenant('tenant1'));
-like($stderr, qr/ERROR:  schema tenant1 is a shard already/, 'create_shard() fails after it took a number');
+like($stderr, qr/ERROR:  schema tenant1 is a shard already/,
+	'create_shard() fails after it took a number');
 $one->safe_psql('postgres', tenant('tenant3'));
-is(join(' ', shard_id_of($one, 'tenant1'), shard_id_of($two, 'tenant2'), shard_id_of($one, 'tenant3')), '3000 3002 3004',
+my @shard_ids =
+  (shard_id_of($one, 'tenant1'), shard_id_of($two, 'tenant2'), shard_id_of($one, 'tenant3'));
+is("@shard_ids", '3000 3002 3004',
 	'each shard has a number of its own, and failures leave out theirs');
 is(findings('one,two'), '', '... which audit_servers() confirms');
 
 # the authority is restored from an old backup
-$router->safe_psql('postgres', q{SELECT setval('instaid_tickets.shard_ids', 3000, false)});
+my $restore = q{SELECT setval('instaid_tickets.shard_ids', 3000, false)};
+$router->safe_psql('postgres', $restore);
 ($status, $stdout, $stderr) = $one->psql('postgres', tenant('tenant4'));
-like($stderr, qr/ERROR:  shard ID 3000 is taken/, 'a number that the authority repeats is refused on the server that has it');
-$router->safe_psql('postgres', q{SELECT setval('instaid_tickets.shard_ids', 3000, false)});
+like($stderr, qr/ERROR:  shard ID 3000 is taken/,
+	'a number that the authority repeats is refused on the server that has it');
+$router->safe_psql('postgres', $restore);
 $two->safe_psql('postgres', tenant('tenant4'));
-is(findings('one,two'), 'error two issues IDs of the same shards as one: 3000', '... and found if another server has it');
+is(findings('one,two'), "$twice one: 3000", '... and found if another server has it');
 
-# a role that is not a superuser
+### A role that is not a superuser
+
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
-like(failure(q{SELECT instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app'), qr/ERROR:  permission denied for schema dblink/, 'a role without rights on the schema of dblink');
+my @app = (connstr => $router->connstr('postgres') . ' user=app');
+like(failure(q{SELECT instaid.audit_servers('{one}')}, @app),
+	qr/ERROR:  permission denied for schema dblink/,
+	'a role without rights on the schema of dblink');
 $router->safe_psql('postgres', 'GRANT USAGE ON SCHEMA dblink TO app');
-my $found = $router->safe_psql('postgres', q{SELECT problem FROM instaid.audit_servers('{one}')}, connstr => $router->connstr('postgres') . ' user=app');
-like($found, qr/^does not answer: permission denied for foreign server one/, 'dblink decides who may ask a server');
+like($router->safe_psql('postgres',
+	q{SELECT problem FROM instaid.audit_servers('{one}')}, @app),
+	qr/^does not answer: permission denied for foreign server one/,
+	'dblink decides who may ask a server');
 
 done_testing();

@@ -1,0 +1,96 @@
+# Settings that change what text means do not change what a function does: each function in
+# PL/pgSQL that users call says the same.  pg_regress compares with one output, and not two
+# runs with each other.
+
+use strict;
+use warnings;
+
+use List::Util qw(uniq);
+use Test::More;
+
+use Clients;
+
+my $node = Clients::server('main');
+$node->safe_psql('postgres', sprintf q{
+	CREATE ROLE alice; GRANT CREATE ON DATABASE postgres TO alice;
+	CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
+	CREATE SERVER here FOREIGN DATA WRAPPER dblink_fdw
+		OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '20');
+	CREATE USER MAPPING FOR CURRENT_USER SERVER here}, $node->host, $node->port);
+
+# How each function is called, in this order
+my $partitions = q{string_agg(p::text, ';') FROM instaid.create_partitions('q1.views',
+	'2026-01-01 UTC', '2026-01-03 UTC', '1 day') AS p};
+my @calls = (
+	q{instaid.create_shard('q1', 11)},
+	q{instaid.freeze_shard('q1')},
+	q{instaid.thaw_shard('q1')},
+	q{instaid.adopt_shard('q2', 12)},
+	q{string_agg(a, ';') FROM instaid.adopt_column('q1.users', 'id') AS a},
+	$partitions,
+	$partitions,
+	q{instaid.create_ticket('q')},
+	q{instaid.guard_ticket('q', 1000)},
+	q{instaid.restripe_ticket('q', 1, 2, 1000)},
+	q{instaid.drop_ticket('q')},
+	q{string_agg(a::text, ';') FROM instaid.audit_servers('{here}') AS a});
+is($node->safe_psql('postgres', q{
+	SELECT string_agg(proname, ' ' ORDER BY proname)
+	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+	WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^_'}),
+	join(' ', sort { $a cmp $b } uniq map { /instaid\.(\w+)/ } @calls),
+	'each function in PL/pgSQL is called');
+
+# Run a statement; return what psql says.
+sub said
+{
+	my ($sql) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql");
+	return "$stdout$stderr\n";
+}
+
+# What the functions say with these settings, without what differs by the time, and without
+# quotes
+sub run_all
+{
+	my ($settings) = @_;
+	local $ENV{PGOPTIONS} = $settings;
+	# the published function, in a schema of an ordinary role
+	said(q{
+		SET ROLE alice;
+		CREATE SCHEMA q2; CREATE SEQUENCE q2.table_id_seq;
+		CREATE FUNCTION q2.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN
+			RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721)
+				<< 23) | (12 << 10) | nextval('q2.table_id_seq') % 1024;
+		END $$});
+	my $all = '';
+	for my $call (@calls)
+	{
+		my $said = said("SELECT $call") =~ s/"//gr =~ s/^.*LOCATION:.*\n//mgr
+		  =~ s/\d{19}|\d{4}-\d\d-\d\d \d.*/.../gr;
+		unlike($said, qr/ERROR/, "$call with $settings");
+		$all .= $said;
+		said(q{
+			CREATE TABLE q1.users (id serial PRIMARY KEY);
+			CREATE TABLE q1.refers (user_id integer REFERENCES q1.users);
+			CREATE TABLE q1.views (id bigint) PARTITION BY RANGE (id);
+			CREATE TABLE q1.views_default PARTITION OF q1.views DEFAULT})
+		  if $call =~ /create_shard/;
+	}
+	said('DROP SCHEMA q1, q2 CASCADE');
+	return $all;
+}
+
+my $usual = run_all('');
+for my $settings (
+	# PostgreSQL 19 does not have this setting
+	$node->pg_version->major < 19 ?
+	  '-c standard_conforming_strings=off -c escape_string_warning=off' : (),
+	'-c quote_all_identifiers=on')
+{
+	is(run_all($settings), $usual, "$settings changes nothing");
+}
+
+$node->stop;
+done_testing();
