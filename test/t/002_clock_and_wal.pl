@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use IPC::Run ();
+use List::Util qw(max);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -34,11 +35,11 @@ is($node->safe_psql('postgres', q{
 	WHERE instaid.extract_timestamp(id) NOT BETWEEN before - interval '1 ms' AND after}),
 	0, 'on an idle server, IDs have the time of the clock');
 
-# Overload: the IDs run ahead of the clock by max_drift, plus 64 ms at most.  The
-# clock is read after each thousand IDs.
-for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
+# Sessions take five million IDs at once.  Returns how many ms these were ahead of the clock
+# at most; it is read after each thousand IDs.
+sub most_ahead
 {
-	my ($max_drift, $sessions) = @$case;
+	my ($max_drift, $sessions) = @_;
 	my (@psql, @out);
 	for my $session (0 .. $sessions - 1)
 	{
@@ -56,7 +57,20 @@ for my $case ([ 0, 16 ], [ 200, 4 ], [ 1000, 2 ])
 			'>', \$out[$session]);
 	}
 	$_->finish or die "psql: $?" for @psql;
-	my ($most) = sort { $b <=> $a } map { $_ + 0 } @out;
+	return max(@out);
+}
+
+# Overload: the IDs run ahead of the clock by max_drift, plus 64 ms at most.  A busy machine
+# may have to try more than once before the sessions are faster than the clock.
+for my $case ([ 0, 16 ], [ 200, 8 ], [ 1000, 8 ])
+{
+	my ($max_drift, $sessions) = @$case;
+	my $most = most_ahead($max_drift, $sessions);
+	for my $try (2 .. 10)
+	{
+		last if $most >= $max_drift;
+		$most = max($most, most_ahead($max_drift, $sessions));
+	}
 	cmp_ok($most, '<=', $max_drift + 64,
 		"max_drift $max_drift, $sessions sessions: $most ms ahead at most");
 	cmp_ok($most, '>=', $max_drift, '... and there was overload') if $max_drift;
@@ -164,13 +178,16 @@ is($node->safe_psql('postgres', q{
 
 # IDs ahead of the clock do not come again after a crash, even if their transaction
 # did not commit, or if the last record is older than a checkpoint; nor do the values of
-# nextval(), once they are committed.  With max_drift =
-# 1h the IDs run ahead by seconds, which is more than the restart takes.
+# nextval(), once they are committed.  Two million IDs take more than one record, and an hour
+# is longer than the restart takes.
+$node->safe_psql('postgres', q{
+	SELECT instaid.advance_past('insta5.table_id_seq',
+		instaid.min_id(now() + interval '1 h'), instaid.default_epoch())});
 my $ahead = q{
-	SET instaid.max_drift = '1h';
+	SET instaid.max_drift = '1d';
 	BEGIN;
 	SELECT max((SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n) AS id))
-	FROM generate_series(1, 8) AS n;};
+	FROM generate_series(1, 2) AS n;};
 for my $case (
 	[ 'next_ids', $ahead ],
 	[ 'next_id',
@@ -191,11 +208,8 @@ for my $case (
 	my $next = $node->safe_psql('postgres',
 		'SET client_min_messages = error; SELECT insta5.next_id()');
 	cmp_ok($next, '>', $last, "crash, $name: new IDs are above the old ones");
-	# by more only if the restart took so long that the clock was ahead
 	my $skipped = ($next >> 23) - ($last >> 23);
-	my $ahead = $node->safe_psql('postgres',
-		"SELECT instaid.extract_timestamp($next) > clock_timestamp()") eq 't';
-	ok($skipped <= 1001 || !$ahead, "... by $skipped ms");
+	cmp_ok($skipped, '<=', 1001, "... by $skipped ms");
 }
 
 # A sequence that another session sets back in the millisecond of an ID does not

@@ -155,7 +155,7 @@ append_to_file("$tempdir/come_and_go.sql",
 	  . 'DROP SCHEMA z:client_id CASCADE;');
 my @pgbench = map {
 	IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '2', '-T', '5', '-f', "$tempdir/$_.sql",
+		[ 'pgbench', '-n', '-c', '2', '-T', '2', '-f', "$tempdir/$_.sql",
 			$node->connstr('postgres') ],
 		'<', \undef, '&>', '/dev/null')
 } 'look', 'come_and_go';

@@ -1,5 +1,6 @@
 # libfaketime moves the server's clock while clients take IDs.  No ID may come twice,
-# the IDs of each client must increase, and no client may wait long.
+# the IDs of each client must increase, and no client may wait long.  A busy machine can
+# delay a client as well, so a wait counts if it comes in each of three trials.
 #
 # packages: faketime
 
@@ -60,6 +61,31 @@ sub slowest
 	return max(0, map { /^Time: ([\d.]+) ms/ } @lines);
 }
 
+# Move the clock to these offsets in turn, while clients take IDs.  Add what is found to
+# %$found, and return how much longer than nextval() the slowest ID took, in ms: the time of
+# nextval() shows how long this machine delays any statement.
+sub move
+{
+	my ($found, $offsets, @more) = @_;
+	$base += 7200;
+	$clock->set($base);
+	my $clients = Clients->start($node, $timed, $control,
+		$row, $row, "BEGIN; $row ROLLBACK;", 'COPY (SELECT insta5.next_ids(100)) TO STDOUT;',
+		@more);
+	for my $offset (@$offsets)
+	{
+		$clock->set($base + $offset);
+		sleep(@$offsets > 3 ? 0.1 : 0.5);
+	}
+	$found->{errors} .= $clients->stop;
+	my ($ours, $cores, @rest) = $clients->files;
+	my $longer = slowest($ours) - slowest($cores);
+	my $sum = Clients::summary($ours, @rest);
+	$found->{$_} += $sum->{$_} for 'count', 'duplicates';
+	$found->{unordered} += grep { !Clients::in_order($_) } $ours, @rest;
+	return $longer;
+}
+
 for my $case (
 	# name, offsets to which the clock is set in turn, in seconds, more load
 	[ 'back 5 ms', [ 0, -0.005 ] ],
@@ -69,31 +95,19 @@ for my $case (
 	[ 'back and forth', [ 0, (-0.005, 0.005, -0.1, 0) x 5 ] ],
 	[ 'back 3 s, overload', [ 0, -3 ], $overload, $overload ])
 {
-	my ($name, $offsets, @more) = @$case;
-	$base += 7200;
-	$clock->set($base);
-
-	my $clients = Clients->start($node, $timed, $control,
-		$row, $row, "BEGIN; $row ROLLBACK;", 'COPY (SELECT insta5.next_ids(100)) TO STDOUT;',
-		@more);
-	for my $offset (@$offsets)
+	my ($name, @moves) = @$case;
+	my %found = (errors => '');
+	my $longer;
+	for my $trial (1 .. 3)
 	{
-		$clock->set($base + $offset);
-		sleep(@$offsets > 3 ? 0.1 : 0.7);
+		$longer = move(\%found, @moves);
+		last if $longer < 200;
 	}
-	my $errors = $clients->stop;
-
-	my ($ours, $cores, @rest) = $clients->files;
-	my ($slowest, $usual) = (slowest($ours), slowest($cores));
-	my $sum = Clients::summary($ours, @rest);
-	is($errors, '', "$name: no errors");
-	cmp_ok($sum->{count}, '>', 0, "$name: there are IDs");
-	is($sum->{duplicates}, 0, "$name: none of $sum->{count} IDs came twice");
-	is(scalar(grep { !Clients::in_order($_) } $ours, @rest), 0,
-		"$name: the IDs of each client increase");
-	# the time of nextval() shows how long this busy machine delays any statement
-	cmp_ok($slowest, '<', 200 + $usual,
-		"$name: no client waited longer than $slowest ms for an ID (for nextval, $usual ms)");
+	is($found{errors}, '', "$name: no errors");
+	cmp_ok($found{count}, '>', 0, "$name: there are IDs");
+	is($found{duplicates}, 0, "$name: none of $found{count} IDs came twice");
+	is($found{unordered}, 0, "$name: the IDs of each client increase");
+	cmp_ok($longer, '<', 200, "$name: no ID took longer than nextval() by $longer ms");
 }
 
 # The warning comes when the clock was set back, and again after a minute.

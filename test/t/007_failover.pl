@@ -64,7 +64,7 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 		'insta5|5|t|t', "$name: ... and shows the shards");
 
 	my $clients = Clients->start($primary, @committed, @received);
-	sleep(1 + rand(1));
+	sleep(0.5 + rand(0.5));
 	$primary->stop('immediate');
 	$standby->promote;
 	my $rows = PostgreSQL::Test::Utils::tempdir . '/rows';
