@@ -57,7 +57,6 @@ INCLUDED = \
 	src/ids/node.h \
 	src/ids/requirements.h \
 	src/ids/session.h \
-	src/ids/settled.h \
 	src/ids/text_forms.h \
 	src/tickets/autocreate.h \
 	src/tickets/background.h \

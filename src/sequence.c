@@ -140,8 +140,8 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 
 /*
  * May the role see where a sequence stands?  Members of pg_read_all_stats may,
- * as monitors are.  Others need one of the rights to read it.  A sequence that is
- * gone cannot be seen.
+ * because roles of monitors are members.  Others need one of the rights to read it.
+ * A sequence that is gone cannot be seen.
  */
 static bool
 is_visible(Oid sequence)

@@ -34,79 +34,6 @@ PG_FUNCTION_INFO_V1(instaid_min_id_from);
 PG_FUNCTION_INFO_V1(instaid_max_id_before);
 PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
 
-static const char *
-interval_to_str(Interval *interval)
-{
-	return DatumGetCString(DirectFunctionCall1(interval_out,
-											   IntervalPGetDatum(interval)));
-}
-
-/*
- * The length of an interval in milliseconds, rounded down.  A day has 24
- * hours, as in UTC.  A month has no fixed length, and an infinite interval has
- * months.
- */
-static int64
-interval_ms(Interval *interval)
-{
-	int64		days,
-				length;
-
-	if (interval->month != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("interval %s has no fixed length", interval_to_str(interval)),
-				 errdetail("Months and years differ in length."),
-				 errhint("Give the interval in days, such as 30 days.")));
-	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &days) ||
-		pg_add_s64_overflow(days, interval->time, &length) ||
-		length < 1000 || length / 1000 > LAST_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("interval %s is out of range", interval_to_str(interval)),
-				 errdetail("The interval must be between 1 and %lld ms.",
-						   (long long) LAST_MS)));
-	return length / 1000;
-}
-
-/*
- * The millisecond of a time, counted from the epoch.  A time before the epoch
- * is -1, and a time after the last millisecond of positive IDs is LAST_MS + 1.
- */
-static int64
-clamped_ms(TimestampTz time, TimestampTz epoch)
-{
-	int64		epoch_ms = epoch_to_ms(epoch);
-
-	if (TIMESTAMP_NOT_FINITE(time))
-		return time < epoch ? -1 : LAST_MS + 1;
-	return Max(-1, Min(time_ms(time) - epoch_ms, LAST_MS + 1));
-}
-
-/*
- * The first millisecond of positive IDs that begins at a time or after it;
- * LAST_MS + 1 if there is none.
- */
-static int64
-first_ms_from(TimestampTz time, TimestampTz epoch)
-{
-	int64		before;
-
-	before = clamped_ms(TIMESTAMP_NOT_FINITE(time) ? time : time - 1, epoch);
-	return Min(before, LAST_MS) + 1;
-}
-
-/*
- * The time of an ID.  All 41 bits count: a negative ID is of a time more than
- * 34.8 years after the epoch.
- */
-static inline TimestampTz
-id_timestamp(int64 id, TimestampTz epoch)
-{
-	(void) epoch_to_ms(epoch);	/* checks it */
-	return epoch + id_ms(id) * 1000;
-}
-
 /*
  * default_epoch() -> timestamptz
  *
@@ -297,6 +224,17 @@ instaid_make_ids(PG_FUNCTION_ARGS)
 	SRF_RETURN_NEXT(funcctx, Int64GetDatum(tick_to_id(ids->last, ids->shard_id, ids->epoch_ms)));
 }
 
+/*
+ * The time of an ID.  All 41 bits count: a negative ID is of a time more than
+ * 34.8 years after the epoch.
+ */
+static inline TimestampTz
+id_timestamp(int64 id, TimestampTz epoch)
+{
+	(void) epoch_to_ms(epoch);	/* checks it */
+	return epoch + id_ms(id) * 1000;
+}
+
 Datum
 instaid_extract_timestamp(PG_FUNCTION_ARGS)
 {
@@ -340,6 +278,33 @@ instaid_decode(PG_FUNCTION_ARGS)
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
+}
+
+/*
+ * The millisecond of a time, counted from the epoch.  A time before the epoch
+ * is -1, and a time after the last millisecond of positive IDs is LAST_MS + 1.
+ */
+static int64
+clamped_ms(TimestampTz time, TimestampTz epoch)
+{
+	int64		epoch_ms = epoch_to_ms(epoch);
+
+	if (TIMESTAMP_NOT_FINITE(time))
+		return time < epoch ? -1 : LAST_MS + 1;
+	return Max(-1, Min(time_ms(time) - epoch_ms, LAST_MS + 1));
+}
+
+/*
+ * The first millisecond of positive IDs that begins at a time or after it;
+ * LAST_MS + 1 if there is none.
+ */
+static int64
+first_ms_from(TimestampTz time, TimestampTz epoch)
+{
+	int64		before;
+
+	before = clamped_ms(TIMESTAMP_NOT_FINITE(time) ? time : time - 1, epoch);
+	return Min(before, LAST_MS) + 1;
 }
 
 /*
@@ -397,6 +362,41 @@ instaid_max_id_before(PG_FUNCTION_ARGS)
 	if (ms == 0)
 		PG_RETURN_INT64(-1);
 	PG_RETURN_INT64(pack_id(ms - 1, MAX_SHARD_ID, MAX_SEQUENCE));
+}
+
+static const char *
+interval_to_str(Interval *interval)
+{
+	return DatumGetCString(DirectFunctionCall1(interval_out,
+											   IntervalPGetDatum(interval)));
+}
+
+/*
+ * The length of an interval in milliseconds, rounded down.  A day has 24
+ * hours, as in UTC.  A month has no fixed length, and an infinite interval has
+ * months.
+ */
+static int64
+interval_ms(Interval *interval)
+{
+	int64		days,
+				length;
+
+	if (interval->month != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("interval %s has no fixed length", interval_to_str(interval)),
+				 errdetail("Months and years differ in length."),
+				 errhint("Give the interval in days, such as 30 days.")));
+	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &days) ||
+		pg_add_s64_overflow(days, interval->time, &length) ||
+		length < 1000 || length / 1000 > LAST_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("interval %s is out of range", interval_to_str(interval)),
+				 errdetail("The interval must be between 1 and %lld ms.",
+						   (long long) LAST_MS)));
+	return length / 1000;
 }
 
 /*

@@ -13,8 +13,8 @@
 
 #include "ids/arguments.h"
 #include "ids/generator.h"
-#include "ids/next_id.h"
 #include "ids/layout.h"
+#include "ids/next_id.h"
 
 /* the most IDs that one call of next_ids() returns */
 #define MAX_COUNT	1000000
@@ -79,8 +79,13 @@ typedef struct IdSet
 	Oid			sequence;
 	int32		shard_id;
 	int64		epoch_ms;
-	int64		next;			/* IDs from here on are taken, not returned, */
-	int64		end;			/* up to but not including this one */
+
+	/*
+	 * The IDs from next up to, but not including, end are taken and not yet
+	 * returned.
+	 */
+	int64		next;
+	int64		end;
 } IdSet;
 
 /* The first call of a function that returns a set of IDs */

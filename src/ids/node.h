@@ -9,8 +9,8 @@
 #define INSTAID_NODE_H
 
 /*
- * In place of a shard ID: that of this server, from the setting
- * instaid.node_shard_id.  It is read when an ID is formatted, because it can
+ * Stands for the shard ID of this server, which is the setting
+ * instaid.node_shard_id.  The setting is read when an ID is made, because it can
  * change between two calls.
  */
 #define NODE_SHARD	(-1)

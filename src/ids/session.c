@@ -72,12 +72,18 @@ xact_callback(XactEvent event, void *arg pg_attribute_unused())
 }
 
 static void
+invalidate(void)
+{
+	invalidations++;
+	session_current = NULL;
+}
+
+static void
 role_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
 			  uint32 hashvalue pg_attribute_unused())
 {
-	invalidations++;
-	session_current = NULL;
+	invalidate();
 }
 
 static void
@@ -85,7 +91,7 @@ relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 {
 	if (!OidIsValid(relid) ||
 		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
-		role_callback((Datum) 0, 0, 0);
+		invalidate();
 }
 
 static void

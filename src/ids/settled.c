@@ -28,21 +28,27 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_class.h"
+#include "catalog/namespace.h"
+#include "commands/proclang.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
-#include "utils/lsyscache.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "ids/arguments.h"
+#include "ids/declaration.h"
 #include "ids/layout.h"
+#include "ids/node.h"
 #include "ids/requirements.h"
-#include "ids/settled.h"
+#include "names.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_settled_id);
+PG_FUNCTION_INFO_V1(instaid_settled_id_of_shard);
 
 /*
  * Refuse a session whose next query could miss rows, whatever is waited for.
@@ -165,8 +171,8 @@ greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
  * is inserted later.  Returns false if wait is false and there is a transaction
  * to wait for.
  */
-bool
-settled_find_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *id)
+static bool
+find_settled_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *id)
 {
 	int64		tick;
 
@@ -189,7 +195,42 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 	int64		id;
 
 	check_shard_id(shard_id);
-	if (!settled_find_id(PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
+	if (!find_settled_id(PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(id);
+}
+
+/*
+ * settled_id(schema_name text, wait boolean) -> bigint
+ *
+ * The settled ID of the sequence that the shard declares.
+ */
+Datum
+instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
+{
+	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	HeapTuple	tuple;
+	Declaration declaration;
+	char	   *fault;
+	int64		id;
+
+	check_object_name("schema", schema_name);
+	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
+	if (!HeapTupleIsValid(tuple) ||
+		((Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
+				 errhint("instaid.shards lists the shards of this database.")));
+	fault = read_declaration(tuple, &declaration);
+	if (fault != NULL)
+		declaration_error(tuple, fault);
+	ReleaseSysCache(tuple);
+
+	if (declaration.shard_id == NODE_SHARD)
+		declaration.shard_id = node_shard_id_or_error();
+	if (!find_settled_id(declaration.sequence, declaration.shard_id, declaration.epoch_ms,
+						 PG_GETARG_BOOL(1), &id))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(id);
 }

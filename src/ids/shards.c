@@ -37,8 +37,6 @@
 #include "ids/declaration.h"
 #include "ids/layout.h"
 #include "ids/node.h"
-#include "ids/settled.h"
-#include "names.h"
 #include "sequence.h"
 
 /*
@@ -48,47 +46,11 @@
  */
 #define SHARDS_PER_BATCH	512
 
-PG_FUNCTION_INFO_V1(instaid_settled_id_of_shard);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflicts);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
-
-/*
- * settled_id(schema_name text, wait boolean) -> bigint
- *
- * The ID is one of the sequence that the shard declares.
- */
-Datum
-instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
-{
-	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	HeapTuple	tuple;
-	Declaration declaration;
-	char	   *fault;
-	int64		id;
-
-	check_object_name("schema", schema_name);
-	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
-	if (!HeapTupleIsValid(tuple) ||
-		((Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
-				 errhint("instaid.shards lists the shards of this database.")));
-	fault = read_declaration(tuple, &declaration);
-	if (fault != NULL)
-		declaration_error(tuple, fault);
-	ReleaseSysCache(tuple);
-
-	if (declaration.shard_id == NODE_SHARD)
-		declaration.shard_id = node_shard_id_or_error();
-	if (!settled_find_id(declaration.sequence, declaration.shard_id, declaration.epoch_ms,
-						 PG_GETARG_BOOL(1), &id))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(id);
-}
 
 /*
  * Listing

@@ -174,6 +174,13 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 /*
  * Store the last of so many values in the locked page.  Returns the LSN up to which
  * WAL must be flushed for the sequence to be there after a crash.
+ *
+ * A WAL record is due in three cases:
+ *
+ *	- The last record does not cover the values.  They would come again after a crash.
+ *	- The values do not follow the page's last value in steps of INCREMENT.  What the
+ *	  last record covers is counted in such steps.
+ *	- A checkpoint began after the last record.  Replay would not read that record.
  */
 static XLogRecPtr
 store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 count, int64 left)
@@ -192,11 +199,6 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	 */
 	MarkBufferDirty(ticket->buffer);
 
-	/*
-	 * A record is due when the last one does not cover the values, when it is
-	 * not of their stripe, and after a checkpoint, as replay would start
-	 * behind it.
-	 */
 	covered = sequence_values_covered(ticket->file, data);
 	log_it = covered < count ||
 		(uint64) last - (uint64) data->last_value != (uint64) count * (uint64) increment ||
