@@ -27,6 +27,7 @@ OBJS = \
 	src/ids/declaration.o \
 	src/ids/execute_as.o \
 	src/ids/fields.o \
+	src/ids/freeze.o \
 	src/ids/generator.o \
 	src/ids/language.o \
 	src/ids/next_id.o \

@@ -711,14 +711,14 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and while it is '
 'being altered';
 
-CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT frozen boolean,
+CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT used boolean,
                                    OUT issued_at timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_last_tick';
 COMMENT ON FUNCTION instaid._last_tick(regclass) IS
-'the last tick of a sequence, null if it has issued none, its time, and whether '
-'freeze_shard() stopped it; waits for no lock: all are null without USAGE or SELECT on the '
-'sequence or membership in pg_read_all_stats, and while it is being altered';
+'the last tick of a sequence, null if it has issued none, whether it has, and the time of the '
+'tick; waits for no lock: all are null without USAGE or SELECT on the sequence or membership '
+'in pg_read_all_stats, and while it is being altered';
 
 CREATE FUNCTION instaid._sequence_fault(sequence regclass, is_frozen boolean, OUT problem text,
                                         OUT cure text) RETURNS record
@@ -788,7 +788,8 @@ COMMENT ON FUNCTION instaid.next_id() IS
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
-                                    OUT declaration oid) RETURNS SETOF record
+                                    OUT declaration oid, OUT frozen boolean)
+    RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
@@ -807,7 +808,7 @@ CREATE VIEW instaid.shards AS
            CASE WHEN i.last_id IS NOT NULL
                 THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift,
-           t.frozen,
+           s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
@@ -815,8 +816,8 @@ CREATE VIEW instaid.shards AS
          CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch))
                             AS i (last_id);
 COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at, drift and frozen need '
-'USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
+'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
+'SELECT on the sequence, or membership in pg_read_all_stats';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -826,7 +827,7 @@ COMMENT ON COLUMN instaid.shards.last_id IS
 'up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
 COMMENT ON COLUMN instaid.shards.expires_at IS
 'time when the IDs of the shard end: later IDs would be negative';
 
@@ -1117,12 +1118,34 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 -- Citus refuses to alter a sequence that it knows, unless this setting is off.  Workers'
 -- copies of the sequence have a range of their own, and issue no IDs.  Without Citus it
 -- does nothing.
+CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
+COMMENT ON FUNCTION instaid._lock_sequence(regclass) IS
+'lock a sequence as ALTER SEQUENCE does; needs the rights of its owner';
+
+-- ALTER SEQUENCE looks its name up again when it has waited for the lock.  Meanwhile the
+-- owner of the schema can give the name to another sequence.  Therefore lock the sequence
+-- first, and then see whether it has another file, as after each of these options.
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
     RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET citus.enable_ddl_propagation = off
-    RETURN instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
+AS $$
+DECLARE
+    file oid;
+BEGIN
+    PERFORM instaid._lock_sequence(sequence);
+    file := pg_relation_filenode(sequence);
+    PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
+    IF pg_relation_filenode(sequence) = file THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('sequence %s was renamed meanwhile', sequence),
+            HINT = 'Try again.';
+    END IF;
+END
+$$;
 COMMENT ON FUNCTION instaid._alter_sequence(regrole, regclass, text) IS
 'alter a sequence with the rights of a role, on this node of Citus only';
 
@@ -1461,7 +1484,7 @@ BEGIN
                           ELSE 'It is not a sequence, or it is temporary.' END,
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
-    sequence_owner := instaid._sequence_owner(schema_name, sequence);
+    sequence_owner := instaid._sequence_owner(adopted, sequence);
     -- A sequence counts the ticks of one epoch, and nothing else.  What a role without
     -- rights on the sequence declares, or uses as a default, does not count: that role
     -- cannot use the sequence, and must not be able to block its owner.
@@ -1503,7 +1526,7 @@ BEGIN
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     tables := instaid._lock_id_columns(schema_name, adopted, owner);
     id := instaid._try_function(function_name, owner, sequence, epoch);
-    PERFORM instaid._check_range(sequence, false);
+    PERFORM instaid._check_range(sequence);
     PERFORM instaid._alter_sequence(sequence_owner, sequence,
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
 
@@ -1947,83 +1970,93 @@ COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
 'negative; needs UPDATE on the sequence';
 
--- The argument types of next_id() and next_ids() are integer (23) and regclass (2205), as a
--- constant: PostgreSQL shows a cast from an array without the cast, and pg_upgrade fails.
+CREATE FUNCTION instaid._sequences_of(declaration oid, OUT sequence regclass,
+                                      OUT is_declared boolean) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH shard AS MATERIALIZED (
+        SELECT p.oid, p.pronamespace, p.prolang
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+        WHERE p.oid = declaration)
+    SELECT q.oid::regclass, bool_or(q.is_declared)
+    FROM (SELECT c.oid, true
+          FROM shard AS s
+               JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+                                  AND d.refclassid = 'pg_class'::regclass
+               JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+          UNION ALL
+          -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+          -- such a default, so table and sequence must belong to the owner of the shard.
+          SELECT c.oid, false
+          FROM shard AS s
+               -- regclass is 2205: PostgreSQL shows a cast of an array without the cast, and
+               -- pg_upgrade fails
+               JOIN pg_proc AS r ON r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+                                AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+               JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                                  AND f.classid = 'pg_attrdef'::regclass
+               JOIN pg_attrdef AS a ON a.oid = f.objid
+               JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+               JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                                  AND d.refclassid = 'pg_class'::regclass
+               JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                 AND c.relkind = 'S' AND c.relpersistence <> 't') AS q (oid,
+                                                                                   is_declared)
+    GROUP BY q.oid
+    ORDER BY 2 DESC, q.oid;
+END;
+COMMENT ON FUNCTION instaid._sequences_of(oid) IS
+'the sequence that a function declares, first, and those that tables pass to next_id(regclass)';
+
+-- the types integer and regclass, as in _sequences_of()
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    WITH routine AS MATERIALIZED (
-        SELECT p.oid, p.proname, p.proowner
-        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.oid IN (instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector),
-                        instaid._find_function(schema_name, 'next_id', '2205'::oidvector)))
-    SELECT c.oid::regclass
-    FROM routine AS r
-         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = r.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-    WHERE r.proname = 'next_ids'
-    UNION
-    -- one that was renamed
-    SELECT s.sequence FROM instaid.list_shards() AS s
-    WHERE NOT EXISTS (SELECT FROM routine AS r WHERE r.proname = 'next_ids')
-      AND s.schema_name = shard_sequences.schema_name
-    UNION
-    -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-    -- such a default, so table and sequence must belong to the owner of the shard.
-    SELECT c.oid::regclass
-    FROM routine AS r
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                            AND f.classid = 'pg_attrdef'::regclass
-         JOIN pg_attrdef AS a ON a.oid = f.objid
-         JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-         JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                           AND c.relkind = 'S' AND c.relpersistence <> 't'
-    WHERE r.proname = 'next_id'
-    ORDER BY 1;
+    SELECT s.sequence
+    FROM instaid._sequences_of(instaid._find_function(schema_name, 'next_ids',
+                                                      '23 2205'::oidvector)) AS s;
 END;
 COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that issue the IDs of a shard: the one of its next_id(), and those that tables '
 'of its owner pass to next_id(regclass)';
 
 -- A function can name any sequence, even one that its owner has no rights on.
-CREATE FUNCTION instaid._sequence_owner(schema_name text, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    shard_owner oid := (SELECT p.proowner FROM pg_proc AS p
-                        WHERE p.oid = instaid._find_function(schema_name, 'next_id', ''));
+    maker record;
     owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
 BEGIN
-    IF shard_owner IS NULL OR owner IS NULL THEN
+    SELECT p.proname, p.proowner, n.nspname INTO maker
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
+    IF NOT FOUND OR owner IS NULL THEN
         RAISE undefined_object USING
-            MESSAGE = format('function next_id() of schema %I, or its sequence, does not exist',
-                             schema_name),
+            MESSAGE = 'the function of a shard, or its sequence, does not exist',
             DETAIL = 'Another transaction may just have dropped it.',
             HINT = 'instaid.audit() shows what is wrong with a shard.';
     END IF;
-    IF pg_has_role(shard_owner, owner, 'USAGE') IS NOT TRUE THEN
+    IF pg_has_role(maker.proowner, owner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, schema_name),
-            DETAIL = format('Role %I owns it, and role %I owns the function next_id().',
-                            pg_get_userbyid(owner), pg_get_userbyid(shard_owner)),
+                             sequence, maker.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(owner), pg_get_userbyid(maker.proowner),
+                            maker.proname),
             HINT = 'Give both to one owner.';
     END IF;
     PERFORM instaid._check_owner(owner, 'sequence', sequence::text);
     RETURN owner;
 END
 $$;
-COMMENT ON FUNCTION instaid._sequence_owner(text, regclass) IS
-'the owner of a sequence of a shard; refuse if the owner of the shard, or the caller, does '
-'not have the rights of that role';
+COMMENT ON FUNCTION instaid._sequence_owner(oid, regclass) IS
+'the owner of a sequence of a shard; refuse if the owner of a function of the shard, or the '
+'caller, does not have the rights of that role';
 
--- A sequence with a range of its own must not be widened.  Citus, for example, gives such
--- a range to each worker's copy of a sequence: one copy would issue values of another.
-CREATE FUNCTION instaid._check_range(sequence regclass, max_value_counts boolean) RETURNS void
+-- Citus, for example, gives such a range to each worker's copy of a sequence: widened, one copy
+-- would issue values of another.
+CREATE FUNCTION instaid._check_range(sequence regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2031,9 +2064,7 @@ DECLARE
     options record;
 BEGIN
     SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-    IF options.seqmin > 1
-       OR max_value_counts AND options.seqmax < instaid._max_tick()
-          AND NOT (instaid._last_tick(sequence)).frozen THEN
+    IF options.seqmin > 1 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', options.seqmin,
@@ -2042,53 +2073,79 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_range(regclass, boolean) IS
-'refuse a sequence with a range of its own: a MINVALUE above 1 or, with max_value_counts, a '
-'MAXVALUE that freeze_shard() did not set';
+COMMENT ON FUNCTION instaid._check_range(regclass) IS
+'refuse a sequence with a MINVALUE above 1, which must not be removed';
 
-CREATE FUNCTION instaid._owned_sequences(schema_name text, OUT sequence regclass,
-                                         OUT owner regrole) RETURNS SETOF record
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this
+-- transaction commits.  Those see the MAXVALUE then.
+CREATE FUNCTION instaid._bound_sequence(declaration oid, sequence regclass, frozen boolean)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    owner CONSTANT regrole := instaid._sequence_owner(declaration, sequence);
+    tick text;
+BEGIN
+    PERFORM instaid._check_range(sequence);
+    PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+    IF frozen THEN
+        -- A MAXVALUE must be above MINVALUE, and not below START.  pg_sequence_parameters()
+        -- shows them as they are now, in every isolation level.
+        tick := instaid._execute_as(owner, format(
+            'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+            ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+            ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+            sequence::oid));
+        PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid._bound_sequence(oid, regclass, boolean) IS
+'let a sequence of a shard end where it stands, or go on';
+
+CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
+COMMENT ON FUNCTION instaid._declare_frozen(oid, regclass, boolean) IS
+'write into the declaration of a shard whether it is frozen; needs the rights of the owner of '
+'its sequence, which the owner of the declaration must have, too';
+
+-- The declared sequence comes first, because all who use another one of the shard have locked
+-- it, too.  What else must be bounded is looked up when the lock is there.
+CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
+    declared regclass;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    FOR sequence IN SELECT s FROM instaid.shard_sequences(schema_name) AS s LOOP
-        owner := instaid._sequence_owner(schema_name, sequence);
-        PERFORM instaid._check_range(sequence, true);
-        RETURN NEXT;
-    END LOOP;
+    SELECT s.sequence INTO declared FROM instaid._sequences_of(declaration) AS s
+    WHERE s.is_declared;
     IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
+    PERFORM instaid._bound_sequence(declaration, declared, frozen);
+    PERFORM instaid._declare_frozen(declaration, declared, frozen);
+    PERFORM instaid._bound_sequence(declaration, s.sequence, frozen)
+    FROM instaid._sequences_of(declaration) AS s WHERE NOT s.is_declared;
 END
 $$;
-COMMENT ON FUNCTION instaid._owned_sequences(text) IS
-'the sequences of a shard, and their owners; refuse a schema that is not a shard, and a '
-'caller who has no right to freeze it';
+COMMENT ON FUNCTION instaid._set_frozen(text, boolean) IS
+'declare whether a shard is frozen, and bound its sequences accordingly; refuse a schema that '
+'is not a shard, and a caller who has no right to freeze it';
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    part record;
-    tick text;
 BEGIN
-    FOR part IN SELECT s.sequence, s.owner FROM instaid._owned_sequences(schema_name) AS s LOOP
-        -- This lock waits for all transactions that have taken IDs, and keeps others out
-        -- until this transaction commits.
-        PERFORM instaid._alter_sequence(part.owner, part.sequence, 'NO MAXVALUE');
-        -- A MAXVALUE must be above MINVALUE, and not below START.  The query has the OID,
-        -- because the owner of the schema can put something else under the name.
-        tick := instaid._execute_as(part.owner, format(
-            'SELECT setval(seqrelid, GREATEST(COALESCE(pg_sequence_last_value(seqrelid),'
-            ' nextval(seqrelid)), seqmin + 1, seqstart))'
-            ' FROM pg_sequence WHERE seqrelid = %s', part.sequence::oid));
-        PERFORM instaid._alter_sequence(part.owner, part.sequence, 'MAXVALUE ' || tick);
-    END LOOP;
+    PERFORM instaid._set_frozen(schema_name, true);
 END
 $$;
 COMMENT ON FUNCTION instaid.freeze_shard(text) IS
@@ -2100,8 +2157,7 @@ CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM instaid._alter_sequence(s.owner, s.sequence, 'NO MAXVALUE')
-    FROM instaid._owned_sequences(schema_name) AS s;
+    PERFORM instaid._set_frozen(schema_name, false);
 END
 $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
@@ -2335,14 +2391,16 @@ CREATE VIEW instaid.metrics AS
                AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE frozen IS NULL) AS unreadable_shards,
-                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(last_issued_at))
+    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE l.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE t.used IS NULL) AS unreadable_shards,
+                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(t.issued_at) FILTER (
+                     WHERE instaid._tick_to_id(t.tick, l.shard_id, l.epoch) IS NOT NULL))
                      ::double precision AS age,
-                 EXTRACT(epoch FROM min(expires_at) FILTER (WHERE frozen IS NOT TRUE)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards) AS s
+                 EXTRACT(epoch FROM instaid.extract_timestamp(
+                     -9223372036854775808, min(l.epoch) FILTER (WHERE NOT l.frozen))
+                     - pg_catalog.clock_timestamp())::double precision AS expiry_seconds
+          FROM instaid.list_shards() AS l
+               CROSS JOIN LATERAL instaid._last_tick(l.sequence) AS t) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
@@ -2751,7 +2809,8 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 
 CREATE VIEW instaid._shards AS
     SELECT p.pronamespace AS schema, pg_catalog.quote_ident(s.schema_name) AS name, s.shard_id,
-           s.epoch, s.sequence::oid AS sequence, p.proowner AS owner, r.rolsuper AS is_superuser,
+           s.epoch, s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
+           r.rolsuper AS is_superuser,
            -- whether no other role can put another function in place of next_id()
            (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
            AND EXISTS (SELECT FROM pg_catalog.pg_proc AS f
@@ -3195,9 +3254,9 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
                 ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
                      ' and have its tables use a shard with another ID.' END
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
-                 count(*) FILTER (WHERE t.frozen IS NOT TRUE) OVER i AS live,
+                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
-          FROM shard AS s CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
     UNION ALL
@@ -3266,10 +3325,13 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
     -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
-    used (sequence, epoch, owner) AS (
-        SELECT s.sequence, s.epoch, s.owner FROM shard AS s
+    used (sequence, epoch, owner, frozen) AS (
+        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
         UNION
-        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), c.relowner
+        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), c.relowner,
+               -- only then does freeze_shard() bound it
+               COALESCE(s.frozen AND s.owner = c.relowner
+                        AND p.pronamespace <> 'instaid'::regnamespace, false)
         FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
              JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
                                 AND d.classid = 'pg_attrdef'::regclass
@@ -3282,7 +3344,7 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     -- Those that this role owns, and their positions; a position is null if it cannot be read
     clocked AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.*, t.tick,
-               t.frozen, t.issued_at - clock_timestamp() AS drift,
+               u.frozen, t.issued_at - clock_timestamp() AS drift,
                -- in the last millisecond of positive IDs, or past it
                t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
@@ -3292,10 +3354,16 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
              CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
-             CROSS JOIN LATERAL instaid._sequence_fault(c.oid, t.frozen IS NOT FALSE) AS f
+             CROSS JOIN LATERAL instaid._sequence_fault(c.oid, u.frozen) AS f
         WHERE c.relpersistence <> 't')
     SELECT 'error', q.name, 'cannot serve as a source of IDs. ' || q.problem, q.cure
     FROM clocked AS q WHERE q.problem IS NOT NULL
+    UNION ALL
+    -- a declaration that was written by hand, or a restore of a table alone
+    SELECT 'warning', q.name,
+           'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+           'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'
+    FROM clocked AS q WHERE q.frozen AND q.seqmax >= instaid._max_tick()
     UNION ALL
     -- setval() or advance_past() took it too far, or its time is over
     SELECT 'error', q.name, 'has reached the last tick of the ID format',
@@ -3398,10 +3466,11 @@ BEGIN ATOMIC
         'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
                        'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
-                       -- Its range stops the sequence: freeze_shard() set it, or Citus for a
-                       -- worker's copy.  Any role can see that.
-                       'frozen', (SELECT q.seqmin > 1 OR q.seqmax < instaid._max_tick()
-                                  FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
+                       -- or the range of its sequence stops it, as of Citus' copy for a
+                       -- worker
+                       'frozen', s.frozen OR (
+                           SELECT q.seqmin > 1 OR q.seqmax < instaid._max_tick()
+                           FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t),

@@ -63,8 +63,120 @@ SELECT try('SELECT regress_h.next_id()');
 SELECT instaid.freeze_shard('Regress "g"');
 SELECT try('SELECT "Regress ""g""".next_id()');
 -- a sequence with a small MAXVALUE is not frozen for that alone
+SELECT instaid.thaw_shard('Regress "g"');
 ALTER SEQUENCE "Regress ""g""".table_id_seq MAXVALUE 9007199254740990;
 SELECT try('SELECT "Regress ""g""".next_id()');
+
+-- The declaration says it, and changes in nothing else.
+SELECT instaid.create_shard('regress_w', 61);
+CREATE SEQUENCE regress_w.likes_id_seq;
+CREATE SEQUENCE regress_w.loose_seq;
+CREATE TABLE regress_w.likes (id bigint PRIMARY KEY DEFAULT regress_w.next_id('regress_w.likes_id_seq'));
+COMMENT ON FUNCTION regress_w.next_ids(integer, regclass) IS 'IDs';
+ALTER FUNCTION regress_w.next_ids(integer, regclass) ROWS 7;
+ALTER FUNCTION regress_w.next_ids(integer, regclass) SET work_mem = '1MB';
+REVOKE ALL ON FUNCTION regress_w.next_ids(integer, regclass) FROM PUBLIC;
+CREATE VIEW regress_w.kept AS
+    SELECT to_jsonb(p) - 'prosrc' || jsonb_build_object(
+        'comment', obj_description(p.oid), 'depends', (
+            SELECT jsonb_agg(to_jsonb(d) ORDER BY d.refclassid, d.refobjid, d.refobjsubid)
+            FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid)) AS kept
+    FROM pg_proc AS p WHERE p.oid = 'regress_w.next_ids(integer, regclass)'::regprocedure;
+CREATE TEMPORARY TABLE kept AS SELECT * FROM regress_w.kept;
+SELECT instaid.freeze_shard('regress_w');
+\sf regress_w.next_ids(integer, regclass)
+SELECT k.kept = w.kept AS kept FROM kept AS k, regress_w.kept AS w;
+-- no function takes an ID of its sequences, nor of another one of the owner through the shard
+SELECT c.call, split_part(t.try, ' (', 1) AS error
+FROM (VALUES
+    (1, 'regress_w.next_id()'), (2, $$regress_w.next_id('regress_w.likes_id_seq')$$),
+    (3, $$regress_w.next_id('regress_w.loose_seq')$$), (4, 'regress_w.next_ids(1)'),
+    (5, $$regress_w.next_ids(2000, 'regress_w.likes_id_seq')$$),
+    (6, $$regress_w.next_ids(1, 'regress_w.loose_seq')$$),
+    (7, $$instaid.next_id('regress_w.table_id_seq', 61)$$),
+    (8, $$instaid.next_id('regress_w.likes_id_seq', 61)$$),
+    (9, $$instaid.next_ids('regress_w.likes_id_seq', 61, 2)$$),
+    (10, $$nextval('regress_w.table_id_seq')$$), (11, $$nextval('regress_w.likes_id_seq')$$),
+    (12, $$instaid.advance_past('regress_w.table_id_seq', 1, instaid.default_epoch())$$))
+    AS c (n, call) CROSS JOIN LATERAL (SELECT * FROM try('SELECT ' || c.call) LIMIT 1) AS t (try)
+ORDER BY c.n;
+-- a second freeze and thaw change nothing else
+SELECT instaid.freeze_shard('regress_w');
+SELECT prosrc FROM pg_proc WHERE oid = 'regress_w.next_ids(integer, regclass)'::regprocedure;
+SELECT instaid.thaw_shard('regress_w');
+SELECT instaid.thaw_shard('regress_w');
+SELECT prosrc FROM pg_proc WHERE oid = 'regress_w.next_ids(integer, regclass)'::regprocedure;
+SELECT k.kept = w.kept AS kept FROM kept AS k, regress_w.kept AS w;
+DROP TABLE kept;
+
+-- The word alone, as from version control, stops the functions of the shard.  audit() names
+-- each sequence that is not bounded, and a freeze repairs it.
+CREATE OR REPLACE FUNCTION regress_w.next_ids(count integer,
+        sequence regclass DEFAULT 'regress_w.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 61, epoch 2011-08-24 21:07:01.721+00, frozen';
+SELECT * FROM try('SELECT regress_w.next_id()') LIMIT 1;
+SELECT * FROM try($$SELECT regress_w.next_ids(1, 'regress_w.likes_id_seq')$$) LIMIT 1;
+SELECT nextval('regress_w.table_id_seq') > 0 AS moved;
+SELECT * FROM instaid.audit() WHERE object ~ '^regress_w';
+SELECT frozen FROM instaid.shards WHERE schema_name = 'regress_w';
+SELECT instaid.freeze_shard('regress_w');
+SELECT * FROM instaid.audit() WHERE object ~ '^regress_w';
+SELECT left(try, 45) AS error FROM try($$SELECT nextval('regress_w.table_id_seq')$$);
+-- The bounds alone stop it, too, and thawing or freezing repairs it.
+CREATE OR REPLACE FUNCTION regress_w.next_ids(count integer,
+        sequence regclass DEFAULT 'regress_w.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 61, epoch 2011-08-24 21:07:01.721+00';
+SELECT * FROM try('SELECT regress_w.next_id()') LIMIT 1;
+SELECT * FROM try($$SELECT regress_w.next_ids(1, 'regress_w.likes_id_seq')$$) LIMIT 1;
+SELECT severity, object, cure FROM instaid.audit() WHERE object ~ '^regress_w';
+SELECT frozen FROM instaid.shards WHERE schema_name = 'regress_w';
+SELECT last_value AS before FROM regress_w.table_id_seq \gset
+SELECT instaid.thaw_shard('regress_w');
+SELECT * FROM instaid.audit() WHERE object ~ '^regress_w';
+SELECT regress_w.next_id() > instaid._tick_to_id(:before, 61, instaid.default_epoch()) AS above;
+
+-- The owner needs no CREATE on the schema, and no USAGE on the language.
+BEGIN;
+CREATE ROLE regress_owner;
+ALTER SCHEMA regress_w OWNER TO regress_owner;
+REVOKE USAGE ON LANGUAGE instaid FROM PUBLIC;
+ALTER FUNCTION regress_w.next_id() OWNER TO regress_owner;
+ALTER FUNCTION regress_w.next_id(regclass) OWNER TO regress_owner;
+ALTER FUNCTION regress_w.next_ids(integer, regclass) OWNER TO regress_owner;
+ALTER TABLE regress_w.likes OWNER TO regress_owner;
+ALTER SEQUENCE regress_w.table_id_seq OWNER TO regress_owner;
+ALTER SEQUENCE regress_w.likes_id_seq OWNER TO regress_owner;
+GRANT USAGE ON SCHEMA regress_f TO regress_owner;
+REVOKE CREATE ON SCHEMA regress_w FROM regress_owner;
+SET ROLE regress_owner;
+SELECT instaid.freeze_shard('regress_w');
+SELECT schema_name, frozen FROM instaid.shards WHERE schema_name = 'regress_w';
+SELECT instaid.thaw_shard('regress_w');
+SELECT regress_w.next_id() > 0 AS made;
+-- a declaration that another role has written for the sequence is not the owner's to change
+RESET ROLE;
+ALTER FUNCTION regress_w.next_ids(integer, regclass) OWNER TO CURRENT_USER;
+SET ROLE regress_owner;
+SELECT instaid.freeze_shard('regress_w');
+RESET ROLE;
+CREATE ROLE regress_declarer;
+GRANT CREATE ON SCHEMA regress_w TO regress_declarer;
+ALTER FUNCTION regress_w.next_ids(integer, regclass) OWNER TO regress_declarer;
+SET ROLE regress_owner;
+SELECT try($$SELECT instaid.thaw_shard('regress_w')$$);
+SELECT try($$SELECT instaid._declare_frozen('regress_w.next_ids(integer, regclass)'::regprocedure,
+    'regress_w.table_id_seq', false)$$);
+-- what the functions of freezing refuse when they are called directly
+SELECT try($$SELECT instaid._declare_frozen('regress_f.next_ids(integer, regclass)'::regprocedure,
+    'regress_f.table_id_seq', true)$$);
+SELECT try($$SELECT instaid._declare_frozen('regress_f.next_ids(integer, regclass)'::regprocedure,
+    'regress_w.table_id_seq', true)$$);
+SELECT try($$SELECT instaid._lock_sequence('regress_f.table_id_seq')$$);
+SELECT regexp_replace(try, '\d{4,}', '...') AS try FROM try($$SELECT instaid._lock_sequence('regress_w.likes')$$);
+ROLLBACK;
+SET client_min_messages = warning;
+DROP SCHEMA regress_w CASCADE;
+RESET client_min_messages;
 
 -- schemas that are not shards, and a role without the rights
 SELECT try($$SELECT instaid.freeze_shard('public')$$);
@@ -98,12 +210,15 @@ SET client_min_messages = error;
 SELECT instaid.next_id('regress_f.not_called', 8191) > :far AS above;
 RESET client_min_messages;
 
--- a sequence with a range of its own is not widened
+-- MAXVALUE is set whatever it was; a MINVALUE above 1 stays
 SELECT instaid.create_shard('regress_range', 4242);
 ALTER SEQUENCE regress_range.table_id_seq START 1 RESTART MAXVALUE 1125899906842625;
-SELECT try($$SELECT instaid.freeze_shard('regress_range')$$);
-SELECT try($$SELECT instaid.thaw_shard('regress_range')$$);
-ALTER SEQUENCE regress_range.table_id_seq MINVALUE 844424930131969 START 844424930131969 RESTART;
+SELECT instaid.freeze_shard('regress_range');
+ALTER SEQUENCE regress_range.table_id_seq MAXVALUE 1125899906842625;
+SELECT instaid.thaw_shard('regress_range');
+SELECT seqmax FROM pg_sequence WHERE seqrelid = 'regress_range.table_id_seq'::regclass;
+ALTER SEQUENCE regress_range.table_id_seq
+    MINVALUE 844424930131969 MAXVALUE 1125899906842625 START 844424930131969 RESTART;
 SELECT try($$SELECT instaid.freeze_shard('regress_range')$$);
 SELECT try($$SELECT instaid.thaw_shard('regress_range')$$);
 SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'regress_range.table_id_seq'::regclass;

@@ -35,7 +35,7 @@ CREATE SEQUENCE down_from_50 INCREMENT -1 MAXVALUE 50;
 -- a sequence at its own MAXVALUE is used up, and not frozen
 CREATE SEQUENCE used_up MAXVALUE 3;
 SELECT nextval('used_up') FROM generate_series(1, 3);
-SELECT (l).tick, (l).frozen FROM instaid._last_tick('used_up') AS l;
+SELECT (l).tick, (l).used FROM instaid._last_tick('used_up') AS l;
 SELECT try($$SELECT instaid.next_id('used_up', 5)$$);
 SELECT count(*), count(*) FILTER (WHERE e[1] ~ '^55000: sequence .* cannot serve' AND e[2] ~ 'range of its own' AND e[3] !~ 'ALTER') AS told
 FROM pg_sequences, LATERAL (SELECT array_agg(l) AS e FROM try(format('SELECT instaid.next_id(%L, 5)', sequencename)) AS l) AS t

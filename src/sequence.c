@@ -44,6 +44,21 @@ sequence_qualified_name(Oid sequence)
 									  get_rel_name(sequence));
 }
 
+/* The owner of a sequence, or of any other relation; InvalidOid if it is gone */
+Oid
+sequence_owner(Oid sequence)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return owner;
+}
+
 /*
  * The error for a role that lacks the rights that nextval() needs.  The schema
  * is NULL if it was dropped meanwhile.

@@ -21,6 +21,7 @@
 #define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
 extern char *sequence_qualified_name(Oid sequence);
+extern Oid	sequence_owner(Oid sequence);
 extern void sequence_no_permission_error(const char *schema, const char *sequence);
 extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);

@@ -13,6 +13,9 @@
  * (The declaration in the extension's own schema says 'node shard' instead: its
  * shard ID is a setting of the server.)
  *
+ * "frozen" after a comma ends the first of a shard that freeze_shard() has
+ * stopped.
+ *
  * The first is the declaration, and the others refer to the declaration in
  * their own schema.  No body names a schema, a table or a sequence: pg_dump
  * copies bodies as text, and a rename does not change them.  The sequence is
@@ -36,6 +39,7 @@
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "commands/proclang.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -55,6 +59,7 @@
 
 #define REFERENCE	"as next_ids(integer, regclass)"
 #define NODE_DECLARATION "node shard, "
+#define FROZEN		", frozen"
 
 /* the hint of all errors about a declaration */
 #define DECLARATION_HINT \
@@ -206,8 +211,30 @@ read_epoch_clause(char *body, Declaration *declaration)
 }
 
 /*
- * Read "shard N, epoch ..." or "node shard, epoch ...".  This changes the
- * text.
+ * Take white space away from both ends of a body, because people often write
+ * it on a line of its own; and "frozen" from its end.  This changes the text.
+ */
+static char *
+trim_body(char *body, bool *is_frozen)
+{
+	char	   *end;
+	size_t		length;
+
+	body += strspn(body, " \t\r\n");
+	end = body + strlen(body);
+	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
+		*--end = '\0';
+
+	length = end - body;
+	*is_frozen = length >= strlen(FROZEN) && strcmp(end - strlen(FROZEN), FROZEN) == 0;
+	if (*is_frozen)
+		end[-(int) strlen(FROZEN)] = '\0';
+	return body;
+}
+
+/*
+ * Read "shard N, epoch ..." or "node shard, epoch ...", and ", frozen".  This
+ * changes the text.
  */
 static char *
 read_body(char *body, Declaration *declaration)
@@ -216,12 +243,7 @@ read_body(char *body, Declaration *declaration)
 	char	   *end;
 	long		shard_id;
 
-	/* people often write a body on a line of its own */
-	body += strspn(body, " \t\r\n");
-	end = body + strlen(body);
-	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
-		*--end = '\0';
-
+	body = trim_body(body, &declaration->is_frozen);
 	if (strncmp(body, NODE_DECLARATION, strlen(NODE_DECLARATION)) == 0)
 	{
 		declaration->shard_id = NODE_SHARD;
@@ -290,6 +312,51 @@ find_declaration(Oid schema)
 	return SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(DECLARATION),
 						   PointerGetDatum(buildoidvector(types, lengthof(types))),
 						   ObjectIdGetDatum(schema));
+}
+
+/* Does a schema declare that its shard is frozen? */
+bool
+is_declared_frozen(Oid schema)
+{
+	HeapTuple	tuple = find_declaration(schema);
+	Declaration declaration;
+	bool		frozen;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	frozen = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == get_language_oid(LANGUAGE, true) &&
+		read_declaration(tuple, &declaration) == NULL && declaration.is_frozen;
+	ReleaseSysCache(tuple);
+	return frozen;
+}
+
+/* The body of a declaration, changed to say whether the shard is frozen */
+char *
+declaration_body(HeapTuple tuple, bool frozen)
+{
+	bool		was_frozen;
+	char	   *body = trim_body(function_body(tuple), &was_frozen);
+
+	return frozen ? psprintf("%s" FROZEN, body) : body;
+}
+
+/* The error for a call that wants an ID of this sequence, which a frozen shard uses */
+pg_noinline void
+frozen_error(Oid schema, Oid sequence)
+{
+	/* no lock keeps another session from dropping either */
+	char	   *schema_name = get_namespace_name(schema);
+	char	   *sequence_name = get_rel_name(sequence);
+
+	if (schema_name == NULL)
+		schema_name = "?";
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("shard %s is frozen", quote_identifier(schema_name)),
+			 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
+					   sequence_name ? sequence_name : "?"),
+			 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+					 quote_literal_cstr(schema_name))));
 }
 
 static bool

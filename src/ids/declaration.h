@@ -40,6 +40,7 @@ typedef struct Declaration
 	Oid			sequence;
 	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */
+	bool		is_frozen;
 } Declaration;
 
 extern char *shard_function_name(Form_pg_proc proc);
@@ -47,6 +48,9 @@ extern ShardFunction which_shard_function(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
+extern bool is_declared_frozen(Oid schema);
+extern char *declaration_body(HeapTuple tuple, bool frozen);
+extern void frozen_error(Oid schema, Oid sequence) pg_attribute_noreturn();
 extern HeapTuple referenced_declaration(HeapTuple tuple);
 extern void declaration_error(HeapTuple tuple, const char *fault) pg_attribute_noreturn();
 extern const char *shard_function_fault(HeapTuple tuple);

@@ -18,6 +18,7 @@
 #include "funcapi.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -25,6 +26,7 @@
 #include "ids/generator.h"
 #include "ids/language.h"
 #include "ids/next_id.h"
+#include "sequence.h"
 
 /* how many functions a session remembers before it forgets all of them */
 #define MAX_KNOWN_FUNCTIONS 1024
@@ -59,6 +61,10 @@ typedef struct CachedCall
 } CachedCall;
 
 static HTAB *known_functions = NULL;
+
+/* what lock_declared() has locked, and in which transaction */
+static Oid	locked_sequence = InvalidOid;
+static LocalTransactionId locked_in = InvalidLocalTransactionId;
 
 /* the number of invalidations of pg_proc so far */
 static uint64 proc_generation = 1;
@@ -212,18 +218,71 @@ null_error(void)
 			 errhint("Use ALTER FUNCTION ... STRICT.")));
 }
 
+/*
+ * What a function declares whose shard is to give an ID of a sequence: that of
+ * the declaration, if none is passed
+ */
+static void
+look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
+{
+	look_up(function, declaration);
+	if (declaration->is_frozen)
+		frozen_error(get_func_namespace(function),
+					 OidIsValid(passed) ? passed : declaration->sequence);
+}
+
+/*
+ * Lock the sequence of the declaration before another sequence of its owner gives
+ * an ID.
+ *
+ * freeze_shard() locks it first, too.  Thus it waits for all transactions that
+ * have taken IDs of the shard, and whoever waits for it sees the declaration that
+ * it has left.  It does not know each sequence that a caller can pass.
+ *
+ * A sequence of another owner is not the shard's: its owner could make
+ * freeze_shard() wait as long as it likes.
+ */
+static pg_noinline void
+lock_declared(Oid function, Oid passed, Declaration *declaration)
+{
+	Oid			sequence;
+
+	do
+	{
+		sequence = declaration->sequence;
+		if (passed == sequence || sequence_owner(passed) != sequence_owner(sequence))
+			return;
+		sequence_check_rights(passed, SEQUENCE_RIGHTS);
+		sequence_lock(sequence);
+		locked_sequence = sequence;
+		locked_in = MyLocalTransactionId;
+		look_up_unfrozen(function, passed, declaration);
+	} while (declaration->sequence != sequence);
+}
+
+/* Has lock_declared() locked the sequence of a declaration in this transaction? */
+static inline bool
+has_locked(const Declaration *declaration)
+{
+	return locked_in == MyLocalTransactionId && locked_sequence == declaration->sequence;
+}
+
 /* Copy into a call's fn_extra what its function declares. */
 static pg_noinline CachedCall *
-cache_call(FmgrInfo *flinfo)
+cache_call(FunctionCallInfo fcinfo)
 {
+	FmgrInfo   *flinfo = fcinfo->flinfo;
 	CachedCall *call = flinfo->fn_extra;
 	uint64		generation_before = proc_generation;
+	bool		is_passed = PG_NARGS() > 0 && !PG_ARGISNULL(0);
 
 	if (call == NULL)
 		call = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(CachedCall));
-	look_up(flinfo->fn_oid, &call->declaration);
-	call->generation = generation_before;
+	call->generation = 0;		/* in case of an error below */
 	flinfo->fn_extra = call;
+	look_up_unfrozen(flinfo->fn_oid, is_passed ? PG_GETARG_OID(0) : InvalidOid,
+					 &call->declaration);
+	call->generation = generation_before;
 	return call;
 }
 
@@ -235,7 +294,9 @@ begin_next_ids(FunctionCallInfo fcinfo)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		null_error();
-	look_up(fcinfo->flinfo->fn_oid, &declaration);
+	look_up_unfrozen(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
+	if (!has_locked(&declaration))
+		lock_declared(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
 	begin_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
 			  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
@@ -262,7 +323,7 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 
 	call = fcinfo->flinfo->fn_extra;
 	if (unlikely(call == NULL || call->generation != proc_generation))
-		call = cache_call(fcinfo->flinfo);
+		call = cache_call(fcinfo);
 
 	sequence = call->declaration.sequence;
 	if (PG_NARGS() > 0)
@@ -270,6 +331,8 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 		if (unlikely(PG_ARGISNULL(0)))
 			null_error();
 		sequence = PG_GETARG_OID(0);
+		if (unlikely(!has_locked(&call->declaration)))
+			lock_declared(fcinfo->flinfo->fn_oid, sequence, &call->declaration);
 	}
 	PG_RETURN_INT64(id_of_tick(generator_take_tick(sequence), call->declaration.shard_id,
 							   call->declaration.epoch_ms));

@@ -16,20 +16,11 @@
 #include "ids/arguments.h"
 #include "ids/generator.h"
 #include "ids/layout.h"
-#include "ids/requirements.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_last_tick);
 PG_FUNCTION_INFO_V1(instaid_first_tick);
-
-/* The state of a sequence, from its page and its options */
-typedef struct SequenceState
-{
-	int64		last_value;		/* meaningless unless is_called */
-	bool		is_called;
-	bool		is_frozen;
-} SequenceState;
 
 /*
  * Read the last tick that a sequence gave, or reserved for a session; or the
@@ -37,23 +28,16 @@ typedef struct SequenceState
  * sequence_read_locked() does.
  */
 static bool
-read_position(Oid sequence, SequenceState *state)
+read_position(Oid sequence, FormData_pg_sequence_data *data)
 {
 	FormData_pg_sequence options;
-	FormData_pg_sequence_data data;
 	bool		readable;
 
 	if (!sequence_try_lock(sequence))
 		return false;
-	readable = sequence_read_locked(sequence, &options, &data);
+	readable = sequence_read_locked(sequence, &options, data);
 	UnlockRelationOid(sequence, RowExclusiveLock);
-	if (!readable)
-		return false;
-
-	state->last_value = data.last_value;
-	state->is_called = data.is_called;
-	state->is_frozen = requirements_is_frozen(&options, &data);
-	return true;
+	return readable;
 }
 
 /*
@@ -68,19 +52,19 @@ instaid_last_id(PG_FUNCTION_ARGS)
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-	SequenceState state;
+	FormData_pg_sequence_data data;
 
 	check_shard_id(shard_id);
 
-	if (!read_position(sequence, &state) || !state.is_called ||
-		!tick_has_id(state.last_value, epoch_ms))
+	if (!read_position(sequence, &data) || !data.is_called ||
+		!tick_has_id(data.last_value, epoch_ms))
 		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(state.last_value, shard_id, epoch_ms));
+	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
 }
 
 /*
  * _last_tick(sequence regclass)
- *	-> (tick bigint, frozen boolean, issued_at timestamptz)
+ *	-> (tick bigint, used boolean, issued_at timestamptz)
  *
  * The last value of a sequence, which setval() may have set to something that
  * is no tick; null if the sequence was never used.  issued_at is null if the
@@ -90,7 +74,7 @@ Datum
 instaid_last_tick(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc = fcinfo->flinfo->fn_extra;
-	SequenceState state;
+	FormData_pg_sequence_data data;
 	Datum		values[3] = {0};
 	bool		nulls[3] = {true, true, true};
 
@@ -106,15 +90,15 @@ instaid_last_tick(PG_FUNCTION_ARGS)
 		MemoryContextSwitchTo(saved);
 	}
 
-	if (read_position(PG_GETARG_OID(0), &state))
+	if (read_position(PG_GETARG_OID(0), &data))
 	{
-		values[0] = Int64GetDatum(state.last_value);
-		nulls[0] = !state.is_called;
-		values[1] = BoolGetDatum(state.is_frozen);
+		values[0] = Int64GetDatum(data.last_value);
+		nulls[0] = !data.is_called;
+		values[1] = BoolGetDatum(data.is_called);
 		nulls[1] = false;
-		values[2] = TimestampTzGetDatum(tick_timestamp(state.last_value));
-		nulls[2] = !state.is_called ||
-			state.last_value < 0 || state.last_value > MAX_TICK;
+		values[2] = TimestampTzGetDatum(tick_timestamp(data.last_value));
+		nulls[2] = !data.is_called ||
+			data.last_value < 0 || data.last_value > MAX_TICK;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

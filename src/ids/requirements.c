@@ -14,49 +14,19 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
+#include "ids/declaration.h"
 #include "ids/layout.h"
 #include "ids/requirements.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_sequence_fault);
 
-/* 2026-01-01: freeze_shard() did not exist before */
-#define FIRST_FREEZE_MS		INT64CONST(1767225600000)
-
-/*
- * Has freeze_shard() frozen a sequence?
- *
- * A frozen sequence is at its MAXVALUE.  Thus it is used up for nextval(), and
- * a dump contains both.  The MAXVALUE is the last tick, which is not before
- * 2004 (2^40 ms); or the lowest possible MAXVALUE, if the sequence was never
- * used.  A sequence that got its MAXVALUE for other reasons, and reached it,
- * is not frozen.
- *
- * A dump without data restores the MAXVALUE and an unused sequence.  That
- * sequence is frozen, too, if freeze_shard() can have chosen its MAXVALUE.
- */
-bool
-requirements_is_frozen(Form_pg_sequence options, Form_pg_sequence_data data)
-{
-	int64		ms = tick_ms(options->seqmax);
-
-	if (options->seqmin > 1 || options->seqmax >= MAX_TICK || options->seqincrement < 0)
-		return false;
-	if (options->seqmax == Max(options->seqmin + 1, options->seqstart))
-		return !data->is_called || data->last_value == options->seqmax;
-	if (data->is_called)
-		return data->last_value == options->seqmax && ms > LAST_MS;
-	return data->last_value == options->seqstart &&
-		ms >= FIRST_FREEZE_MS && ms <= time_ms(GetCurrentTimestamp()) + LAST_MS;
-}
-
 /*
  * Was a sequence given a range in which ticks do not fit?  Such a range mostly
- * keeps its values apart from those of other sequences, and must not be
- * removed.  The default bounds of CREATE SEQUENCE, for each type and
- * direction, do not count.  Neither does the MAXVALUE of a frozen sequence.
+ * keeps its values apart from those of other sequences.  The default bounds of
+ * CREATE SEQUENCE, for each type and direction, do not count.  Neither does the
+ * MAXVALUE of a frozen shard.
  */
 static bool
 has_own_range(Form_pg_sequence options, bool is_frozen)
@@ -73,21 +43,6 @@ has_own_range(Form_pg_sequence options, bool is_frozen)
 		default_max = PG_INT64_MAX;
 	return options->seqmin > 1 ||
 		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max);
-}
-
-/* Has freeze_shard() given a sequence its range? */
-static bool
-has_frozen_range(Relation rel, Form_pg_sequence options)
-{
-	Buffer		buffer;
-	bool		frozen;
-
-	if (!has_own_range(options, false))
-		return false;
-	frozen = requirements_is_frozen(options,
-									sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE));
-	UnlockReleaseBuffer(buffer);
-	return frozen;
 }
 
 /* Why a sequence cannot serve, as a sentence; NULL if it can */
@@ -114,8 +69,10 @@ sequence_fault(Form_pg_sequence options, bool is_frozen)
 static const char *
 fault_cure(Form_pg_sequence options, bool is_frozen, const char *name)
 {
-	if (has_own_range(options, is_frozen))
+	if (options->seqmin > 1)
 		return "Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence.";
+	if (has_own_range(options, is_frozen))
+		return "If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.";
 	return psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
 					name, is_frozen ? "" : " NO MAXVALUE");
 }
@@ -123,13 +80,16 @@ fault_cure(Form_pg_sequence options, bool is_frozen, const char *name)
 /*
  * Refuse a sequence that cannot serve as a source of IDs.  If it may be frozen, it
  * need only serve when it is thawed.
+ *
+ * A call that has waited for freeze_shard() ends here, because the MAXVALUE has
+ * changed.  Only then is the declaration looked up.
  */
 void
 requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
 {
-	bool		is_frozen = has_frozen_range(rel, options);
+	Oid			schema = RelationGetNamespace(rel);
+	bool		is_frozen = options->seqmax < MAX_TICK && is_declared_frozen(schema);
 	const char *fault = sequence_fault(options, is_frozen);
-	const char *schema;
 
 	if (fault)
 		ereport(ERROR,
@@ -139,17 +99,8 @@ requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
 				 errdetail_internal("%s", fault),
 				 errhint("%s", fault_cure(options, is_frozen,
 										  sequence_qualified_name(RelationGetRelid(rel))))));
-	if (!is_frozen || may_be_frozen)
-		return;
-
-	schema = get_namespace_name(RelationGetNamespace(rel));
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("shard %s is frozen", quote_identifier(schema)),
-			 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
-					   RelationGetRelationName(rel)),
-			 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
-					 quote_literal_cstr(schema))));
+	if (is_frozen && !may_be_frozen)
+		frozen_error(schema, RelationGetRelid(rel));
 }
 
 /*

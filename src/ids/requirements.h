@@ -12,7 +12,6 @@
 
 #include "compat.h"
 
-extern bool requirements_is_frozen(Form_pg_sequence options, Form_pg_sequence_data data);
 extern void requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen);
 
 #endif							/* INSTAID_REQUIREMENTS_H */

@@ -63,7 +63,7 @@ PG_FUNCTION_INFO_V1(instaid_create_shards);
 typedef bool (*RowMaker) (HeapTuple tuple, Datum *values, bool *nulls);
 
 /* the most columns of such a row */
-#define MAX_COLUMNS 5
+#define MAX_COLUMNS 6
 
 /*
  * Return a row for each function in the language that gets one.
@@ -140,13 +140,14 @@ shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 	values[2] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
 	values[3] = ObjectIdGetDatum(declaration.sequence);
 	values[4] = ObjectIdGetDatum(proc->oid);
+	values[5] = BoolGetDatum(declaration.is_frozen);
 	return true;
 }
 
 /*
  * list_shards()
  *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
- *			  sequence regclass, declaration oid)
+ *			  sequence regclass, declaration oid, frozen boolean)
  *
  * One row for each declaration that is not temporary.  The shard of the node
  * has one if its shard ID is set.

@@ -41,7 +41,7 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'interval_to_ids(length interval)',
     'last_id(sequence regclass, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch())',
     'lease_ticket(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)',
-    'list_shards(OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz, OUT sequence regclass, OUT declaration oid)',
+    'list_shards(OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz, OUT sequence regclass, OUT declaration oid, OUT frozen boolean)',
     'make_id(created_at timestamptz, shard_id integer, sequence bigint, epoch timestamptz DEFAULT instaid.default_epoch())',
     'make_ids(times timestamptz[], shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch())',
     'max_id(created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',

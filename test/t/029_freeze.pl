@@ -1,0 +1,51 @@
+# A frozen shard is frozen where its dump is restored, with and without its data: the
+# declaration says it, and the bounds of its sequences stop them.  test/specs/freeze.spec has
+# the sessions that freeze_shard() waits for, and sql/freeze.sql the functions that it stops.
+# pg_regress has no pg_dump.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+
+my $node = Clients::server('main');
+my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
+
+$node->safe_psql('postgres', q{
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE SEQUENCE insta5.likes_id_seq;
+	CREATE TABLE insta5.likes (
+		id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'));
+	INSERT INTO insta5.likes DEFAULT VALUES;
+	SELECT insta5.next_id(), instaid.freeze_shard('insta5');});
+my $last = $node->safe_psql('postgres', 'SELECT last_id FROM instaid.shards');
+for my $option ('--schema-only', '--no-owner')
+{
+	my $copy = $option eq '--no-owner' ? 'with_data' : 'without_data';
+	$node->safe_psql('postgres', "CREATE DATABASE $copy");
+	$node->safe_psql($copy, 'CREATE EXTENSION instaid');
+	$node->command_ok([ 'pg_dump', '-n', 'insta5', $option, '-f', $dump, '-d',
+			$node->connstr('postgres') ], "pg_dump $option of a frozen shard");
+	$node->command_ok(
+		[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr($copy) ],
+		'... is restored');
+	is($node->safe_psql($copy, q{
+		SELECT s.frozen, bool_and(q.seqmax < 9007199254740991), count(*)
+		FROM instaid.shards AS s CROSS JOIN instaid.shard_sequences('insta5') AS t
+			JOIN pg_sequence AS q ON q.seqrelid = t
+		GROUP BY s.frozen}), 't|t|2', '... with the word and the bounds');
+	like(($node->psql($copy, "SELECT $_"))[2], qr/ERROR:  shard insta5 is frozen/, "... no $_")
+	  for 'insta5.next_id()', q{insta5.next_id('insta5.likes_id_seq')},
+	  q{instaid.next_id('insta5.table_id_seq', 5)};
+	$node->safe_psql($copy, q{SELECT instaid.thaw_shard('insta5')});
+	is($node->safe_psql($copy, qq{
+		SELECT insta5.next_id() > $last,
+			insta5.next_id('insta5.likes_id_seq') > COALESCE(max(id), 0)
+		FROM insta5.likes}), 't|t', '... and goes on above when it is thawed');
+}
+
+$node->stop;
+done_testing();
