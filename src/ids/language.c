@@ -56,18 +56,27 @@ typedef struct KnownFunction
  */
 typedef struct CachedCall
 {
-	uint64		generation;
+	uint64		generation;		/* call_generation when it was read, or 0 */
 	Declaration declaration;
 } CachedCall;
 
 static HTAB *known_functions = NULL;
 
-/* what lock_declared() has locked, and in which transaction */
+/* the sequence that lock_declared() has locked last in this transaction */
 static Oid	locked_sequence = InvalidOid;
-static LocalTransactionId locked_in = InvalidLocalTransactionId;
 
 /* the number of invalidations of pg_proc so far */
 static uint64 proc_generation = 1;
+
+/* the same, and the number of transactions: until then a call need not look again */
+static uint64 call_generation = 1;
+
+static void
+xact_callback(XactEvent event pg_attribute_unused(), void *arg pg_attribute_unused())
+{
+	locked_sequence = InvalidOid;
+	call_generation++;
+}
 
 static void
 proc_callback(Datum arg pg_attribute_unused(),
@@ -75,12 +84,14 @@ proc_callback(Datum arg pg_attribute_unused(),
 			  uint32 hashvalue pg_attribute_unused())
 {
 	proc_generation++;
+	call_generation++;
 }
 
 void
 language_init(void)
 {
 	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
+	RegisterXactCallback(xact_callback, NULL);
 }
 
 /*
@@ -240,31 +251,23 @@ look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
  * it has left.  It does not know each sequence that a caller can pass.
  *
  * A sequence of another owner is not the shard's: its owner could make
- * freeze_shard() wait as long as it likes.
+ * freeze_shard() wait as long as it likes.  Then this returns false.
  */
-static pg_noinline void
+static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
 {
-	Oid			sequence;
-
-	do
+	while (declaration->sequence != locked_sequence)
 	{
-		sequence = declaration->sequence;
-		if (passed == sequence || sequence_owner(passed) != sequence_owner(sequence))
-			return;
+		Oid			sequence = declaration->sequence;
+
+		if (sequence_owner(passed) != sequence_owner(sequence))
+			return false;
 		sequence_check_rights(passed, SEQUENCE_RIGHTS);
 		sequence_lock(sequence);
 		locked_sequence = sequence;
-		locked_in = MyLocalTransactionId;
 		look_up_unfrozen(function, passed, declaration);
-	} while (declaration->sequence != sequence);
-}
-
-/* Has lock_declared() locked the sequence of a declaration in this transaction? */
-static inline bool
-has_locked(const Declaration *declaration)
-{
-	return locked_in == MyLocalTransactionId && locked_sequence == declaration->sequence;
+	}
+	return true;
 }
 
 /* Copy into a call's fn_extra what its function declares. */
@@ -273,16 +276,24 @@ cache_call(FunctionCallInfo fcinfo)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
 	CachedCall *call = flinfo->fn_extra;
-	uint64		generation_before = proc_generation;
-	bool		is_passed = PG_NARGS() > 0 && !PG_ARGISNULL(0);
+	uint64		generation_before = call_generation;
+	Oid			passed = InvalidOid;
 
+	if (PG_NARGS() > 0)
+	{
+		if (PG_ARGISNULL(0))
+			null_error();
+		passed = PG_GETARG_OID(0);
+	}
 	if (call == NULL)
 		call = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(CachedCall));
-	call->generation = 0;		/* in case of an error below */
+	call->generation = 0;
 	flinfo->fn_extra = call;
-	look_up_unfrozen(flinfo->fn_oid, is_passed ? PG_GETARG_OID(0) : InvalidOid,
-					 &call->declaration);
-	call->generation = generation_before;
+	look_up_unfrozen(flinfo->fn_oid, passed, &call->declaration);
+
+	/* for a sequence of another owner, look again at the next call */
+	if (PG_NARGS() == 0 || lock_declared(flinfo->fn_oid, passed, &call->declaration))
+		call->generation = generation_before;
 	return call;
 }
 
@@ -295,8 +306,7 @@ begin_next_ids(FunctionCallInfo fcinfo)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		null_error();
 	look_up_unfrozen(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
-	if (!has_locked(&declaration))
-		lock_declared(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
+	(void) lock_declared(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
 	begin_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
 			  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
@@ -322,7 +332,7 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 	}
 
 	call = fcinfo->flinfo->fn_extra;
-	if (unlikely(call == NULL || call->generation != proc_generation))
+	if (unlikely(call == NULL || call->generation != call_generation))
 		call = cache_call(fcinfo);
 
 	sequence = call->declaration.sequence;
@@ -331,8 +341,6 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 		if (unlikely(PG_ARGISNULL(0)))
 			null_error();
 		sequence = PG_GETARG_OID(0);
-		if (unlikely(!has_locked(&call->declaration)))
-			lock_declared(fcinfo->flinfo->fn_oid, sequence, &call->declaration);
 	}
 	PG_RETURN_INT64(id_of_tick(generator_take_tick(sequence), call->declaration.shard_id,
 							   call->declaration.epoch_ms));
