@@ -3,6 +3,7 @@
 # tests have prepared transactions, which isolation tests cannot count on, a restart, and
 # a standby.
 #
+# FULL=1 adds twice as many transactions
 # INSTAID_TEST_IDS shortens it; INSTAID_TEST_SEED repeats what the writers do.
 
 use strict;
@@ -17,7 +18,8 @@ use Clients;
 use Docs;
 
 my $writers = 8;
-my $transactions = int(($ENV{INSTAID_TEST_IDS} || 20_000_000) / 20_000) || 1;
+my $ids = $ENV{INSTAID_TEST_IDS} || ($ENV{FULL} ? 20_000_000 : 10_000_000);
+my $transactions = int($ids / 20_000) || 1;
 my $seed = srand($ENV{INSTAID_TEST_SEED} // time);
 note "INSTAID_TEST_SEED=$seed";
 
