@@ -64,6 +64,10 @@ check 'functions of both editions are the same' perl test/lib/shared.pl
 check 'lines of tests have at most 100 columns' in_width 100 \
 	$(ls .ci/run managed/*.sh managed/*.pl test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl |
 		grep -vE "test/($wide)")
+check 'a suite names what FULL=1 adds to it' sh -c '
+	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
+		test/t/*.pl test/cluster/*.pl test/bench.sh test/fuzz.sh test/memcheck.sh test/model.sh \
+		test/run.sh) | grep .'
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \

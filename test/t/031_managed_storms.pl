@@ -3,7 +3,8 @@
 # each must be greater than all that were received before it was asked for.  pg_regress has
 # one session and one clock.
 #
-# All storms make 200,000 IDs, with FULL=1 20 million, or INSTAID_TEST_IDS if that is less.
+# All storms make 200,000 IDs, or INSTAID_TEST_IDS if that is less.
+# FULL=1 adds runs of 20 million IDs
 #
 # packages: libipc-run-perl
 

@@ -2,7 +2,7 @@
 # C (managed/instaid.sql), from there to the extension, and back by a dump.  No insert may
 # fail, and no ID may come twice.  pg_regress has one session.
 #
-# FULL=1 makes the runs longer.
+# FULL=1 adds longer runs, of a million IDs
 
 use strict;
 use warnings;
