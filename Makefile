@@ -56,6 +56,7 @@ INCLUDED = \
 	src/ids/layout.h \
 	src/ids/next_id.h \
 	src/ids/node.h \
+	src/ids/position.h \
 	src/ids/requirements.h \
 	src/ids/session.h \
 	src/ids/text_forms.h \

@@ -796,6 +796,14 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
 'view instaid.shards';
 
+CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
+                                       OUT unreadable_shards bigint, OUT newest_shard name,
+                                       OUT last_issued_at timestamptz, OUT expires_at timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
+COMMENT ON FUNCTION instaid._shard_metrics() IS
+'the view shards in one row, for the view metrics';
+
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
@@ -2282,7 +2290,11 @@ CREATE VIEW instaid.tickets AS
            s.last_value, s.values_left, s.off_stripe, f.servers AS source,
            c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
-         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('S', 'f')
+         -- no index of pg_class has the schema
+         JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
+                                           AND d.refobjid = n.oid
+                                           AND d.classid = 'pg_catalog.pg_class'::regclass
+         JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
          LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
          CROSS JOIN LATERAL instaid._ticket_source(c.oid) AS f
@@ -2380,33 +2392,25 @@ COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket
 
 CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
-           CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
-           -- looked up only if there is a drift, since that reads all shards again
-           CASE WHEN s.age < 0
-                THEN (SELECT d.schema_name FROM instaid.shards AS d
-                      ORDER BY d.drift DESC NULLS LAST LIMIT 1) END AS drift_shard,
-           -- the view shards has loaded the library, which defines the setting
-           (SELECT (g.setting::bigint + 64) / 1000.0 FROM pg_catalog.pg_settings AS g
-            WHERE g.name = 'instaid.max_drift' AND s.shards >= 0)::double precision
-               AS drift_limit_seconds,
-           CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE l.frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE t.used IS NULL) AS unreadable_shards,
-                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(t.issued_at) FILTER (
-                     WHERE instaid._tick_to_id(t.tick, l.shard_id, l.epoch) IS NOT NULL))
-                     ::double precision AS age,
-                 EXTRACT(epoch FROM instaid.extract_timestamp(
-                     -9223372036854775808, min(l.epoch) FILTER (WHERE NOT l.frozen))
-                     - pg_catalog.clock_timestamp())::double precision AS expiry_seconds
-          FROM instaid.list_shards() AS l
-               CROSS JOIN LATERAL instaid._last_tick(l.sequence) AS t) AS s
+           CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
+           CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
+           -- _shard_metrics() has loaded the library, which defines the setting
+           EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
+                              + '64 ms')::double precision AS drift_limit_seconds,
+           CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds,
+           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
+    FROM instaid._shard_metrics() AS s
+         CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
+                                                       - s.last_issued_at)::double precision)
+                            AS a (age)
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
                      FROM instaid.tickets) AS t
          CROSS JOIN (SELECT COALESCE(sum(failures), 0)::bigint AS failed_refills
-                     FROM instaid.segments) AS g;
+                     FROM instaid._segment_state()) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';

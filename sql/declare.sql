@@ -201,14 +201,29 @@ REVOKE EXECUTE ON FUNCTION next_id() FROM PUBLIC;
 SET ROLE regress_instaid_app;
 SELECT try('SELECT regress_d.next_id()');
 -- a role cannot declare a shard with a sequence that it has no right to use
-CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
+RESET ROLE;
+CREATE SCHEMA regress_9 AUTHORIZATION regress_instaid_app;
+SET ROLE regress_instaid_app;
+CREATE FUNCTION regress_9.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
     LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
 RESET ROLE;
--- a temporary function declares no shard
+-- a temporary function declares no shard, in a restore either
+SET check_function_bodies = off;
 CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
     LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
+RESET check_function_bodies;
+-- the list of shards follows each change, also one that is rolled back
 SELECT schema_name, shard_id FROM instaid.shards;
-SELECT instaid.create_shard('regress_9', 9, '2020-02-29 23:59:59.999 UTC');
+BEGIN;
+SELECT instaid.create_shard('regress_12', 12, '2020-02-29 23:59:59.999 UTC');
+ALTER SCHEMA regress_d RENAME TO regress_e;
+SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
+SAVEPOINT s;
+DROP FUNCTION regress_12.next_ids CASCADE;
+SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
+ROLLBACK TO s;
+SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
+ROLLBACK;
 SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
 
 -- No setting changes what a declaration means.

@@ -213,8 +213,8 @@ lock_page_of_class(Form_pg_class class, Buffer *buffer)
 }
 
 /*
- * Copy the options and the state of a sequence that sequence_try_lock() has
- * locked.  Returns false if it was dropped before that, or cannot be read: it is
+ * Copy the options, unless they are not wanted (NULL), and the state of a
+ * sequence that sequence_try_lock() has locked.  Returns false if it was dropped before that, or cannot be read: it is
  * temporary and another session's, or not permanent and this is a standby.
  *
  * There may be thousands of sequences, and so the relation is not opened, which
@@ -225,10 +225,11 @@ sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
 					 FormData_pg_sequence_data *data)
 {
 	HeapTuple	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
-	HeapTuple	options_tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	HeapTuple	options_tuple = options == NULL ? NULL :
+		SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
 	bool		readable = false;
 
-	if (HeapTupleIsValid(class_tuple) && HeapTupleIsValid(options_tuple))
+	if (HeapTupleIsValid(class_tuple) && (options == NULL || HeapTupleIsValid(options_tuple)))
 	{
 		Form_pg_class class = (Form_pg_class) GETSTRUCT(class_tuple);
 
@@ -240,7 +241,8 @@ sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
 		{
 			Buffer		buffer;
 
-			*options = *(Form_pg_sequence) GETSTRUCT(options_tuple);
+			if (options != NULL)
+				*options = *(Form_pg_sequence) GETSTRUCT(options_tuple);
 			*data = *lock_page_of_class(class, &buffer);
 			UnlockReleaseBuffer(buffer);
 		}

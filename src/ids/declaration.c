@@ -34,6 +34,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_language.h"
@@ -454,6 +455,14 @@ check_signature(HeapTuple tuple, Oid schema)
 				 errmsg("%s cannot be a function of a shard", shard_function_name(proc)),
 				 errdetail("A shard has next_ids(integer, regclass) RETURNS SETOF bigint, next_id() RETURNS bigint and next_id(regclass) RETURNS bigint. The type can be instaid.id instead of bigint."),
 				 errhint("instaid.create_shard() creates all three.")));
+	/* core lets no function move into the schema later */
+	if (isAnyTempNamespace(proc->pronamespace))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("temporary function %s cannot be a function of a shard",
+						NameStr(proc->proname)),
+				 errdetail("PostgreSQL drops it when the session ends."),
+				 errhint("Choose another schema.")));
 	if (check_function_bodies && !has_proper_attributes(proc))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),

@@ -94,6 +94,13 @@ language_init(void)
 	RegisterXactCallback(xact_callback, NULL);
 }
 
+/* A number that grows whenever a function has changed; it is above 0 */
+uint64
+language_generation(void)
+{
+	return proc_generation;
+}
+
 /*
  * Which version of its row a tuple is.  A row that the current transaction
  * wrote gets no valid version, and is read again at each invalidation: the

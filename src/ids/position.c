@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * position.c
- *	  The SQL-callable functions that tell where a sequence stands.
+ *	  Where a sequence stands, in C and for SQL.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +16,7 @@
 #include "ids/arguments.h"
 #include "ids/generator.h"
 #include "ids/layout.h"
+#include "ids/position.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_last_id);
@@ -27,15 +28,14 @@ PG_FUNCTION_INFO_V1(instaid_first_tick);
  * value that setval() has set.  Returns false if sequence_try_lock() or
  * sequence_read_locked() does.
  */
-static bool
+bool
 read_position(Oid sequence, FormData_pg_sequence_data *data)
 {
-	FormData_pg_sequence options;
 	bool		readable;
 
 	if (!sequence_try_lock(sequence))
 		return false;
-	readable = sequence_read_locked(sequence, &options, data);
+	readable = sequence_read_locked(sequence, NULL, data);
 	UnlockRelationOid(sequence, RowExclusiveLock);
 	return readable;
 }

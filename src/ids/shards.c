@@ -29,14 +29,17 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
 #include "compat.h"
 #include "ids/declaration.h"
+#include "ids/language.h"
 #include "ids/layout.h"
 #include "ids/node.h"
+#include "ids/position.h"
 #include "sequence.h"
 
 /*
@@ -47,43 +50,50 @@
 #define SHARDS_PER_BATCH	512
 
 PG_FUNCTION_INFO_V1(instaid_list_shards);
+PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflicts);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
+
+/* A shard of the database */
+typedef struct ListedShard
+{
+	Oid			function;		/* its declaration */
+	Oid			schema;
+	Declaration declaration;
+} ListedShard;
+
+/*
+ * The shards of the database when language_generation() was listed_generation.  A
+ * monitoring system asks for all of them again and again.  Of 8,192 shards, it
+ * takes longer to read the declarations than the sequences.
+ */
+static ListedShard *listed;
+static int	listed_count = 0;
+static int	listed_room = 0;
+static uint64 listed_generation = 0;
 
 /*
  * Listing
  */
 
 /*
- * Make a row from a function in the language, in the current memory context.
- * Returns false if the function gets no row.
- */
-typedef bool (*RowMaker) (HeapTuple tuple, Datum *values, bool *nulls);
-
-/* the most columns of such a row */
-#define MAX_COLUMNS 6
-
-/*
- * Return a row for each function in the language that gets one.
+ * Call a function for each function in the language, in a memory context of its
+ * own.
  *
  * This reads the catalogs as they are now, without the transaction's snapshot:
  * a session that waited for another create_shard() must see its shard.
  */
-static Datum
-list_functions(FunctionCallInfo fcinfo, RowMaker make_row)
+static void
+scan_functions(void (*visit) (HeapTuple tuple, void *arg), void *arg)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	MemoryContext row_context;
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
+													  ALLOCSET_SMALL_SIZES);
 	Relation	procs;
 	SysScanDesc scan;
 	ScanKeyData key;
 	HeapTuple	tuple;
-
-	InitMaterializedSRF(fcinfo, 0);
-	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
-										ALLOCSET_SMALL_SIZES);
 
 	procs = table_open(ProcedureRelationId, AccessShareLock);
 	ScanKeyInit(&key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
@@ -92,18 +102,58 @@ list_functions(FunctionCallInfo fcinfo, RowMaker make_row)
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		MemoryContext query_context = MemoryContextSwitchTo(row_context);
-		Datum		values[MAX_COLUMNS];
-		bool		nulls[MAX_COLUMNS] = {false};
 
-		if (make_row(tuple, values, nulls))
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		visit(tuple, arg);
 		MemoryContextSwitchTo(query_context);
 		MemoryContextReset(row_context);
 	}
 	systable_endscan(scan);
 	table_close(procs, AccessShareLock);
 	MemoryContextDelete(row_context);
-	return (Datum) 0;
+}
+
+/* Add a function to the list of shards if it declares one. */
+static void
+list_shard(HeapTuple tuple, void *arg pg_attribute_unused())
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	ListedShard shard = {.function = proc->oid,.schema = proc->pronamespace};
+
+	if (!is_declaration(proc) || read_declaration(tuple, &shard.declaration) != NULL)
+		return;
+	if (listed_count == listed_room)
+	{
+		int			room = Max(2 * listed_room, 16);
+
+		listed = listed_room == 0 ?
+			MemoryContextAlloc(TopMemoryContext, room * sizeof(ListedShard)) :
+			repalloc(listed, room * sizeof(ListedShard));
+		listed_room = room;
+	}
+	listed[listed_count++] = shard;
+}
+
+/* Read the list of shards, unless it is known and no function has changed. */
+static void
+read_list(void)
+{
+	uint64		generation;
+
+	AcceptInvalidationMessages();
+	generation = language_generation();
+	if (listed_generation == generation)
+		return;
+	listed_count = 0;
+	scan_functions(list_shard, NULL);
+	listed_generation = generation;
+}
+
+/* The shard ID in the IDs of a shard; NODE_SHARD if this server has none */
+static int32
+listed_shard_id(const ListedShard *shard)
+{
+	return shard->declaration.shard_id == NODE_SHARD ?
+		node_shard_id() : shard->declaration.shard_id;
 }
 
 /* The name of a schema; false if another session has dropped the schema. */
@@ -119,55 +169,116 @@ get_schema_name(Oid schema, Name name)
 	return true;
 }
 
-static bool
-shard_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
-{
-	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-	Declaration declaration;
-	Name		schema_name = palloc(sizeof(NameData));
-
-	if (!is_declaration(proc) || isAnyTempNamespace(proc->pronamespace) ||
-		read_declaration(tuple, &declaration) != NULL ||
-		!get_schema_name(proc->pronamespace, schema_name))
-		return false;
-	if (declaration.shard_id == NODE_SHARD)
-		declaration.shard_id = node_shard_id();
-	if (declaration.shard_id == NODE_SHARD)
-		return false;			/* this server has none */
-
-	values[0] = NameGetDatum(schema_name);
-	values[1] = Int32GetDatum(declaration.shard_id);
-	values[2] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
-	values[3] = ObjectIdGetDatum(declaration.sequence);
-	values[4] = ObjectIdGetDatum(proc->oid);
-	values[5] = BoolGetDatum(declaration.is_frozen);
-	return true;
-}
-
 /*
  * list_shards()
  *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
  *			  sequence regclass, declaration oid, frozen boolean)
  *
- * One row for each declaration that is not temporary.  The shard of the node
- * has one if its shard ID is set.
+ * One row for each declaration.  The shard of the node has one if its shard ID
+ * is set.
  */
 Datum
 instaid_list_shards(PG_FUNCTION_ARGS)
 {
-	return list_functions(fcinfo, shard_row);
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	read_list();
+	for (int i = 0; i < listed_count; i++)
+	{
+		const ListedShard *shard = &listed[i];
+		int32		shard_id = listed_shard_id(shard);
+		NameData	schema_name;
+		Datum		values[6];
+		bool		nulls[6] = {false};
+
+		if (shard_id == NODE_SHARD || !get_schema_name(shard->schema, &schema_name))
+			continue;
+		values[0] = NameGetDatum(&schema_name);
+		values[1] = Int32GetDatum(shard_id);
+		values[2] = TimestampTzGetDatum(ms_timestamp(shard->declaration.epoch_ms));
+		values[3] = ObjectIdGetDatum(shard->declaration.sequence);
+		values[4] = ObjectIdGetDatum(shard->function);
+		values[5] = BoolGetDatum(shard->declaration.is_frozen);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
 }
 
-static bool
-fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
+/*
+ * _shard_metrics()
+ *	-> (shards bigint, frozen_shards bigint, unreadable_shards bigint,
+ *		newest_shard name, last_issued_at timestamptz, expires_at timestamptz)
+ *
+ * What the view metrics says of all shards together.  In SQL, over the view
+ * shards, it took three times as long.
+ */
+Datum
+instaid_shard_metrics(PG_FUNCTION_ARGS)
 {
+	int64		shards = 0;
+	int64		frozen = 0;
+	int64		unreadable = 0;
+	int64		last_tick = -1;
+	Oid			newest = InvalidOid;
+	int64		first_epoch = PG_INT64_MAX;
+	TupleDesc	tupdesc;
+	NameData	newest_name;
+	Datum		values[6] = {0};
+	bool		nulls[6] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	read_list();
+	for (int i = 0; i < listed_count; i++)
+	{
+		const Declaration *declaration = &listed[i].declaration;
+		FormData_pg_sequence_data data = {0};
+
+		if (listed_shard_id(&listed[i]) == NODE_SHARD)
+			continue;
+		shards++;
+		if (!read_position(declaration->sequence, &data))
+			unreadable++;
+		if (declaration->is_frozen)
+			frozen++;
+		else
+			first_epoch = Min(first_epoch, declaration->epoch_ms);
+		if (data.is_called && tick_has_id(data.last_value, declaration->epoch_ms) &&
+			data.last_value > last_tick)
+		{
+			last_tick = data.last_value;
+			newest = listed[i].schema;
+		}
+	}
+
+	values[0] = Int64GetDatum(shards);
+	values[1] = Int64GetDatum(frozen);
+	values[2] = Int64GetDatum(unreadable);
+	nulls[3] = !get_schema_name(newest, &newest_name);
+	values[3] = NameGetDatum(&newest_name);
+	nulls[4] = last_tick < 0;
+	values[4] = TimestampTzGetDatum(tick_timestamp(last_tick));
+	nulls[5] = first_epoch == PG_INT64_MAX;
+	if (!nulls[5])
+		values[5] = TimestampTzGetDatum(ms_timestamp(first_epoch + LAST_MS + 1));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+static void
+add_fault(HeapTuple tuple, void *arg)
+{
+	ReturnSetInfo *rsinfo = arg;
 	const char *fault = shard_function_fault(tuple);
+	Datum		values[2];
+	bool		nulls[2] = {false};
 
 	if (fault == NULL)
-		return false;
+		return;
 	values[0] = ObjectIdGetDatum(((Form_pg_proc) GETSTRUCT(tuple))->oid);
 	values[1] = CStringGetTextDatum(fault);
-	return true;
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
 /*
@@ -180,7 +291,9 @@ fault_row(HeapTuple tuple, Datum *values, bool *nulls pg_attribute_unused())
 Datum
 instaid_odd_declarations(PG_FUNCTION_ARGS)
 {
-	return list_functions(fcinfo, fault_row);
+	InitMaterializedSRF(fcinfo, 0);
+	scan_functions(add_fault, fcinfo->resultinfo);
+	return (Datum) 0;
 }
 
 /*
@@ -254,9 +367,7 @@ find_shard_id(int32 shard_id, bool or_above)
 	{
 		found = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_depend) GETSTRUCT(dependency))->objid));
 		/* it can have been renamed */
-		if (found != NULL &&
-			(!is_declaration((Form_pg_proc) GETSTRUCT(found)) ||
-			 isAnyTempNamespace(((Form_pg_proc) GETSTRUCT(found))->pronamespace)))
+		if (found != NULL && !is_declaration((Form_pg_proc) GETSTRUCT(found)))
 		{
 			ReleaseSysCache(found);
 			found = NULL;
