@@ -15,13 +15,11 @@ public class Ids
 	static long sequence(long id) { return id & 1023; }
 	static long minId(Instant time) { return EPOCH.until(time, ChronoUnit.MILLIS) << 23; }
 
-	static String toShortcode(long id)
-	{
+	static String toShortcode(long id) {
 		return (id > 63 ? toShortcode(id >> 6) : "") + DIGITS.charAt((int) (id & 63));
 	}
 
-	static long fromShortcode(String text)
-	{
+	static long fromShortcode(String text) {
 		long id = text.chars().mapToLong(DIGITS::indexOf).reduce(0, (high, digit) -> high << 6 | digit);
 		if (!toShortcode(id).equals(text))
 			throw new IllegalArgumentException('"' + text + "\" is not a shortcode");

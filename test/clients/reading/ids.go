@@ -14,13 +14,10 @@ import (
 const epoch = 1314220021721
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-func decode(id int64) (created time.Time, shard, sequence int64) {
-	return time.UnixMilli(id>>23 + epoch), id >> 10 & 8191, id & 1023
-}
-
-func minID(created time.Time) int64 {
-	return (created.UnixMilli() - epoch) << 23
-}
+func createdAt(id int64) time.Time { return time.UnixMilli(id>>23 + epoch) }
+func shard(id int64) int64         { return id >> 10 & 8191 }
+func sequence(id int64) int64      { return id & 1023 }
+func minID(time time.Time) int64   { return (time.UnixMilli() - epoch) << 23 }
 
 func toShortcode(id int64) string {
 	if id > 63 {
@@ -52,7 +49,6 @@ func main() {
 			fmt.Println("refused")
 			continue
 		}
-		created, shard, sequence := decode(id)
-		fmt.Println(id, created.UnixMilli(), shard, sequence, minID(created), toShortcode(id))
+		fmt.Println(id, createdAt(id).UnixMilli(), shard(id), sequence(id), minID(createdAt(id)), toShortcode(id))
 	}
 }

@@ -5,25 +5,14 @@
 const EPOCH = 1314220021721;
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-function decode(int $id): array
-{
-	$ms = ($id >> 23) + EPOCH;
-	$time = DateTimeImmutable::createFromFormat('U.v', sprintf('%d.%03d', intdiv($ms, 1000), $ms % 1000));
-	return [$time, $id >> 10 & 8191, $id & 1023];
+function created_at(int $id): DateTimeImmutable {
+	return DateTimeImmutable::createFromFormat('U.v', sprintf('%.3F', (($id >> 23) + EPOCH) / 1000));
 }
-
-function min_id(DateTimeInterface $time): int
-{
-	return (int) $time->format('Uv') - EPOCH << 23;
-}
-
-function to_shortcode(int $id): string
-{
-	return ($id > 63 ? to_shortcode($id >> 6) : '') . DIGITS[$id & 63];
-}
-
-function from_shortcode(string $text): int
-{
+function shard(int $id): int { return $id >> 10 & 8191; }
+function sequence(int $id): int { return $id & 1023; }
+function min_id(DateTimeInterface $time): int { return (int) $time->format('Uv') - EPOCH << 23; }
+function to_shortcode(int $id): string { return ($id > 63 ? to_shortcode($id >> 6) : '') . DIGITS[$id & 63]; }
+function from_shortcode(string $text): int {
 	$id = array_reduce(str_split($text), fn($high, $digit) => $high << 6 | strpos(DIGITS, $digit), 0);
 	if (to_shortcode($id) !== $text)
 		throw new ValueError("\"$text\" is not a shortcode");
@@ -37,8 +26,8 @@ while (($line = fgets(STDIN)) !== false)
 	{
 		$line = rtrim($line, "\n");
 		$id = preg_match('/^\d+$/D', $line) ? (int) $line : from_shortcode($line);
-		[$time, $shard, $sequence] = decode($id);
-		echo "$id {$time->format('Uv')} $shard $sequence ", min_id($time), ' ', to_shortcode($id), "\n";
+		$time = created_at($id);
+		echo implode(' ', [$id, $time->format('Uv'), shard($id), sequence($id), min_id($time), to_shortcode($id)]), "\n";
 	}
 	catch (ValueError $e)
 	{

@@ -3,6 +3,7 @@ import sys
 
 # recipe: decoder
 from datetime import datetime, timedelta, timezone
+from functools import reduce
 
 EPOCH = datetime(2011, 8, 24, 21, 7, 1, 721000, timezone.utc)
 DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -17,9 +18,7 @@ def to_shortcode(id):
     return (to_shortcode(id >> 6) if id > 63 else '') + DIGITS[id & 63]
 
 def from_shortcode(text):
-    id = 0
-    for digit in text:
-        id = id << 6 | DIGITS.find(digit)
+    id = reduce(lambda id, digit: id << 6 | DIGITS.find(digit), text, 0)
     if to_shortcode(id) != text or id >> 63:
         raise ValueError(f'"{text}" is not a shortcode')
     return id

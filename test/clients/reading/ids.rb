@@ -4,18 +4,9 @@
 EPOCH = 1_314_220_021_721
 DIGITS = [*'A'..'Z', *'a'..'z', *'0'..'9', '-', '_'].join
 
-def decode(id)
-  [Time.at(0, (id >> 23) + EPOCH, :millisecond), id >> 10 & 8191, id & 1023]
-end
-
-def min_id(time)
-  (time.to_r * 1000).floor - EPOCH << 23
-end
-
-def to_shortcode(id)
-  (id > 63 ? to_shortcode(id >> 6) : '') + DIGITS[id & 63]
-end
-
+def decode(id) = [Time.at(0, (id >> 23) + EPOCH, :millisecond), id >> 10 & 8191, id & 1023]
+def min_id(time) = (time.to_r * 1000).floor - EPOCH << 23
+def to_shortcode(id) = (id > 63 ? to_shortcode(id >> 6) : '') + DIGITS[id & 63]
 def from_shortcode(text)
   id = text.each_char.reduce(0) { |high, digit| high << 6 | (DIGITS.index(digit) || -1) }
   raise ArgumentError, "\"#{text}\" is not a shortcode" if to_shortcode(id) != text || id >> 63 != 0
