@@ -7,6 +7,7 @@
 #   make test-cluster        the tests with routers, poolers, clusters and monitors
 #   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
+#   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; about an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
 #   make deb, make dist      the Debian package; the zip for PGXN
 #   make managed-dist        the edition without C, for pg_tle and database.dev
@@ -124,6 +125,12 @@ test:
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh
+# as many IDs as a release is tested with
+soak: export INSTAID_SOAK_IDS ?= 1000000000
+soak:
+	@mkdir -p $(srcdir_of_makefile)dist
+	@FULL=1 SUITES=014_soak RESULT=$(abspath $(srcdir_of_makefile)dist/soak) $(srcdir_of_makefile)test/lib/run test/suites.sh
+	@cat $(srcdir_of_makefile)dist/soak
 test-packages:
 	@$(srcdir_of_makefile)test/packages.sh $(VERSIONS)
 test-matrix:
@@ -163,4 +170,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: demo test test-packages deb dist managed-dist managed-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: demo test soak test-packages deb dist managed-dist managed-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
