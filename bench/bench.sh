@@ -173,21 +173,11 @@ copy()
 {
 	begin "TRUNCATE $tbl"
 	case $name in
-		given*) timed "COPY $tbl (id, n) FROM '$SCRATCH/rows with IDs' ${condition:-}" ;;
-		*) timed "COPY $tbl (n) FROM '$SCRATCH/rows' ${condition:-}" ;;
+		given*) timed "COPY $tbl (id, n) FROM '$SCRATCH/rows with IDs'" ;;
+		*) timed "COPY $tbl (n) FROM '$SCRATCH/rows'" ;;
 	esac
 	finish "$tbl" "$ms"
 	note "$work" 1
-}
-
-# COPY stores a thousand rows at a time, unless a default or a condition is
-# volatile; of defaults it excepts nextval().  So that is lost to all generators
-# but bigserial and identity.  Here bigserial loses it, too.
-copy_by_row()
-{
-	condition='WHERE random() >= 0'
-	copy
-	condition=
 }
 
 # Many clients, as many rows in all as above
@@ -240,29 +230,12 @@ count=
 take_turns ids "expr IS NOT NULL"
 take_turns insert "id_column IS NOT NULL"
 take_turns copy "id_column IS NOT NULL"
-take_turns copy_by_row "name IN ('instaid', 'bigserial', 'given IDs')"
 
 # Of many clients some would fail on a primary key, so these generators get an
 # index that is not unique.
 sql -c "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I; CREATE INDEX ON %1\$s (id)', tbl, name || cache || '_key')
 	FROM bench.generators WHERE may_repeat AND id_column IS NOT NULL" | tr '\n' ';' | sql
 take_turns load "id_column IS NOT NULL AND name <> 'given IDs'"
-
-# Decoding, over rows of instaid's.  The statements are short, so more rounds.
-sql -c "TRUNCATE bench.instaid_1" -c "INSERT INTO bench.instaid_1 (n) SELECT i FROM generate_series(1, $rows) AS i" \
-	-c 'VACUUM bench.instaid_1'
-cache=1 wal=- index=- duplicates=- inversions=- most=- drift=- ids=$rows
-for round in $(seq $((rounds * 4))); do
-	for name in extract_timestamp shift; do
-		case $name in
-			extract_timestamp) expr='instaid.extract_timestamp(id)' ;;
-			shift) expr='id >> 23' ;;
-		esac
-		timed "SELECT count($expr) FROM bench.instaid_1"
-		note decode 1
-	done
-done
-echo
 
 # Contention: as many IDs as sessions can take, 1,000 in a statement
 # contend NAME CACHE MAX_DRIFT SHARDS SESSIONS
@@ -297,18 +270,13 @@ turns=$((rounds < 2 ? rounds : 2))
 for round in $(seq $turns); do
 	printf 'contention, round %s of %s ' "$round" "$turns"
 	for count in 1 16 64; do
-		for cache in 1 8 32 128; do
-			contend instaid $cache 1000 1 $count
-			contend instaid $cache 0 1 $count
-		done
-		for cache in 1 32; do
-			contend bigserial $cache 1000 1 $count
-		done
+		contend instaid 1 1000 1 $count
+		contend bigserial 1 1000 1 $count
 	done
-	for cache in 1 32; do
-		contend instaid $cache 1000 16 16
-		contend instaid $cache 0 16 16
-	done
+	contend instaid 1 0 1 16
+	contend instaid 32 1000 1 16
+	contend instaid 1 1000 16 16
+	contend instaid 32 1000 16 16
 	echo
 done
 sql -c "ALTER DATABASE $PGDATABASE RESET instaid.max_drift"

@@ -44,11 +44,6 @@ set xrange [-0.6:STATS_records - 0.4]
 plot $time using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, \
     $time using 0:2:(sprintf('%.0f', $2)) with labels offset 0, 0.7 textcolor rgb grey
 
-set output directory . '/wal.svg'
-set title 'kB of WAL for a million IDs alone'
-plot $wal using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, \
-    $wal using 0:2:(sprintf($2 < 10 ? '%.1f' : '%.0f', $2)) with labels offset 0, 0.7 textcolor rgb grey
-
 stats $size using 2 nooutput
 set xrange [-0.6:STATS_records - 0.4]
 set output directory . '/index-size.svg'

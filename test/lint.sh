@@ -62,7 +62,8 @@ wide='t/032'
 check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql managed/instaid.sql
 check 'functions of both editions are the same' perl test/lib/shared.pl
 check 'lines of tests have at most 100 columns' in_width 100 \
-	$(ls .ci/run managed/*.sh managed/*.pl test/*.sh test/lib/* test/t/*.pl test/cluster/*.pl |
+	$(ls .ci/run managed/*.sh managed/*.pl test/*.sh test/*.pl test/lib/* test/t/*.pl \
+		test/cluster/*.pl |
 		grep -vE "test/($wide)")
 check 'a suite names what FULL=1 adds to it' sh -c '
 	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
@@ -75,5 +76,6 @@ check 'only compat.h knows versions of PostgreSQL' \
 check 'the two wings do not include each other' \
 	sh -c '! grep -n "include \"tickets/" src/ids/* src/names.* src/sequence.* &&
 		! grep -n "include \"ids/" src/tickets/* src/names.* src/sequence.*'
+check 'the pages show the numbers of the benchmark' perl test/numbers.pl
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"

@@ -1,0 +1,48 @@
+# Numbers in README.md and docs/ that are no longer those of the benchmark; prints a line for
+# each.  A number that has a comment after it is compared with the counts of
+# bench/instructions.expected for PostgreSQL 15: 0.92<!-- = insert sent / serial sent -->.
+# The tables of docs/benchmarks.md must be those that bench/report.pl makes.
+# Started by test/lint.sh.
+
+use strict;
+use warnings;
+
+my ($wrong, $compared) = (0, 0);
+
+sub wrong
+{
+	print "$_[0]\n";
+	$wrong++;
+	return;
+}
+
+sub slurp
+{
+	my ($file) = @_;
+	open my $text, '<', $file or die "$file: $!";
+	local $/;
+	return scalar <$text>;
+}
+
+my %count = slurp('bench/instructions.expected') =~ /^15 x86_64 \| (.+) \| ([\d.]+)$/mg;
+
+for my $file ('README.md', glob 'docs/*.md')
+{
+	my $page = slurp($file);
+	while ($page =~ /([\d.,]*\d)<!-- = (.+?) -->/g)
+	{
+		my ($shown, $of) = ($1, $2);
+		my ($count, $other) =
+		  map { $count{$_} // die "$file: nothing counts \"$_\"\n" } split ' / ', $of;
+		my ($decimals) = map { length } $shown =~ /\.(\d+)$/ ? $1 : '';
+		my $is = sprintf "%.${decimals}f", $count / ($other // 1);
+		wrong("$file: $shown is $is now: $of") if $shown =~ s/,//gr ne $is;
+		$compared++;
+	}
+}
+wrong('no number was compared') unless $compared;
+
+my ($tables) = slurp('docs/benchmarks.md') =~ /^<!-- measured -->\n\n(.*)^<!-- end -->$/ms;
+wrong('docs/benchmarks.md has other tables: make bench-docs')
+	if $tables ne `$^X bench/report.pl bench/result.tsv`;
+exit($wrong ? 1 : 0);
