@@ -214,8 +214,9 @@ lock_page_of_class(Form_pg_class class, Buffer *buffer)
 
 /*
  * Copy the options, unless they are not wanted (NULL), and the state of a
- * sequence that sequence_try_lock() has locked.  Returns false if it was dropped before that, or cannot be read: it is
- * temporary and another session's, or not permanent and this is a standby.
+ * sequence that sequence_try_lock() has locked.  Returns false if it was dropped
+ * before that, or cannot be read: it is temporary and another session's, or not
+ * permanent and this is a standby.
  *
  * There may be thousands of sequences, and so the relation is not opened, which
  * would build it for each.
