@@ -33,9 +33,9 @@ sql()
 
 # Settings that let no generator pay for another: the tables fit into memory,
 # checkpoints and vacuums do not fall into one turn.  Durability is as by
-# default: fsync and synchronous_commit are on.  A client loads the library when
-# it connects, which is not timed: turns are short, connections live long.
-settings="session_preload_libraries=instaid shared_buffers=2GB work_mem=512MB max_connections=100 max_wal_size=16GB min_wal_size=4GB
+# default: fsync and synchronous_commit are on.  Turns are short, and connections
+# live long, so that no turn pays for loading the library.
+settings="shared_preload_libraries=instaid shared_buffers=2GB work_mem=512MB max_connections=100 max_wal_size=16GB min_wal_size=4GB
 	checkpoint_timeout=1h autovacuum=off jit=off max_parallel_workers_per_gather=0 timezone=UTC client_min_messages=warning"
 
 echo 'Building instaid and starting a private server ...'
@@ -288,6 +288,7 @@ for count in 1 8 32 64; do
 	take_turns single_nowait "name IN ('instaid', 'bigserial', 'published function')"
 done
 
+. bench/tickets.sh
 . bench/readers.sh
 . bench/shards.sh
 if [ -f "$("$PG_CONFIG" --sharedir)/extension/plproxy.control" ]; then

@@ -247,6 +247,27 @@ table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'dupl
 			most('most_in_ms', @t), most('drift_ms', @t) ]
 	} grep { !$done{ join ' ', @$_{qw(label shards clients max_drift)} }++ } turns(work => 'contention'));
 
+my %tickets = (
+	nextval => '`nextval()`', plain => '`next_ticket()`',
+	thousand => '`next_ticket()`, a step of 1,000',
+	second => '`next_ticket()`, a step of what is taken in a second',
+	from_authority => '`next_ticket()`, from another server');
+if (turns(work => 'ticket'))
+{
+	print "### Tickets\n\nThe table shows calls a second, with one call in each transaction, and how long a call takes: the median, 99 % and 99.9 % of\nthe calls are not longer. The other server is another database of the same server.\n\n";
+	table([ 'call', 'clients', 'step', 'calls a second', 'ratio to `nextval()`', 'median, ms', '99 %, ms', '99.9 %, ms' ],
+		map {
+			my $count = $_;
+			map {
+				my %want = (label => $_, clients => $count);
+				my ($step) = map { $_->{shards} } turns(%want, work => 'ticket');
+				[ $tickets{$_}, $count, commas($step), spread('%.0f', values_of('rate', %want, work => 'ticket')),
+					spread('%.3f', ratios('rate', $_, 'nextval', clients => $count, work => 'ticket')),
+					map { sprintf '%.3f', 1000 * median(values_of('time', %want, work => $_)) } qw(ticket_p50 ticket_p99 ticket_p999) ]
+			} labels(work => 'ticket', clients => $count)
+		} 1, 8, 32);
+}
+
 if (my ($call) = turns(work => 'settled_id'))
 {
 	print "### Readers\n\nEight clients insert a row in each transaction, which stays open for a while. Two readers poll for new IDs. The table shows how\nlong after its ID a row was read. A call of `settled_id()` with no such transaction takes ",

@@ -41,6 +41,8 @@ complete()
 		set -- $reader_work_and_lines
 		[ "$(grep -c "^$1	" "$result")" = "$2" ] || { echo "$1: left out"; return 1; }
 	done
+	# five ways to take a value, three numbers of clients, a rate and three percentiles
+	[ "$(grep -c '^ticket' "$result")" = $((5 * 3 * 4)) ] || { echo 'tickets: left out'; return 1; }
 	# rows with and without the default: without a router, and with one or two servers behind it
 	[ ! -f "$("$PG_CONFIG" --sharedir)/extension/plproxy.control" ] ||
 		[ "$(grep -c '^router' "$result")" = 6 ] || { echo 'router: left out'; return 1; }
