@@ -46,7 +46,10 @@ our $calls = q{
 			format('nextval(%L)', 'instaid_tickets.' || quote_ident(name || ' nextval')),
 			format('instaid.next_ticket(%L)', name || ' next_ticket'),
 			format('nextval(%L)',
-				'instaid_tickets.' || quote_ident(name || ' nextval of a ticket'))]
+				'instaid_tickets.' || quote_ident(name || ' nextval of a ticket')),
+			format('instaid.next_ticket(%L)', name || ' next_ticket of a stepped ticket'),
+			format('nextval(%L)',
+				'instaid_tickets.' || quote_ident(name || ' nextval of a stepped ticket'))]
 		LOOP
 			INSERT INTO calls VALUES (call);
 		END LOOP;
@@ -58,8 +61,10 @@ our $calls = q{
 			PERFORM instaid.advance_past(call, instaid.min_id(now() + interval '1 h'),
 				instaid.default_epoch());
 		END LOOP;
-		PERFORM instaid.create_ticket(name || kind)
-		FROM unnest(ARRAY[' next_ticket', ' nextval of a ticket']) AS kind;
+		PERFORM instaid.create_ticket(name || kind, step => step)
+		FROM (VALUES (' next_ticket', 1), (' nextval of a ticket', 1),
+			(' next_ticket of a stepped ticket', 50), (' nextval of a stepped ticket', 50)
+		) AS t (kind, step);
 	END $$;
 	CREATE FUNCTION use() RETURNS bigint LANGUAGE sql
 		SET client_min_messages = error SET instaid.max_drift = '1d' AS $$
