@@ -70,6 +70,11 @@ typedef int SysCacheIdentifier;
 #include "commands/sequence_xlog.h"
 #endif
 
+/* PostgreSQL 18 marks functions that do not return by a word before them. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /* PostgreSQL 17 lets an extension name what it waits for. */
 #if PG_VERSION_NUM < 170000
 #define WaitEventExtensionNew(name) PG_WAIT_EXTENSION

@@ -11,6 +11,8 @@
 #include "access/htup.h"
 #include "catalog/pg_proc.h"
 
+#include "compat.h"
+
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 
@@ -52,7 +54,7 @@ extern bool is_declared_frozen(Oid schema);
 extern char *declaration_body(HeapTuple tuple, bool frozen);
 extern void frozen_error(Oid schema, Oid sequence) pg_attribute_noreturn();
 extern HeapTuple referenced_declaration(HeapTuple tuple);
-extern void declaration_error(HeapTuple tuple, const char *fault) pg_attribute_noreturn();
+pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
 extern const char *shard_function_fault(HeapTuple tuple);
 
 #endif							/* INSTAID_DECLARATION_H */
