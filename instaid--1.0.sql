@@ -72,8 +72,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
 COMMENT ON FUNCTION instaid._execute_outside_script(text) IS
-'run a command of the script of the extension as if it were given after the script: what it '
-'grants is not a part of the extension, and pg_dump dumps it';
+'run a command as if it were given after the script, so that pg_dump dumps what it grants';
 
 --
 -- Private functions that several parts use
@@ -225,6 +224,17 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION instaid._descendants(oid) IS
 'a table, its partitions and its children, at all levels, and their owners';
+
+CREATE VIEW instaid._defaults AS
+    SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
+           c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
+           d.adbin AS expression, format('%I.%I', n.nspname, c.relname) AS table_name,
+           quote_ident(a.attname) AS column_name, a.atttypid AS type
+    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE c.relpersistence <> 't';
+COMMENT ON VIEW instaid._defaults IS 'column defaults, but those of temporary tables';
 
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
@@ -628,6 +638,8 @@ COMMENT ON CAST (instaid.id AS bigint) IS
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
+-- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
+-- the casts from and to bigint.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
     AS 'int48';
@@ -974,14 +986,14 @@ CREATE FUNCTION instaid._first_tick() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_first_tick';
 COMMENT ON FUNCTION instaid._first_tick() IS
-'where a new shard starts: above what a shard with the same ID, which was dropped just now, can '
-'have issued under load';
+'where a new shard starts: above what a shard with its ID, dropped just now, can have issued';
 
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                        sequence text, is_new boolean) RETURNS text
+                                        sequence text, is_new boolean, arguments text DEFAULT '',
+                                        security text DEFAULT '') RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC'
@@ -991,20 +1003,21 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  || CASE WHEN is_new THEN
-                  ' CREATE FUNCTION %1$I.next_id() RETURNS bigint'
-                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ELSE '' END || ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
                                              THEN 'YYYY-MM-DD HH24:MI:SS'
                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  instaid._first_tick());
-COMMENT ON FUNCTION instaid._shard_commands(text, integer, timestamptz, text, boolean) IS
-'the commands that make a schema a shard; a shard that is not new has its sequence and its '
-'next_id() already';
+                  instaid._first_tick(), CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments,
+                  security);
+COMMENT ON FUNCTION instaid._shard_commands(text, integer, timestamptz, text, boolean, text,
+                                            text) IS
+'the commands that make a schema a shard; one that is not new has its sequence already, and can '
+'have a next_id() with these arguments, which is replaced';
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -1300,15 +1313,12 @@ CREATE FUNCTION instaid._adopt_shard_without_c(schema_name text, shard_id intege
                                                epoch timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
 AS $$
 DECLARE
     shard record;
     owner regrole;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    tables regclass[];
     part record;
     last bigint;
     highest bigint;
@@ -1330,19 +1340,17 @@ BEGIN
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch,
                                      COALESCE(main, shard.next_id));
 
-    -- the tables first, as an INSERT locks them
-    FOR part IN
-        SELECT DISTINCT c.oid, c.oid::regclass AS name
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
+    -- The tables are locked before the sequences, as by an INSERT.
+    tables := ARRAY(
+        SELECT DISTINCT a.relid
+        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = shard.next_id AND c.relowner = shard.owner
-          AND instaid._is_in_safe_schema(c.oid)
-        ORDER BY c.oid
-    LOOP
-        PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                  part.name));
-    END LOOP;
+          AND d.refobjid = shard.next_id AND a.owner = shard.owner
+          AND instaid._is_in_safe_schema(a.relid)
+        ORDER BY a.relid);
+    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
+                                              t.name))
+    FROM unnest(tables) AS t (name);
     FOR part IN
         SELECT DISTINCT q.seqrelid::regclass AS name, c.relname, n.nspname
         FROM pg_depend AS d JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
@@ -1354,7 +1362,7 @@ BEGIN
         WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
           AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
     LOOP
-        -- the lock; and then what nobody can change any more
+        -- This takes the lock.  What is read after it cannot change any more.
         PERFORM instaid._alter_sequence(owner, part.name, 'NO CYCLE');
         last := instaid._execute_as(owner, format(
             'SELECT CASE WHEN is_called THEN last_value END FROM %s', part.name));
@@ -1371,18 +1379,15 @@ BEGIN
     PERFORM instaid._execute_as(owner, format(
         'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
         ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
-        ' CREATE OR REPLACE FUNCTION %1$I.next_id(%4$s) RETURNS bigint'
-        ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER COST 1'
-        ' AS ''as next_ids(integer, regclass)'';'
-        -- as before, no role needs a right on the sequence
+        -- As before, no role needs a right on the sequence.
         ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
         ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
         schema_name, p.proargtypes[0]::regtype,
         instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
-                                false),
-        COALESCE(pg_get_function_arguments(main), '')))
+                                false, COALESCE(pg_get_function_arguments(main), ''),
+                                'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
     PERFORM instaid._execute_as(owner, format(
         'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
@@ -1394,27 +1399,20 @@ BEGIN
     WHERE g.grantees IS NOT NULL;
 
     -- A default of another form goes on with the old function.
-    FOR part IN
-        SELECT c.oid::regclass AS name, t.attname,
-               (SELECT q.refobjid::regclass FROM pg_depend AS q JOIN pg_sequence AS s
-                       ON s.seqrelid = q.refobjid
-                WHERE q.classid = 'pg_attrdef'::regclass AND q.objid = a.oid
-                  AND q.refclassid = 'pg_class'::regclass) AS sequence
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = shard.next_id AND c.relowner = shard.owner
-          AND instaid._is_in_safe_schema(c.oid)
-          -- an expression of these tables only: they are locked
-          AND CASE WHEN c.relowner = shard.owner
-                   THEN pg_get_expr(a.adbin, a.adrelid)
-                        ~ '^[^(]*\.managed_next_id\((\(''.*''::regclass\)::[^()]*)?\)$' END
-    LOOP
-        PERFORM instaid._execute_as(owner, format(
-            'ALTER TABLE ONLY %s ALTER %I SET DEFAULT %I.next_id(%s)', part.name, part.attname,
-            schema_name, quote_literal(part.sequence) || '::regclass'));
-    END LOOP;
+    PERFORM instaid._execute_as(shard.owner, format(
+        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
+        schema_name, quote_literal((
+            SELECT q.seqrelid::regclass
+            FROM pg_depend AS d JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
+              AND d.refclassid = 'pg_class'::regclass)) || '::regclass'))
+    FROM instaid._defaults AS a
+    WHERE a.relid = ANY (tables)
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN a.relid = ANY (tables)
+               THEN replace(pg_get_expr(a.expression, a.relid),
+                            format('%I.managed_next_id(', schema_name), 'old(')
+                    ~ '^old\((\(''.*''::regclass\)::[^()]*)?\)$' END;
     IF shard.is_frozen THEN
         PERFORM instaid.freeze_shard(schema_name);
     END IF;
@@ -1425,7 +1423,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION instaid._adopt_shard_without_c(text, integer, timestamptz) IS
-'make a shard of the edition without C a shard of the extension; a part of adopt_shard()';
+'make a shard of the edition without C a shard of the extension; a part of adopt_shard(), with '
+'its settings';
 
 -- The function and the tables can belong to other roles, and hold code of those roles.
 -- Therefore every command on them runs with the rights of their owners.
@@ -1504,12 +1503,10 @@ BEGIN
     UNION ALL
     SELECT format('It also counts for %s.',
                   pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS c ON c.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass
-      AND d.refobjid = adopt_shard.sequence
+    FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(c.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND has_sequence_privilege(a.owner, d.refobjid, 'USAGE, UPDATE')
       AND NOT EXISTS (SELECT FROM pg_depend AS f
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
@@ -1557,15 +1554,11 @@ BEGIN
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
         clock_timestamp() + interval '1 s', epoch)), epoch);
 
-    PERFORM instaid._execute_as(owner, instaid._shard_commands(schema_name, shard_id, epoch,
-                                                               sequence::text, false));
     -- the replaced function keeps its OID, its owner, its rights, and the name of its result
-    PERFORM instaid._execute_as(owner, format(
-                'CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint'
-                ' LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE %s COST 1'
-                ' AS ''as next_ids(integer, regclass)''',
-                schema_name, pg_get_function_arguments(p.oid),
-                CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END))
+    PERFORM instaid._execute_as(owner, instaid._shard_commands(
+                schema_name, shard_id, epoch, sequence::text, false,
+                pg_get_function_arguments(p.oid),
+                CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
     FROM pg_proc AS p WHERE p.oid = adopted;
     IF NOT FOUND THEN
         RAISE undefined_function USING
@@ -1734,24 +1727,22 @@ BEGIN
                  JOIN pg_class AS v ON v.oid = r.ev_class
                       AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
         inserter AS (
-            SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
-                                 ELSE pg_get_userbyid(x.grantee) END AS name,
-                            CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                 ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
+            SELECT DISTINCT x.grantee AS role  -- 0 is PUBLIC
             FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
                  JOIN pg_attribute AS a ON a.attrelid = c.oid
                  CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                                || a.attacl) AS x
             WHERE x.privilege_type = 'INSERT')
-        SELECT string_agg(format('GRANT %s TO %s;', g.what, i.grantee), ' '
-                          ORDER BY i.name, g.what)
+        SELECT string_agg(format('GRANT %s TO %s;', g.what, r.name), ' ' ORDER BY r.name, g.what)
         FROM inserter AS i
              JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
              CROSS JOIN LATERAL (VALUES
                  (format('USAGE ON SEQUENCE %s', sequence),
-                  p.prosecdef OR has_sequence_privilege(i.name, sequence, 'USAGE, UPDATE')),
+                  p.prosecdef OR has_sequence_privilege(i.role, sequence, 'USAGE, UPDATE')),
                  (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-                  has_function_privilege(i.name, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+                  has_function_privilege(i.role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+             CROSS JOIN LATERAL (SELECT CASE i.role WHEN 0 THEN 'PUBLIC'
+                                        ELSE i.role::regrole::text END) AS r (name)
         WHERE NOT g.is_granted
           -- a declaration can name a sequence that its owner has no rights on
           AND pg_has_role(p.proowner, (SELECT q.relowner FROM pg_class AS q
@@ -1849,7 +1840,7 @@ BEGIN
             DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
             HINT = 'Give all of them to one owner, or detach those of other owners.';
     END IF;
-    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
     FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
       -- pg_get_expr() waits for a lock on the table: it must not read those of others
@@ -1857,7 +1848,7 @@ BEGIN
                THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
             DETAIL = format('Its default is %s. The default of %s would replace it.',
                             other.default_text, main.name),
             HINT = 'Drop that default first.';
@@ -2793,7 +2784,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Knowing before it breaks
 --
 
--- audit() unites functions, one for each subject.  It is an error if IDs repeat, name
+-- audit() unites views, one for each subject.  It is an error if IDs repeat, name
 -- a wrong shard, or are refused now.  It is a warning if that will happen, or if a
 -- guarantee is weaker.
 --
@@ -2815,6 +2806,8 @@ CREATE VIEW instaid._shards AS
     SELECT p.pronamespace AS schema, pg_catalog.quote_ident(s.schema_name) AS name, s.shard_id,
            s.epoch, s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
            r.rolsuper AS is_superuser,
+           -- anybody may declare a shard with another's sequence, and cannot use it
+           r.rolsuper OR p.proowner = q.relowner AS has_sequence,
            -- whether no other role can put another function in place of next_id()
            (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
            AND EXISTS (SELECT FROM pg_catalog.pg_proc AS f
@@ -2826,13 +2819,16 @@ CREATE VIEW instaid._shards AS
     FROM instaid.list_shards() AS s
          JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner;
+         JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner
+         LEFT JOIN pg_catalog.pg_class AS q ON q.oid = s.sequence;
 COMMENT ON VIEW instaid._shards IS
 'the shards of this database, and the owners of their declarations; for audit()';
 
-CREATE VIEW instaid._copies (classid, objid, schema, owner, object, is_copy, source, bare) AS
-    -- What users wrote: the text of functions, or what PostgreSQL has parsed: standard SQL
-    -- bodies and column defaults.  Very long ones are read in part.
+-- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
+-- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their names,
+-- in the order in which they stand there, so that one pattern fits both.  Very long code is
+-- read in part.
+CREATE VIEW instaid._copies AS
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema,
                p.proowner AS owner,
@@ -2842,233 +2838,151 @@ CREATE VIEW instaid._copies (classid, objid, schema, owner, object, is_copy, sou
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
-          -- the edition without C
+          -- Functions of the edition without C are no copies.
           AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
-        SELECT 'pg_attrdef'::regclass, d.oid, n.oid, c.relowner,
-               format('%I.%I.%I', n.nspname, c.relname, a.attname), false, '',
-               left(d.adbin::text, 1000000)
-        FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-        WHERE c.relpersistence <> 't' AND NOT c.relispartition),
-
-    -- Parsed code names functions and operators by their OIDs.  They are written as calls
-    -- with x as an argument, in the order in which they stand there.
-    word AS MATERIALIZED (
-        SELECT 'funcid ' || p.oid AS code,
-               format('%s.%s(%s)', n.nspname, p.proname, left('x', p.pronargs)) AS word
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE n.nspname IN ('pg_catalog', 'instaid')
-        UNION ALL SELECT 'opno ' || o.oid, format('x %s x', o.oprname) FROM pg_operator AS o
-        UNION ALL SELECT 'SQLVALUEFUNCTION', 'current_timestamp'),
-    call AS MATERIALIZED (
-        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, m.n,
-               m.code[1] AS code
-        FROM written AS w CROSS JOIN LATERAL regexp_matches(
-                 w.parsed, '(funcid \d+|opno \d+|SQLVALUEFUNCTION) ', 'g')
-                 WITH ORDINALITY AS m (code, n)
-        WHERE w.parsed ~ 'OPEXPR '
-              AND w.parsed ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)
-           OR w.parsed IS NOT NULL AND w.is_next_id),
-    code (classid, objid, schema, owner, object, is_next_id, source, bare) AS MATERIALIZED (
-        SELECT c.classid, c.objid, c.schema, c.owner, c.object, c.is_next_id, '',
-               string_agg(w.word, ' ' ORDER BY c.n)
-        FROM call AS c JOIN word AS w ON w.code = c.code
-        GROUP BY c.classid, c.objid, c.schema, c.owner, c.object, c.is_next_id
-        UNION ALL
-        -- without strings and comments; what is not closed ends with the text
-        SELECT w.classid, w.objid, w.schema, w.owner, w.object, w.is_next_id, w.source,
-               regexp_replace(w.source, '\mE''(?:[^''\\]|\\.)*''?|''[^'']*''?|--[^\n\r]*'
-                                        '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '''''', 'gi')
-        FROM written AS w WHERE w.source ~* '\mnextval\M' OR w.source <> '' AND w.is_next_id)
-
+        SELECT 'pg_attrdef'::regclass, d.oid, d.schema, d.owner,
+               d.table_name || '.' || d.column_name, false, '', left(d.expression::text, 1000000)
+        FROM instaid._defaults AS d WHERE NOT d.is_partition),
+    code AS MATERIALIZED (
+        SELECT w.*, CASE WHEN w.parsed IS NULL
+            -- Strings and comments are left out.  One that is not closed ends with the text.
+            THEN regexp_replace(w.source, '\mE''(?:[^''\\]|\\.)*''?|''[^'']*''?|--[^\n\r]*'
+                                          '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '''''', 'gi')
+            ELSE (SELECT string_agg(CASE m.word[1]
+                         WHEN 'funcid' THEN (
+                             SELECT CASE WHEN p.pronamespace = 'instaid'::regnamespace
+                                         THEN 'instaid.' ELSE '' END
+                                    || format('%s(%s)', p.proname, left('x', p.pronargs))
+                             FROM pg_proc AS p WHERE p.oid = m.word[2]::oid)
+                         WHEN 'opno' THEN (SELECT format('x %s x', o.oprname)
+                                           FROM pg_operator AS o WHERE o.oid = m.word[2]::oid)
+                         ELSE 'current_timestamp' END, ' ')
+                  FROM regexp_matches(w.parsed, '(funcid|opno|SQLVALUEFUNCTION) (\d*)', 'g')
+                       AS m (word)) END AS code
+        FROM written AS w
+        WHERE w.source ~* '\mnextval\M' OR w.is_next_id OR w.parsed
+              ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
     -- variable or a sum, or multiplies by such a power.
-    SELECT c.classid, c.objid, c.schema, c.owner, c.object, k.is_copy, c.source, c.bare
+    SELECT c.classid, c.objid, c.schema, c.owner, c.object, c.source, c.code, k.is_copy
     FROM code AS c CROSS JOIN LATERAL (
-        SELECT c.bare ~* '\m(?:nextval\s*\(|execute\M)'
-           AND c.bare ~* '\m(?:clock_timestamp|now|timeofday|(?:statement|transaction)_timestamp'
+        SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
+           AND c.code ~* '\m(?:clock_timestamp|now|timeofday|(?:statement|transaction)_timestamp'
                          '|current_timestamp|localtimestamp)\M'
-           AND c.bare ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
+           AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
                          '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
                          '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
-    WHERE k.is_copy OR c.is_next_id AND c.bare ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
+    WHERE k.is_copy OR c.is_next_id AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
 COMMENT ON VIEW instaid._copies IS
-'copies of the published function and, where is_copy is false, other functions next_id() that '
-'call instaid.next_id(); for audit()';
+'copies of the published function, and other functions next_id() that call instaid.next_id()';
 
-CREATE VIEW instaid._audit_copies (severity, object, problem, cure) AS
-    WITH found AS MATERIALIZED (
-        SELECT f.*, n.nspname,
-               CASE WHEN a.attnum IS NOT NULL AND s.keeps_next_id
-                         AND (s.owner = f.owner OR s.is_superuser)
-                    THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %s.next_id();', n.nspname,
-                                c.relname, a.attname, s.name)
-                    WHEN s.schema IS NOT NULL OR p.proname <> 'next_id'
-                         AND instaid._find_function(n.nspname, 'next_id', '') IS NOT NULL
-                    THEN format('Let columns default to %I.next_id() instead.', n.nspname)
-                    WHEN p.oid IS NULL OR p.pronargs > 0 OR p.prorettype <> 'bigint'::regtype
-                    THEN 'Let columns default to the next_id() of a shard instead;'
-                         ' instaid.create_shard() makes one.'
-                    ELSE format('Find its shard ID in its text, and pass it to'
-                                ' instaid.adopt_shard(%L, shard_id)%s.', n.nspname,
-                                CASE WHEN p.proname <> 'next_id' THEN
-                                    format(' after ALTER FUNCTION %s RENAME TO next_id', f.object)
-                                END) END AS cure
-        FROM instaid._copies AS f JOIN pg_namespace AS n ON n.oid = f.schema
+-- Copies and columns share this view, because a column can have the IDs of a copy, and to find
+-- the copies takes longest.
+CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+    found AS MATERIALIZED (SELECT f.*, n.nspname
+                           FROM instaid._copies AS f JOIN pg_namespace AS n ON n.oid = f.schema),
+    copy AS MATERIALIZED (
+        SELECT f.*, CASE
+            WHEN d.oid IS NOT NULL AND s.keeps_next_id AND (s.owner = f.owner OR s.is_superuser)
+            THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', d.table_name,
+                        d.column_name, s.name)
+            WHEN s.schema IS NOT NULL OR p.proname <> 'next_id'
+                 AND instaid._find_function(f.nspname, 'next_id', '') IS NOT NULL
+            THEN format('Let columns default to %I.next_id() instead.', f.nspname)
+            WHEN p.oid IS NULL OR p.pronargs > 0 OR p.prorettype <> 'bigint'::regtype
+            THEN 'Let columns default to the next_id() of a shard instead;'
+                 ' instaid.create_shard() makes one.'
+            ELSE format('Find its shard ID in its text, and pass it to'
+                        ' instaid.adopt_shard(%L, shard_id)%s.', f.nspname,
+                        CASE WHEN p.proname <> 'next_id' THEN
+                            format(' after ALTER FUNCTION %s RENAME TO next_id', f.object) END)
+            END AS cure
+        FROM found AS f LEFT JOIN shard AS s ON s.schema = f.schema
              LEFT JOIN pg_proc AS p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
-             LEFT JOIN pg_attrdef AS d ON f.classid = 'pg_attrdef'::regclass AND d.oid = f.objid
-             LEFT JOIN pg_class AS c ON c.oid = d.adrelid
-             LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-             LEFT JOIN instaid._shards AS s ON s.schema = f.schema),
-    copy AS (SELECT f.* FROM found AS f WHERE f.is_copy),
-
-    -- Its sequences with CACHE: those that it refers to, and those that its strings name
+             LEFT JOIN instaid._defaults AS d ON f.classid <> 'pg_proc'::regclass
+                                             AND d.oid = f.objid
+        WHERE f.is_copy),
     cached AS MATERIALIZED (
         SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
-               lower(n.nspname) AS schema_name, lower(replace(s.relname, '"', '')) AS sequence_name
+               lower(replace(n.nspname || '.' || s.relname, '"', '')) AS plain_name
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
         WHERE q.seqcache > 1 AND s.relpersistence <> 't'),
     string AS MATERIALIZED (
-        SELECT c.classid, c.objid, COALESCE(m.name[1], lower(c.nspname)) AS schema_name,
-               m.name[2] AS sequence_name
-        FROM copy AS c CROSS JOIN LATERAL regexp_matches(lower(replace(c.source, '"', '')),
-                 '''(?:([^''.]+)\.)?([^''.]+)''', 'g') AS m (name)),
-    copy_sequence (classid, objid, sequence) AS (
-        SELECT c.classid, c.objid, d.refobjid
-        FROM copy AS c JOIN pg_depend AS d ON d.classid = c.classid AND d.objid = c.objid
-        WHERE d.refclassid = 'pg_class'::regclass
+        SELECT c.classid, c.objid,
+               COALESCE(m.name[1], lower(c.nspname) || '.') || m.name[2] AS plain_name
+        FROM copy AS c CROSS JOIN LATERAL regexp_matches(
+                 lower(replace(c.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)),
+
+    -- Functions that make IDs, and the columns that have them by default.  A default that is a
+    -- copy makes them itself.  shard_id is an argument of instaid.next_id().
+    maker (classid, objid, schema, is_copy, takes_shard_id) AS MATERIALIZED (
+        SELECT 'pg_proc'::regclass::oid, p.oid, CASE WHEN NOT o.is_ours THEN p.pronamespace END,
+               false, o.is_ours
+        FROM pg_proc AS p CROSS JOIN LATERAL (
+                 SELECT p.pronamespace = 'instaid'::regnamespace AND p.pronargs > 0) AS o (is_ours)
+        WHERE p.proname = 'next_id' AND (p.pronamespace = 'instaid'::regnamespace
+                                         OR p.pronamespace IN (SELECT s.schema FROM shard AS s))
         UNION
-        SELECT t.classid, t.objid, s.oid
-        FROM string AS t JOIN cached AS s ON s.schema_name = t.schema_name
-                                          AND s.sequence_name = t.sequence_name)
-
-    -- It takes nextval and the time in two steps, so that two sessions can pair
-    -- the same of both; and it repeats IDs when the clock is set back.
-    SELECT 'error', c.object, 'copy of the published function: its IDs repeat', c.cure
-    FROM copy AS c
-    UNION ALL
-    -- from a page that doubled the percent sign: every call fails
-    SELECT 'error', c.object, 'has the operator %%, which does not exist', c.cure
-    FROM copy AS c WHERE c.bare ~ '%%'
-    UNION ALL
-    -- the 1,025th ID of a transaction is the first again
-    SELECT 'error', c.object, 'reads a clock that stands still in a statement:'
-           ' its 1,025th ID is the first again', c.cure
-    FROM copy AS c WHERE c.bare !~* '\m(?:clock_timestamp|timeofday)\M'
-    UNION ALL
-    -- A name in text is looked up at each call: after a rename it is not found,
-    -- or search_path finds another.  An argument can be a regclass, which follows a rename.
-    SELECT 'warning', c.object, 'names its sequence in its text: it fails after a rename', c.cure
-    FROM copy AS c
-    WHERE c.bare ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) pg_catalog.regclass\(x\)'
-                    '|\mexecute\M'
-    UNION ALL
-    -- A session takes values beforehand, and uses them in a later millisecond.
-    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
-                                     s.name, s.seqcache),
-           CASE WHEN s.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', s.name)
-                ELSE 'If it is its sequence, set its CACHE to 1.' END
-    FROM copy AS c JOIN copy_sequence AS k ON k.classid = c.classid AND k.objid = c.objid
-         JOIN cached AS s ON s.oid = k.sequence
-    UNION ALL
-    -- What is not seen is not frozen, watched, or kept from being taken twice.
-    SELECT 'warning', f.object,
-           'calls instaid.next_id() in a way that instaid.shards does not see',
-           format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', f.nspname)
-    FROM found AS f WHERE NOT f.is_copy;
-COMMENT ON VIEW instaid._audit_copies IS
-'copies of the published function; a part of audit()';
-
-CREATE VIEW instaid._id_columns (default_oid, relid, attnum, schema, owner, relkind, is_partition,
-                                 table_name, column_name, maker_schema, is_copy, shard_id) AS
-    WITH next_id AS MATERIALIZED (
-        SELECT p.oid, p.pronamespace AS schema,
-               p.pronamespace = 'instaid'::regnamespace AND p.pronargs > 0 AS is_ours
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE p.proname = 'next_id'
-          AND (n.nspname = 'instaid' OR n.oid IN (SELECT s.schema FROM instaid._shards AS s))),
-    found AS MATERIALIZED (SELECT f.* FROM instaid._copies AS f),
-    maker (default_oid, schema, is_copy, is_ours) AS (
-        SELECT d.objid, m.schema, m.is_copy, m.is_ours
-        FROM (SELECT f.oid, CASE WHEN NOT f.is_ours THEN f.schema END, false, f.is_ours
-              FROM next_id AS f
-              UNION ALL
-              SELECT f.objid, f.schema, f.is_copy, false FROM found AS f
-              WHERE f.classid = 'pg_proc'::regclass) AS m (oid, schema, is_copy, is_ours)
-             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = m.oid
-        WHERE d.classid = 'pg_attrdef'::regclass
-        UNION
-        SELECT f.objid, NULL, true, false FROM found AS f
-        WHERE f.classid = 'pg_attrdef'::regclass)
-    SELECT d.oid, d.adrelid, d.adnum, c.relnamespace, c.relowner, c.relkind, c.relispartition,
-           format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), m.schema, m.is_copy,
-           -- Its two bytes that are not 0 come first or last.
-           ((k.b[1]::integer | k.b[4]::integer) & 255)
-           + ((k.b[2]::integer | k.b[3]::integer) & 255) * 256
-    FROM maker AS m JOIN pg_attrdef AS d ON d.oid = m.default_oid
-         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-         JOIN pg_class AS c ON c.oid = d.adrelid
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         CROSS JOIN LATERAL (
-             SELECT CASE WHEN m.is_ours AND octet_length(d.adbin::text) <= 1000000
-                         THEN regexp_match(d.adbin::text, format(
-                             ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\}'
-                             ' \{CONST :consttype %s [^{}]*'
-                             ':constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
-                             (SELECT string_agg(f.oid::text, '|') FROM next_id AS f
-                              WHERE f.is_ours),
-                             'regclass'::regtype::oid, 'integer'::regtype::oid)) END) AS k (b)
-    WHERE c.relpersistence <> 't';
-COMMENT ON VIEW instaid._id_columns IS
-'columns whose default makes IDs; maker_schema is null if instaid.next_id() makes them; for '
-'audit()';
-
-CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
-    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
-    -- functions in a schema do not make it one that makes IDs.
-    home AS MATERIALIZED (
-        SELECT n.oid AS schema
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             JOIN pg_roles AS r ON r.oid = p.proowner JOIN pg_roles AS o ON o.oid = n.nspowner
-             JOIN pg_database AS b ON b.datname = current_database()
-        WHERE p.proname = 'next_id' AND p.pronargs = 0
-          AND (r.rolsuper OR p.proowner = n.nspowner
-               OR o.rolname = 'pg_database_owner' AND p.proowner = b.datdba)),
+        SELECT f.classid, f.objid, f.schema, f.is_copy, false FROM found AS f),
     id_column AS MATERIALIZED (
-        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns AS i),
+        SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
+               m.is_copy,
+               -- A constant has eight bytes, in the order of the machine: the two that can be
+               -- other than 0 come first or last.
+               ((b.byte[1]::integer | b.byte[4]::integer) & 255)
+               + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256 AS shard_id
+        FROM (SELECT p.objid AS oid, m.schema, m.is_copy, m.takes_shard_id
+              FROM maker AS m JOIN pg_depend AS p ON p.refclassid = m.classid
+                                                 AND p.refobjid = m.objid
+              WHERE p.classid = 'pg_attrdef'::regclass
+              UNION
+              SELECT m.objid, NULL, true, false FROM maker AS m
+              WHERE m.classid = 'pg_attrdef'::regclass) AS m
+             JOIN instaid._defaults AS d ON d.oid = m.oid
+             LEFT JOIN LATERAL regexp_match(left(d.expression::text, 1000000), format(
+                 ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\} \{CONST :consttype %s [^{}]*'
+                 ':constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
+                 (SELECT string_agg(f.objid::text, '|') FROM maker AS f WHERE f.takes_shard_id),
+                 'regclass'::regtype::oid, 'integer'::regtype::oid)) AS b (byte)
+                  ON m.takes_shard_id),
     id_sequence AS MATERIALIZED (
-        SELECT i.default_oid, i.maker_schema, s.relnamespace AS schema
-        FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.default_oid
+        SELECT i.oid, i.maker_schema, s.relnamespace AS schema
+        FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.oid
              JOIN pg_class AS s ON s.oid = d.refobjid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
           AND s.relkind = 'S' AND s.relpersistence <> 't'),
+    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
+    -- functions in a schema do not make it one that makes IDs.
+    home AS MATERIALIZED (
+        SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE p.proname = 'next_id' AND p.pronargs = 0
+          AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
 
-    -- Columns that take what is not their schema's, and whose next_id() they should use
-    misled AS (
+    -- Columns that take what is not their schema's, and the schema whose IDs they should take
+    misled (oid, problem, remedy) AS (
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
-        SELECT i.*, format('its %s of schema %I', o.what, n.nspname) AS problem, i.schema AS remedy
-        FROM (SELECT c.default_oid, c.maker_schema, 'IDs are those' FROM id_column AS c
+        SELECT i.oid, format('its %s of schema %I', o.what, n.nspname), i.schema
+        FROM (SELECT c.oid, c.maker_schema, 'IDs are those' FROM id_column AS c
               UNION
-              SELECT q.default_oid, q.schema, 'sequence is that' FROM id_sequence AS q
-              WHERE q.schema IS DISTINCT FROM q.maker_schema) AS o (default_oid, schema, what)
-             JOIN id_column AS i ON i.default_oid = o.default_oid AND i.schema <> o.schema
+              SELECT q.oid, q.schema, 'sequence is that' FROM id_sequence AS q
+              WHERE q.schema IS DISTINCT FROM q.maker_schema) AS o (oid, schema, what)
+             JOIN id_column AS i ON i.oid = o.oid AND i.schema <> o.schema
              JOIN pg_namespace AS n ON n.oid = o.schema
         WHERE i.schema IN (SELECT h.schema FROM home AS h)
           AND (o.schema IN (SELECT h.schema FROM home AS h)
                OR o.schema IN (SELECT c.maker_schema FROM id_column AS c WHERE c.is_copy))
         UNION ALL
         -- instaid.next_id() with the shard ID of another schema
-        SELECT i.*, CASE WHEN own.schema IS NULL
-                         THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
-                         ELSE format('its IDs name shard %s, and its schema is shard %s',
-                                     i.shard_id, own.shard_id) END,
+        SELECT i.oid, CASE WHEN own.schema IS NULL
+                           THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
+                           ELSE format('its IDs name shard %s, and its schema is shard %s',
+                                       i.shard_id, own.shard_id) END,
                COALESCE(own.schema, s.schema)
         FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
              LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
@@ -3076,9 +2990,19 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         WHERE own.shard_id <> i.shard_id
            OR own.schema IS NULL AND s.schema IS NOT NULL
               AND NOT EXISTS (SELECT FROM id_sequence AS q JOIN shard AS a ON a.schema = q.schema
-                              WHERE q.default_oid = i.default_oid AND a.shard_id = i.shard_id)),
+                              WHERE q.oid = i.oid AND a.shard_id = i.shard_id)
+        UNION ALL
+        -- The default is nothing but the call, and casts to the type of the column.
+        SELECT d.oid, 'its default is nextval() of a shard''s sequence, which gives ticks, and not'
+                      ' IDs', s.schema
+        FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
+                                           AND p.refobjid = s.sequence
+             JOIN instaid._defaults AS d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
+        WHERE s.has_sequence AND left(d.expression::text, 600) ~ format(
+            '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
+            'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
 
-    -- Columns that refer to an ID, or to one that refers to it
+    -- Columns that hold an ID, refer to one, or refer to one that does; and those too narrow
     holder (relid, attnum) AS (
         SELECT i.relid, i.attnum FROM id_column AS i
         UNION
@@ -3096,40 +3020,68 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
               IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
-          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
+          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0)
 
-    -- To alter such a table reads, checks or alters tables of other roles, too: children,
-    -- and both tables of a foreign key.
-    heir (top, owner, relid) AS (
-        SELECT c.oid, c.relowner, i.inhrelid
-        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhparent
-        UNION
-        SELECT h.top, h.owner, i.inhrelid
-        FROM heir AS h JOIN pg_inherits AS i ON i.inhparent = h.relid),
-    entangled (relid) AS (
-        SELECT h.top FROM heir AS h JOIN pg_class AS c ON c.oid = h.relid
-        WHERE c.relowner <> h.owner
-        UNION
-        SELECT r.relid
-        FROM pg_constraint AS k JOIN pg_class AS a ON a.oid = k.conrelid
-             JOIN pg_class AS b ON b.oid = k.confrelid AND b.relowner <> a.relowner
-             CROSS JOIN LATERAL (VALUES (a.oid), (b.oid)) AS r (relid)
-        WHERE k.contype = 'f')
-    SELECT 'error', m.name, m.problem,
-           CASE WHEN s.keeps_next_id AND (s.owner = m.owner OR s.is_superuser)
-                THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
-                            m.column_name, n.nspname)
-                ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
-    FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
-         LEFT JOIN shard AS s ON s.schema = m.remedy
-    WHERE NOT m.is_partition
+    -- A copy takes nextval and the time in two steps, so that two sessions can get the same of
+    -- both.  It also repeats IDs when the clock is set back.
+    SELECT 'error', c.object, 'copy of the published function: its IDs repeat', c.cure
+    FROM copy AS c
     UNION ALL
-    -- An ID does not fit into it: "integer out of range"; a float rounds it.
+    -- Some web pages double the percent sign.  Every call of such a copy fails.
+    SELECT 'error', c.object, 'has the operator %%, which does not exist', c.cure
+    FROM copy AS c WHERE c.code ~ '%%'
+    UNION ALL
+    -- Such a clock stands still in a statement, or in a transaction.
+    SELECT 'error', c.object, 'reads a clock that stands still in a statement:'
+           ' its 1,025th ID is the first again', c.cure
+    FROM copy AS c WHERE c.code !~* '\m(?:clock_timestamp|timeofday)\M'
+    UNION ALL
+    -- A name in text is looked up at each call: after a rename it is not found,
+    -- or search_path finds another.  An argument can be a regclass, which follows a rename.
+    SELECT 'warning', c.object, 'names its sequence in its text: it fails after a rename', c.cure
+    FROM copy AS c
+    WHERE c.code ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) regclass\(x\)|\mexecute\M'
+    UNION ALL
+    -- A session takes values beforehand, and uses them in a later millisecond.
+    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
+                                     s.name, s.seqcache),
+           CASE WHEN s.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', s.name)
+                ELSE 'If it is its sequence, set its CACHE to 1.' END
+    FROM copy AS c
+         JOIN (SELECT d.classid, d.objid, s.*
+               FROM cached AS s JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                                   AND d.refobjid = s.oid
+               UNION
+               SELECT t.classid, t.objid, s.*
+               FROM cached AS s JOIN string AS t ON t.plain_name = s.plain_name) AS s
+              ON s.classid = c.classid AND s.objid = c.objid
+    UNION ALL
+    -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
+    SELECT 'warning', f.object,
+           'calls instaid.next_id() in a way that instaid.shards does not see',
+           format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', f.nspname)
+    FROM found AS f WHERE NOT f.is_copy
+    UNION ALL
+    SELECT 'error', d.table_name || '.' || d.column_name, m.problem,
+           CASE WHEN s.keeps_next_id AND (s.owner = d.owner OR s.is_superuser)
+                THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', d.table_name,
+                            d.column_name, n.nspname)
+                ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
+    FROM misled AS m JOIN instaid._defaults AS d ON d.oid = m.oid AND NOT d.is_partition
+         JOIN pg_namespace AS n ON n.oid = m.remedy LEFT JOIN shard AS s ON s.schema = m.remedy
+    UNION ALL
+    -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
+    -- table reads, checks or alters children and both tables of a foreign key, too.
     SELECT 'error', w.table_name || '.' || w.column_name,
            format('type %s cannot hold %s', format_type(w.type, NULL),
                   CASE WHEN (w.relid, w.attnum) IN (SELECT i.relid, i.attnum FROM id_column AS i)
                        THEN 'its IDs' ELSE 'the IDs that it refers to' END),
-           CASE WHEN w.relid IN (SELECT e.relid FROM entangled AS e)
+           CASE WHEN EXISTS (SELECT FROM instaid._descendants(w.relid) AS d
+                             WHERE d.owner <> w.relowner)
+                  OR w.relid IN (SELECT unnest(ARRAY[k.conrelid, k.confrelid])
+                                 FROM pg_constraint AS k JOIN pg_class AS a ON a.oid = k.conrelid
+                                      JOIN pg_class AS b ON b.oid = k.confrelid
+                                 WHERE k.contype = 'f' AND b.relowner <> a.relowner)
                 THEN 'Separate it from the tables of other roles that inherit from it, or that'
                      ' foreign keys connect with it, and call audit() again.'
                 WHEN NOT instaid._is_in_safe_schema(w.relid)
@@ -3151,7 +3103,7 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL);
 COMMENT ON VIEW instaid._audit_columns IS
-'columns that hold IDs, and defaults that make them; a part of audit()';
+'copies of the published function, and columns that hold IDs; a part of audit()';
 
 CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
@@ -3160,7 +3112,12 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
     -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
     -- next_id() is called.
     filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i
+        SELECT d.relid, d.attnum, p.pronamespace, true
+        FROM instaid._defaults AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass
+                                                       AND u.objid = d.oid
+             JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
+        WHERE p.proname = 'next_id'
+          AND (p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0)
         UNION
         SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
@@ -3213,37 +3170,16 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
            format('Let the default make the ID: insert without the column, and use RETURNING.'
                   ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s%s) NOT VALID'
                   ' refuses such values.', w.table_name, w.column_name, w.shard_id,
-                  -- some of these name this shard
+                  -- Some small values name this shard.
                   CASE WHEN bool_or(w.is_small)
                        THEN format(' AND %s >= 8388608', w.column_name) END)
     FROM wrong AS w
     WHERE w.tick_at < now() + interval '1 day' OR w.is_small
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
-    GROUP BY w.table_name, w.column_name, w.shard_id
-    UNION ALL
-    SELECT 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
-           'its default is nextval() of a shard''s sequence, which gives ticks, and not IDs',
-           CASE WHEN s.keeps_next_id AND (s.owner = c.relowner OR s.is_superuser)
-                THEN format('ALTER TABLE %I.%I ALTER %I SET DEFAULT %s.next_id();',
-                            n.nspname, c.relname, a.attname, s.name)
-                ELSE format('Let it default to %s.next_id() instead.', s.name) END
-    FROM shard AS s
-         -- anybody may declare a shard with another's sequence, and cannot use it
-         JOIN pg_class AS q ON q.oid = s.sequence AND (s.owner = q.relowner OR s.is_superuser)
-         JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass AND p.refobjid = s.sequence
-                             AND p.classid = 'pg_attrdef'::regclass
-         JOIN pg_attrdef AS d ON d.oid = p.objid
-         JOIN pg_class AS c ON c.oid = d.adrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE c.relpersistence <> 't' AND NOT c.relispartition
-      -- nothing but the call, and casts to the type of the column
-      AND left(d.adbin::text, 600) ~ format(
-          '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
-          'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid);
+    GROUP BY w.table_name, w.column_name, w.shard_id;
 COMMENT ON VIEW instaid._audit_values IS
-'columns with values that their shard did not make, by the statistics of ANALYZE or by the '
-'default; a part of audit()';
+'columns with values that their shard did not make, by the statistics; a part of audit()';
 
 CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s)
@@ -3268,10 +3204,7 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     SELECT 'error', s.name, 'its sequence serves a shard of another epoch, too: their IDs repeat',
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.name, min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
-          -- anybody may declare a shard with another's sequence, and cannot use it
-          WHERE s.is_superuser OR s.owner = c.relowner
-          WINDOW w AS (PARTITION BY s.sequence)) AS s
+          FROM shard AS s WHERE s.has_sequence WINDOW w AS (PARTITION BY s.sequence)) AS s
     WHERE s.is_mixed
     UNION ALL
     -- pg_dump -n leaves behind what is in another schema, and another owner may set it back.
@@ -3287,7 +3220,7 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
        -- the node's belongs to pg_database_owner
        OR c.relowner <> s.owner AND n.nspname <> 'instaid'
     UNION ALL
-    -- next_id() fails then; tables need years to move
+    -- next_id() fails after that time.  Large tables need long to move to another shard.
     SELECT CASE WHEN s.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
            format(CASE WHEN s.expires_at <= now() THEN 'its IDs ended at %s'
                        ELSE 'its IDs end at %s, in under five years' END, s.expires_at),
@@ -3309,7 +3242,7 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
     UNION ALL
-    -- not frozen, watched, or kept from being taken twice
+    -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'warning', quote_ident(m.schema_name),
            'is a shard of the edition without C, which instaid.shards does not show',
            format('SELECT instaid.adopt_shard(%L, %s, %L);', m.schema_name, m.shard_id, m.epoch)
@@ -3332,22 +3265,22 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     used (sequence, epoch, owner, frozen) AS (
         SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
         UNION
-        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), c.relowner,
+        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), a.owner,
                -- only then does freeze_shard() bound it
-               COALESCE(s.frozen AND s.owner = c.relowner
+               COALESCE(s.frozen AND s.owner = a.owner
                         AND p.pronamespace <> 'instaid'::regnamespace, false)
         FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
              JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
                                 AND d.classid = 'pg_attrdef'::regclass
-             JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN instaid._defaults AS a ON a.oid = d.objid
              JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
                                 AND q.refclassid = 'pg_class'::regclass
-        WHERE p.proname = 'next_id' AND c.relpersistence <> 't'
+        WHERE p.proname = 'next_id'
           AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
 
-    -- Those that this role owns, and their positions; a position is null if it cannot be read
+    -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.*, t.tick,
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
                u.frozen, t.issued_at - clock_timestamp() AS drift,
                -- in the last millisecond of positive IDs, or past it
                t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
@@ -3356,8 +3289,8 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_sequence AS q ON q.seqrelid = c.oid
              CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
              CROSS JOIN LATERAL instaid._sequence_fault(c.oid, u.frozen) AS f
         WHERE c.relpersistence <> 't')
     SELECT 'error', q.name, 'cannot serve as a source of IDs. ' || q.problem, q.cure
@@ -3392,11 +3325,7 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
 COMMENT ON VIEW instaid._audit_sequences IS
 'sequences that make IDs; a part of audit()';
 
-CREATE FUNCTION instaid._audit_tickets(OUT severity text, OUT object text, OUT problem text,
-                                       OUT cure text) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
-BEGIN ATOMIC
+CREATE VIEW instaid._audit_tickets (severity, object, problem, cure) AS
     WITH ticket AS MATERIALIZED (
         SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, s.off_stripe,
                f.servers, f.failure
@@ -3416,8 +3345,7 @@ BEGIN ATOMIC
     SELECT 'error', t.name, 'has a source, and the library is not preloaded: next_ticket() fails',
            'Add instaid to shared_preload_libraries, and restart the server.'
     FROM ticket AS t WHERE t.servers IS NOT NULL AND NOT instaid._has_segments();
-END;
-COMMENT ON FUNCTION instaid._audit_tickets() IS
+COMMENT ON VIEW instaid._audit_tickets IS
 'tickets; a part of audit()';
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
@@ -3426,7 +3354,7 @@ CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem te
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     SELECT f.severity, f.object, f.problem,
-           -- what Citus refuses
+           -- Citus refuses some of the cures.
            CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'citus')
                 THEN f.cure
                 WHEN starts_with(f.cure, 'ALTER SEQUENCE ')
@@ -3440,12 +3368,11 @@ BEGIN ATOMIC
                      AND instaid._is_citus_worker()
                 THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
-    FROM (SELECT * FROM instaid._audit_copies
-          UNION SELECT * FROM instaid._audit_columns
+    FROM (SELECT * FROM instaid._audit_columns
           UNION SELECT * FROM instaid._audit_values
           UNION SELECT * FROM instaid._audit_shards
           UNION SELECT * FROM instaid._audit_sequences
-          UNION SELECT * FROM instaid._audit_tickets()) AS f
+          UNION SELECT * FROM instaid._audit_tickets) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
@@ -3532,14 +3459,6 @@ BEGIN ATOMIC
         SELECT v.number, v.name, t.*
         FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
             ticket text, first numeric, last numeric, increment numeric)),
-    ticket_finding AS (
-        SELECT b.name, a.name AS other,
-               array_agg(quote_ident(a.ticket) ORDER BY a.ticket COLLATE "C") AS tickets
-        FROM ticket AS a
-             JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
-                                 AND a.first <= b.last AND b.first <= a.last
-                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0
-        GROUP BY b.name, a.name),
     kind (kind, problem, cure) AS (VALUES
         ('twice', 'issues IDs of the same shards as %s: %s',
          'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy'
@@ -3552,31 +3471,30 @@ BEGIN ATOMIC
         ('epochs', 'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
          'Let the tables of one of them use a shard with another ID, and drop the old shard. IDs'
          ' that exist on both servers can be equal.')),
-    finding AS (
-        SELECT p.name, p.other, k.problem, k.cure, array_agg(DISTINCT p.shard_id) AS shard_ids
+    finding (name, other, problem, cure, items) AS (
+        SELECT p.name, p.other, k.problem, k.cure, array_agg(DISTINCT p.shard_id)::text[]
         FROM pair AS p JOIN kind AS k ON CASE k.kind WHEN 'epochs' THEN p.has_two_epochs
                                                      ELSE p.is_twice AND k.kind = p.kind END
-        GROUP BY p.name, p.other, k.problem, k.cure),
+        GROUP BY p.name, p.other, k.problem, k.cure
+        UNION ALL
+        SELECT b.name, a.name, 'issues values of the same tickets as %s: %s',
+               'Create them with a number of its own for each server. If one server is a copy of'
+               ' the other, stop it. If a ticket is not shared, rename it on one of the servers.',
+               array_agg(quote_ident(a.ticket) ORDER BY a.ticket COLLATE "C")
+        FROM ticket AS a
+             JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
+                                 AND a.first <= b.last AND b.first <= a.last
+                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0
+        GROUP BY b.name, a.name),
     epoch AS MATERIALIZED (
         SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
         FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name)
     SELECT 'error', f.name,
-           format(f.problem, f.other, array_to_string(f.shard_ids[1:10], ', ')
-                  || CASE WHEN cardinality(f.shard_ids) > 10
-                          THEN format(' and %s others', cardinality(f.shard_ids) - 10)
-                          ELSE '' END),
+           format(f.problem, f.other, array_to_string(f.items[1:10], ', ')
+                  || CASE WHEN cardinality(f.items) > 10
+                          THEN format(' and %s others', cardinality(f.items) - 10) ELSE '' END),
            f.cure
     FROM finding AS f
-    UNION ALL
-    SELECT 'error', f.name,
-           format('issues values of the same tickets as %s: %s', f.other,
-                  array_to_string(f.tickets[1:10], ', ')
-                  || CASE WHEN cardinality(f.tickets) > 10
-                          THEN format(' and %s others', cardinality(f.tickets) - 10)
-                          ELSE '' END),
-           'Create them with a number of its own for each server. If one server is a copy of the'
-           ' other, stop it. If a ticket is not shared, rename it on one of the servers.'
-    FROM ticket_finding AS f
     UNION ALL
     SELECT 'warning', e.name, format('its shards have epoch %s, and those of %s have epoch %s',
                                      e.epochs, o.name, o.epochs),
@@ -3610,10 +3528,10 @@ CREATE FUNCTION instaid.audit_servers(servers text[],
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
+                                      WHERE r.rolname = current_user);
     dblink record;
-    unknown text;
     part record;
-    own jsonb := instaid._server_state();
     states jsonb;
     state jsonb;
     asked_at timestamptz;
@@ -3638,8 +3556,7 @@ BEGIN
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     END IF;
     -- The owner of the schema could rename it, and give its name to another one.
-    IF NOT instaid._is_superusers_schema(dblink.oid)
-       AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+    IF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),
@@ -3652,28 +3569,28 @@ BEGIN
             DETAIL = 'The functions of dblink are in this schema.',
             HINT = format('GRANT USAGE ON SCHEMA %I TO %I;', dblink.nspname, current_user);
     END IF;
-    SELECT COALESCE(quote_ident(u.name), 'null') INTO unknown
+    -- a missing server, or else one of another role, which chooses where a superuser's
+    -- connection leads
+    SELECT COALESCE(quote_ident(u.name), 'null') AS name, o.rolname AS owner INTO part
     FROM unnest(servers) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
-    WHERE s.oid IS NULL LIMIT 1;
-    IF FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('server %s does not exist', unknown),
-            HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER dblink_fdw.';
-    END IF;
-    -- The owner of a foreign server chooses where a superuser's connection leads.
-    SELECT s.srvname AS name, o.rolname AS owner INTO part
-    FROM pg_foreign_server AS s JOIN pg_roles AS o ON o.oid = s.srvowner
-    WHERE s.srvname = ANY (servers) AND NOT o.rolsuper LIMIT 1;
-    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+         LEFT JOIN pg_roles AS o ON o.oid = s.srvowner
+    WHERE s.oid IS NULL OR is_superuser AND NOT o.rolsuper
+    ORDER BY s.oid IS NOT NULL LIMIT 1;
+    IF part.owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('server %I belongs to another role', part.name),
+            MESSAGE = format('server %s belongs to another role', part.name),
             DETAIL = format('Its owner, %I, could lead the connection of a superuser to code of'
                             ' that role.', part.owner),
-            HINT = format('Connect as another role, or: ALTER SERVER %I OWNER TO %I;', part.name,
+            HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', part.name,
                           current_user);
+    ELSIF FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('server %s does not exist', part.name),
+            HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER dblink_fdw.';
     END IF;
 
-    states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server') || own);
+    states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
+                                || instaid._server_state());
     FOR part IN
         SELECT row_number() OVER (ORDER BY s.srvname) AS number, s.srvname::text AS name,
                (SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o

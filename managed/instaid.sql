@@ -2457,7 +2457,7 @@ BEGIN
             DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
             HINT = 'Give all of them to one owner, or detach those of other owners.';
     END IF;
-    SELECT d.adrelid::regclass AS heir, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
     FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
       -- pg_get_expr() waits for a lock on the table: it must not read those of others
@@ -2465,7 +2465,7 @@ BEGIN
                THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.heir, column_name),
+            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
             DETAIL = format('Its default is %s. The default of %s would replace it.',
                             other.default_text, main.name),
             HINT = 'Drop that default first.';

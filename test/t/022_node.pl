@@ -175,9 +175,14 @@ like(failure($first, 'SELECT instaid.next_id()'), qr/ERROR:  shard instaid is fr
 $first->safe_psql('postgres', q{SELECT instaid.thaw_shard('instaid')});
 is($first->safe_psql('postgres', 'SELECT instaid.next_id() AS id \gset
 	SELECT instaid.settled_id(\'instaid\') = :id'), 't', 'it is thawed; settled_id()');
-is($first->safe_psql('postgres', 'CREATE TABLE t (id bigint PRIMARY KEY DEFAULT instaid.next_id());
-	SELECT * FROM instaid.audit()'), '',
-	'audit() finds nothing in a table with its IDs');
+is($first->safe_psql('postgres', q{
+	CREATE TABLE t (id bigint PRIMARY KEY DEFAULT instaid.next_id());
+	CREATE TABLE insta4.t (id bigint PRIMARY KEY
+		DEFAULT instaid.next_id('insta4.table_id_seq', 4));
+	INSERT INTO insta4.t SELECT FROM generate_series(1, 3);
+	ANALYZE t, insta4.t;
+	SELECT * FROM instaid.audit()}), '',
+	'audit() finds nothing in tables with its IDs, and with those of instaid.next_id(...)');
 
 ### Two nodes
 
