@@ -429,11 +429,17 @@ has_proper_name(Form_pg_proc proc)
 	return strcmp(NameStr(proc->proname), proper_name(proc)) == 0;
 }
 
-static bool
-has_proper_attributes(Form_pg_proc proc)
+/* What is wrong with the attributes of a function; or NULL */
+static const char *
+attribute_fault(Form_pg_proc proc)
 {
-	return proc->provolatile == PROVOLATILE_VOLATILE && proc->proisstrict &&
-		proc->proparallel == PROPARALLEL_UNSAFE;
+	if (proc->provolatile != PROVOLATILE_VOLATILE)
+		return "does not work: it is not VOLATILE";
+	if (!proc->proisstrict)
+		return "fails for a null: it is not STRICT";
+	if (proc->proparallel != PROPARALLEL_UNSAFE)
+		return "can fail in a parallel query: it is not PARALLEL UNSAFE";
+	return NULL;
 }
 
 /*
@@ -463,7 +469,7 @@ check_signature(HeapTuple tuple, Oid schema)
 						NameStr(proc->proname)),
 				 errdetail("PostgreSQL drops it when the session ends."),
 				 errhint("Choose another schema.")));
-	if (check_function_bodies && !has_proper_attributes(proc))
+	if (check_function_bodies && attribute_fault(proc) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("function %s must be VOLATILE STRICT PARALLEL UNSAFE", shard_function_name(proc)),
@@ -678,12 +684,9 @@ shard_function_fault(HeapTuple tuple)
 	if (!has_proper_name(proc))
 		return psprintf("is not named %s%s", proper_name(proc),
 						which_shard_function(proc) == NEXT_IDS ? ", and declares no shard" : "");
-	if (proc->provolatile != PROVOLATILE_VOLATILE)
-		return "does not work: it is not VOLATILE";
-	if (!proc->proisstrict)
-		return "fails for a null: it is not STRICT";
-	if (proc->proparallel != PROPARALLEL_UNSAFE)
-		return "can fail in a parallel query: it is not PARALLEL UNSAFE";
+	fault = attribute_fault(proc);
+	if (fault != NULL)
+		return fault;
 	if (which_shard_function(proc) == NEXT_IDS)
 	{
 		fault = read_declaration(tuple, &declaration);
