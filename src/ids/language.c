@@ -4,8 +4,8 @@
  *	  The language instaid, whose functions declare a shard: a call of one of
  *	  them, and what a session remembers of their declarations.
  *
- * A session reads a declaration from the catalogs once, and again when pg_proc
- * has changed.
+ * A session reads a declaration from the catalogs once, and again when the
+ * function or its declaration has changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,21 +33,13 @@
 
 PG_FUNCTION_INFO_V1(instaid_call_handler);
 
-/* A version of a row of pg_proc */
-typedef struct RowVersion
-{
-	TransactionId xmin;
-	ItemPointerData tid;
-} RowVersion;
-
 /* What the session remembers of one function */
 typedef struct KnownFunction
 {
 	Oid			function;		/* hash key */
-	uint64		generation;		/* proc_generation when it was read */
-	RowVersion	version;
-	Oid			declared_by;	/* the function, or the one it refers to */
-	RowVersion	declared_version;
+	uint32		hash;			/* its hash value in the system cache */
+	uint32		declared_hash;	/* and that of its declaration */
+	bool		is_valid;		/* neither has changed since it was read */
 	Declaration declaration;
 } KnownFunction;
 
@@ -78,13 +70,25 @@ xact_callback(XactEvent event pg_attribute_unused(), void *arg pg_attribute_unus
 	call_generation++;
 }
 
+/* A hash value of 0 stands for all functions. */
 static void
 proc_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
-			  uint32 hashvalue pg_attribute_unused())
+			  uint32 hashvalue)
 {
+	HASH_SEQ_STATUS status;
+	KnownFunction *known;
+
 	proc_generation++;
 	call_generation++;
+	if (known_functions == NULL)
+		return;
+	hash_seq_init(&status, known_functions);
+	while ((known = hash_seq_search(&status)) != NULL)
+	{
+		if (hashvalue == 0 || hashvalue == known->hash || hashvalue == known->declared_hash)
+			known->is_valid = false;
+	}
 }
 
 void
@@ -102,41 +106,26 @@ language_generation(void)
 }
 
 /*
- * Which version of its row a tuple is.  A row that the current transaction
- * wrote gets no valid version, and is read again at each invalidation: the
- * transaction can write several versions, and VACUUM FULL can put the last at
- * the place of the first.
- */
-static RowVersion
-row_version(HeapTuple tuple)
-{
-	RowVersion	version = {HeapTupleHeaderGetRawXmin(tuple->t_data), tuple->t_self};
-
-	if (TransactionIdIsCurrentTransactionId(version.xmin))
-		version.xmin = InvalidTransactionId;
-	return version;
-}
-
-static bool
-is_version(HeapTuple tuple, const RowVersion *version)
-{
-	return HeapTupleHeaderGetRawXmin(tuple->t_data) == version->xmin &&
-		ItemPointerEquals(&tuple->t_self, unconstify(ItemPointerData *, &version->tid));
-}
-
-/*
  * Read what a function declares, or the declaration that it refers to.
  *
  * ALTER FUNCTION does not run the validator.  Therefore this checks what ALTER
  * FUNCTION can break.
  */
 static void
-read_function(HeapTuple tuple, KnownFunction *known)
+read_function(KnownFunction *known)
 {
-	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(known->function));
 	HeapTuple	declared = tuple;
+	Form_pg_proc proc;
 	char	   *fault;
 
+	/* a cursor can outlive its function */
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("function with OID %u does not exist", known->function),
+				 errdetail("It was dropped after the statement began.")));
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	if (proc->provolatile != PROVOLATILE_VOLATILE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
@@ -152,30 +141,12 @@ read_function(HeapTuple tuple, KnownFunction *known)
 	if (fault)
 		declaration_error(declared, fault);
 
-	known->version = row_version(tuple);
-	known->declared_by = ((Form_pg_proc) GETSTRUCT(declared))->oid;
-	known->declared_version = row_version(declared);
+	known->hash = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(known->function));
+	proc = (Form_pg_proc) GETSTRUCT(declared);
+	known->declared_hash = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(proc->oid));
 	if (declared != tuple)
 		ReleaseSysCache(declared);
-}
-
-/* Are a function and its declaration still those that were read? */
-static bool
-is_unchanged(const KnownFunction *known, HeapTuple tuple)
-{
-	HeapTuple	declared;
-	bool		unchanged;
-
-	if (!is_version(tuple, &known->version))
-		return false;
-	if (known->declared_by == known->function)
-		return true;
-	declared = SearchSysCache1(PROCOID, ObjectIdGetDatum(known->declared_by));
-	if (!HeapTupleIsValid(declared))
-		return false;
-	unchanged = is_version(declared, &known->declared_version);
-	ReleaseSysCache(declared);
-	return unchanged;
+	ReleaseSysCache(tuple);
 }
 
 /*
@@ -186,44 +157,35 @@ look_up(Oid function, Declaration *declaration)
 {
 	uint64		generation_before = proc_generation;
 	KnownFunction *known = NULL;
+	KnownFunction fresh = {.function = function};
 
 	if (known_functions != NULL)
 		known = hash_search(known_functions, &function, HASH_FIND, NULL);
-	if (known == NULL || known->generation != proc_generation)
+	if (known != NULL && known->is_valid)
 	{
-		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-
-		/* a cursor can outlive its function */
-		if (!HeapTupleIsValid(tuple))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_FUNCTION),
-					 errmsg("function with OID %u does not exist", function),
-					 errdetail("It was dropped after the statement began.")));
-		if (known == NULL || !is_unchanged(known, tuple))
-		{
-			KnownFunction fresh = {.function = function};
-
-			read_function(tuple, &fresh);
-			if (known_functions != NULL &&
-				hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
-			{
-				hash_destroy(known_functions);
-				known_functions = NULL;
-			}
-			if (known_functions == NULL)
-			{
-				HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
-
-				known_functions = hash_create("instaid functions", 16, &ctl,
-											  HASH_ELEM | HASH_BLOBS);
-			}
-			known = hash_search(known_functions, &function, HASH_ENTER, NULL);
-			*known = fresh;
-		}
-		known->generation = generation_before;
-		ReleaseSysCache(tuple);
+		*declaration = known->declaration;
+		return;
 	}
-	*declaration = known->declaration;
+
+	read_function(&fresh);
+	/* what changed meanwhile can have been read before */
+	fresh.is_valid = proc_generation == generation_before;
+	if (known == NULL && known_functions != NULL &&
+		hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
+	{
+		hash_destroy(known_functions);
+		known_functions = NULL;
+	}
+	if (known_functions == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
+
+		known_functions = hash_create("instaid functions", 16, &ctl,
+									  HASH_ELEM | HASH_BLOBS);
+	}
+	known = hash_search(known_functions, &function, HASH_ENTER, NULL);
+	*known = fresh;
+	*declaration = fresh.declaration;
 }
 
 static pg_noinline void
