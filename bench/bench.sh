@@ -197,7 +197,7 @@ single()
 	sql -c "ALTER DATABASE $PGDATABASE SET synchronous_commit = ${commit:-on}"
 	printf '%s\n' '\set n :n + 1' "INSERT INTO $tbl (client, n) VALUES (:client_id, :n);" >"$SCRATCH/script"
 	begin "TRUNCATE $tbl"
-	clients "$count" "$length"
+	clients "$count" "$length" ${protocol:-}
 	finish "$tbl" "$ms"
 	note "$work" "$count"
 }
@@ -208,6 +208,14 @@ single_nowait()
 	commit=off
 	single
 	commit=
+}
+
+# Likewise, and each statement is parsed and planned.
+single_unprepared()
+{
+	protocol=simple
+	single_nowait
+	protocol=
 }
 
 # take_turns WORK WHICH: in each round the generators to which the condition
@@ -285,7 +293,8 @@ for count in 1 8 32 64; do
 	take_turns single "id_column IS NOT NULL AND name <> 'given IDs'"
 done
 for count in 1 8 32 64; do
-	take_turns single_nowait "name IN ('instaid', 'bigserial', 'published function')"
+	take_turns single_nowait "name IN ('instaid', 'bigserial', 'published function', 'published verbatim', 'without C')"
+	take_turns single_unprepared "name IN ('bigserial', 'published verbatim', 'without C')"
 done
 
 . bench/tickets.sh

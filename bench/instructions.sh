@@ -31,12 +31,22 @@ set -eu
 # "sent" is a statement as most drivers send it, parsed and planned each time; "rows" is
 # INSERT ... SELECT.  "brought rows" bring their IDs: no generator can be below them, and
 # the target is how far above them the shard's may be, in parts of bigserial's.
+#
+# The edition without C comes first: nothing of the extension is loaded then.
+# "each TABLE" is a transaction for each row, which executes a prepared INSERT.  The clock goes
+# on by some 80 microseconds in each, so that few of them open a millisecond; with "each opens
+# TABLE" all do.
 rows='FROM generate_series(1, *) AS g'
 bigint_rows='FROM generate_series(1::bigint, *::bigint) AS g'
 cases="
 bare loop     | -    | -       | -         | 5000 | 1    | SELECT count(1) $rows
 loop          | -    | -       | -         | 5000 | 1    | SELECT count(g) $rows
 bigint loop   | -    | -       | -         | 5000 | 1    | SELECT count(g) $bigint_rows
+verbatim      | -    | nextval | loop      | 500  | 1    | SELECT count(verbatim.next_id()) $rows
+without C     | 0.50 | verbatim | loop     | 5000 | 1    | SELECT count(without_c.next_id()) $rows
+verbatim each | -    | nextval | bare loop | 50  | 1    | each verbatim.photos
+without C each | 1.00 | verbatim each | bare loop | 50 | 1 | each without_c.photos
+without C each opens | 1.80 | verbatim each | bare loop | 50 | 1 | each opens without_c.photos
 from loop     | -    | -       | -         | 20   | 1000 | SELECT count(i) $rows, generate_series(1::bigint, 1000 + 0 * g) AS i
 nextval       | -    | nextval | loop      | 5000 | 1    | SELECT count(nextval('core_seq')) $rows
 next_id       | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id()) $rows
@@ -67,6 +77,14 @@ install_private >"$SCRATCH/log/install.log" 2>&1 || { cat "$SCRATCH/log/install.
 cc -O2 -shared -fPIC -o "$SCRATCH/clock.so" bench/instructions_clock.c
 start_server autovacuum=off
 psql -Xq -v ON_ERROR_STOP=1 >"$SCRATCH/log/setup.log" <<'SQL'
+-- the edition without C, whose schemas make room for the extension
+\i managed/instaid.sql
+SELECT instaid.create_shard('without_c', 6);
+CREATE TABLE without_c.photos (id bigint PRIMARY KEY DEFAULT without_c.next_id(), n integer);
+ALTER SCHEMA instaid RENAME TO instaid_managed;
+ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
+\i test/lib/verbatim.sql
+CREATE TABLE verbatim.photos (id bigint PRIMARY KEY DEFAULT verbatim.next_id(), n integer);
 CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 CREATE SEQUENCE core_seq;
@@ -84,21 +102,34 @@ pg_ctl -D "$SCRATCH/data" -m fast -s stop
 
 # Each case three times: once to fill the caches, and then the two that count.
 # callgrind writes a file of counts at each statement's first step.  In
-# single-user mode a line is a statement.
+# single-user mode a line is a statement.  A number before it says which count it is a
+# part of; what has none is not counted.
 {
-	# half a second ahead, which the cases' clock never catches up with
-	echo "SELECT instaid.advance_past('ahead_seq', instaid.max_id(clock_timestamp() + '500 ms'), instaid.default_epoch())"
-	echo "$cases" | awk -F ' *[|] *' 'NF {
+	echo "$cases" | awk -F ' *[|] *' -v OFS='\t' 'NF {
+		table = $7 ~ /^each / ? substr($7, 6) : ""
+		opens = sub(/^opens /, "", table)
+		# half a second, which the clock of the cases never catches up with
+		if ($1 == "ahead")
+			print "", "SELECT instaid.advance_past(\047ahead_seq\047, instaid.max_id(clock_timestamp()" \
+				" + \047500 ms\047), instaid.default_epoch())"
+		if (table)
+			print "", "PREPARE each" NR " AS INSERT INTO " table " (n) VALUES (1)"
 		for (i = 1; i <= 3; i++) {
 			n = i < 3 ? $5 / 5 : $5 + $5 / 5
+			count++
 			statement = $7
 			sub(/1, \*/, "1, " n, statement)
 			sub(/\*::bigint/, n "::bigint", statement)
 			sub(/1\.\.\*/, "1.." n, statement)
-			print statement
+			for (k = 1; k <= (table ? n : 1); k++) {
+				if (opens)
+					print "", "SELECT count(clock_timestamp()) FROM generate_series(1, 60)"
+				print count, table ? "EXECUTE each" NR : statement
+			}
 		}
 	}'
-} >"$SCRATCH/statements"
+} >"$SCRATCH/numbered"
+cut -f 2 "$SCRATCH/numbered" >"$SCRATCH/statements"
 log=$SCRATCH/log/count.log
 LD_PRELOAD="$SCRATCH/clock.so" valgrind --tool=callgrind \
 	--callgrind-out-file="$SCRATCH/counts" --dump-before=pg_parse_query \
@@ -107,14 +138,19 @@ LD_PRELOAD="$SCRATCH/clock.so" valgrind --tool=callgrind \
 	! grep -a 'ERROR: ' "$log" ||
 	{ tail -n 20 "$log" >&2; exit 1; }
 
-# The first file is the start, the second the statement that goes ahead; what
-# comes after the last statement is in the file without a number.
+# The first file is the start; what comes after the last statement is in the file without a
+# number.
 statements=$(wc -l <"$SCRATCH/statements")
-for i in $(seq 3 "$statements") ''; do
+for i in $(seq 2 "$statements") ''; do
 	sed -n 's/^totals: //p' "$SCRATCH/counts${i:+.$i}"
-done >"$SCRATCH/totals"
-[ "$(wc -l <"$SCRATCH/totals")" -eq $((statements - 1)) ] ||
+done >"$SCRATCH/each"
+[ "$(wc -l <"$SCRATCH/each")" -eq "$statements" ] ||
 	{ echo "callgrind does not tell the statements apart" >&2; exit 1; }
+# Of statements that are counted together, the median counts: now and then one of them fills a
+# cache.
+cut -f 1 "$SCRATCH/numbered" | paste - "$SCRATCH/each" | sort -s -k1,1n -k2,2n |
+	awk -F '\t' '$1 { n[$1]++; value[$1, n[$1]] = $2 }
+		END { for (i = 1; i in n; i++) print n[i] * value[i, int((n[i] + 1) / 2)] }' >"$SCRATCH/totals"
 
 # A count of ours has grown if it did so both in itself and against nextval() in
 # the same run.  When a new minor version, or another compiler, makes all of the
@@ -157,7 +193,7 @@ echo "$cases" | perl -we '
 	/^\Q$build\E [|] (.*?) [|] ([\d.]+)$/ and $old{$1} = $2 while <$e>;
 
 	print "Instructions per ID, PostgreSQL $build\n\n";
-	printf "%-18s %9s %9s %8s   %s\n", "", "now", "stored", "/nextval", "target";
+	printf "%-20s %9s %9s %8s   %s\n", "", "now", "stored", "/nextval", "target";
 	my @faults;
 	for (@cases)
 	{
@@ -175,7 +211,7 @@ echo "$cases" | perl -we '
 			  if $old{$name} && $now > 1.05 * $old{$name}
 			  && $now / $net{nextval} > 1.05 * $old{$name} / $old{nextval};
 		}
-		printf "%-18s %9.1f %9s %8.4f   %s\n", $name, $now, $old{$name} // "-", $now / $net{nextval}, $told;
+		printf "%-20s %9.1f %9s %8.4f   %s\n", $name, $now, $old{$name} // "-", $now / $net{nextval}, $told;
 	}
 	my $read = $per_id{loop} - $per_id{"bare loop"};
 	printf "\nThe empty loop reads a column, %.0f instructions.  Without: %s of nextval.\n", $read,

@@ -228,10 +228,24 @@ for my $work ([ single_nowait => 'Commits do not wait for the disk' ],
 		} labels(work => $name));
 }
 
+# Of the edition without C, as many clients as have a target
+my @rates = map {
+	my ($name, $statements) = @$_;
+	map {
+		my @r = ratios('rate', 'without C', 'published verbatim', work => $name, clients => $_);
+		@r ? [ $statements, $_, spread('%.2f', @r) ] : ()
+	} grep { $_ < 64 } @clients
+} [ single_nowait => 'prepared' ], [ single_unprepared => 'not prepared' ];
+if (@rates)
+{
+	print "The rate of the edition without C, divided by that of the published function, should be 0.9 or more:\n\n";
+	table([ 'statements', 'clients', 'ratio' ], @rates);
+}
+
 print "### What was made\n\nThe numbers cover all turns above. An inversion is an ID below the previous ID of its session.\n\n";
 table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
 	map {
-		my @t = grep { $_->{work} =~ /^(ids|insert|copy|load|single|single_nowait)$/ } turns(label => $_);
+		my @t = grep { $_->{work} =~ /^(ids|insert|copy|load|single|single_nowait|single_unprepared)$/ } turns(label => $_);
 		[ $_, commas(sum('ids', @t)), commas(sum('duplicates', @t)), commas(sum('inversions', @t)),
 			most('most_in_ms', @t), most('drift_ms', @t) ]
 	} labels(work => 'load'));

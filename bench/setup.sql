@@ -2,6 +2,12 @@
 -- query that looks at what they made.  A generator that is not there, in the
 -- server or as an extension, is left out.
 
+-- the edition without C, whose schemas make room for the extension
+\ir ../managed/instaid.sql
+SELECT instaid.create_shard('without_c', 6);
+ALTER SCHEMA instaid RENAME TO instaid_managed;
+ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
+
 CREATE EXTENSION instaid;
 CREATE SCHEMA bench;
 
@@ -36,6 +42,7 @@ INSERT INTO bench.generators (name, expr, id_column) VALUES
 \set schema published
 \set shard_id 5
 \ir ../test/lib/published.sql
+\ir ../test/lib/verbatim.sql
 -- The same arithmetic, inlined.
 CREATE SEQUENCE bench.expression_seq;
 CREATE FUNCTION bench.expression() RETURNS bigint LANGUAGE sql
@@ -43,7 +50,11 @@ CREATE FUNCTION bench.expression() RETURNS bigint LANGUAGE sql
         | (5 << 10) | (nextval('bench.expression_seq') % 1024);
 INSERT INTO bench.generators (name, expr, id_column, ms, may_repeat) VALUES
     ('published function', 'published.next_id()', 'bigint DEFAULT published.next_id()', 'id >> 23', true),
+    ('published verbatim', 'verbatim.next_id()', 'bigint DEFAULT verbatim.next_id()', 'id >> 23', true),
     ('SQL expression', 'bench.expression()', 'bigint DEFAULT bench.expression()', 'id >> 23', true);
+
+INSERT INTO bench.generators (name, expr, id_column, ms) VALUES
+    ('without C', 'without_c.next_id()', 'bigint DEFAULT without_c.next_id()', 'id >> 23');
 
 INSERT INTO bench.generators (name, expr, id_column) VALUES
     ('gen_random_uuid', 'gen_random_uuid()', 'uuid DEFAULT gen_random_uuid()');

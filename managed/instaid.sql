@@ -29,7 +29,7 @@
 --
 -- An ID ahead of the clock is issued only if the commit of its transaction flushes WAL.
 -- Otherwise a crash could lose the setval() of another transaction, and the ID would come
--- again: see _settle().
+-- again: see _flush_at_commit().
 --
 -- Nothing here sleeps: pg_sleep() goes by the clock, and a step back would make it long.
 --
@@ -959,14 +959,15 @@ CREATE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
 COMMENT ON FUNCTION instaid_sql._options(integer, bigint) IS
 'the options of the sequences of this shard and epoch';
 
--- The half microsecond is for the rounding of a double.  A clock that reads a time before 1991,
--- or after the last ID, is an error: bigint is out of range.
+-- A cast to bigint rounds to the nearest.  Therefore half a millisecond is taken away, less half
+-- a microsecond for the error of a double.  A clock that reads a time before 1991, or after the
+-- last ID, is an error: bigint is out of range.
 CREATE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN floor(date_part('epoch', clock_timestamp()) * 1000 + 0.0005 - options.minimum_value)
+    RETURN (date_part('epoch', clock_timestamp()) * 1000 - (options.minimum_value + 0.4995::float8))
            ::bigint * 8388608 + (options.maximum_value & 8387584);
 END
 $$;
@@ -1085,14 +1086,17 @@ DECLARE
 BEGIN
     IF last >= t - (100::bigint << 23) AND (last + 1 - base) & 8387584 = 0 THEN
         id := nextval(sequence);
-        IF (id - base) & 8387584 = 0 THEN
-            RETURN id;
-        END IF;
-        last := id;
     END IF;
-    -- the low bits run on
-    RETURN setval(sequence, GREATEST(t, instaid_sql._ms_after(sequence, last, base))
-                            + (last + 1 & 1023));
+    IF ((id - base) & 8387584 = 0) IS NOT TRUE THEN
+        last := COALESCE(id, last);
+        -- the low bits run on
+        id := setval(sequence, GREATEST(t, instaid_sql._ms_after(sequence, last, base))
+                               + (last + 1 & 1023));
+    END IF;
+    IF id > t + 1023 THEN
+        PERFORM instaid_sql._flush_at_commit();
+    END IF;
+    RETURN id;
 END
 $$;
 COMMENT ON FUNCTION instaid_sql._take(regclass, bigint) IS
@@ -1159,8 +1163,10 @@ BEGIN
             WHEN pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.<) t
             THEN pg_catalog.setval(sequence, t OPERATOR(pg_catalog.+) (
                      pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.+) 1
-                     OPERATOR(pg_catalog.&) 1023))
-            ELSE instaid_sql._take(sequence, t) END;
+                     OPERATOR(pg_catalog.&) 1023)) END;
+        IF id IS NULL THEN
+            id := instaid_sql._take(sequence, t);
+        END IF;
         RAISE SQLSTATE 'ID001';
     EXCEPTION
         WHEN SQLSTATE 'ID001' THEN
@@ -1191,6 +1197,9 @@ BEGIN
         id := CASE WHEN pg_sequence_last_value(sequence) + 1 - late & -9223372036846388224 = 0
                    THEN nextval(sequence) END;
         IF (id - t) & 8387584 = 0 THEN
+            IF id > t + 1023 THEN
+                PERFORM instaid_sql._flush_at_commit();
+            END IF;
             RETURN id;
         END IF;
     END LOOP;
@@ -1222,26 +1231,6 @@ END
 $$;
 COMMENT ON FUNCTION instaid_sql._flush_at_commit() IS
 'let the COMMIT of this transaction flush the WAL of all transactions so far';
-
-CREATE FUNCTION instaid_sql._settle(id bigint, sequence regclass, t bigint,
-                                    options instaid_sql.sequence_options) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    -- nextval() has run past the room: other sessions took the rest of it meanwhile
-    WHILE (id - t) & 8387584 <> 0 LOOP
-        id := instaid_sql._open(sequence, instaid_sql._clock(options), options);
-    END LOOP;
-    IF id > t THEN
-        PERFORM instaid_sql._flush_at_commit();
-    END IF;
-    RETURN id;
-END
-$$;
-COMMENT ON FUNCTION instaid_sql._settle(bigint, regclass, bigint,
-                                instaid_sql.sequence_options) IS
-'the ID that next_id() returns if nextval() did not return one of the millisecond of the clock';
 
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
@@ -1280,6 +1269,7 @@ CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.seq
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    base CONSTANT bigint := options.maximum_value & 8387584;
     t bigint;
     id bigint;
 BEGIN
@@ -1300,12 +1290,18 @@ BEGIN
                      FROM generate_series(0::bigint, count - 1) AS n;
         RETURN;
     END IF;
+    -- as next_id() does
     FOR i IN 1 .. count LOOP
-        t := instaid_sql._clock(options);
+        t := (date_part('epoch', clock_timestamp()) * 1000
+              - (options.minimum_value + 0.4995::float8))::bigint * 8388608 + base;
         id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t & -9223372036846388224 = 0
-                   THEN nextval(sequence) ELSE instaid_sql._open(sequence, t, options) END;
-        IF id - t & -1024 <> 0 THEN
-            id := instaid_sql._settle(id, sequence, t, options);
+                   THEN nextval(sequence) END;
+        IF (id - t) & 8387584 = 0 THEN
+            IF id > t + 1023 AND pg_current_xact_id_if_assigned() IS NULL THEN
+                PERFORM instaid_sql._flush_at_commit();
+            END IF;
+        ELSE
+            id := instaid_sql._open(sequence, t, options);
         END IF;
         RETURN NEXT id;
     END LOOP;
@@ -1342,7 +1338,7 @@ CREATE FUNCTION %1$I.next_id(sequence %1$I.id_sequence %3$s) RETURNS bigint
 AS $$
 DECLARE
     -- the first ID of this shard in the millisecond that the clock reads
-    t CONSTANT pg_catalog.int8 := pg_catalog.floor(
+    t CONSTANT pg_catalog.int8 := (
             pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
             OPERATOR(pg_catalog.*) 1000::pg_catalog.float8
             OPERATOR(pg_catalog.-) %4$s::pg_catalog.float8)::pg_catalog.int8
@@ -1353,14 +1349,20 @@ DECLARE
         WHEN (pg_catalog.pg_sequence_last_value(sequence)
                 OPERATOR(pg_catalog.+) 1 OPERATOR(pg_catalog.-) t)
              OPERATOR(pg_catalog.&) (-9223372036846388224) OPERATOR(pg_catalog.=) 0
-        THEN pg_catalog.nextval(sequence)
-        ELSE instaid_sql._open(sequence, t, %6$L)
-    END;
+        THEN pg_catalog.nextval(sequence) END;
 BEGIN
-    IF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (-1024) OPERATOR(pg_catalog.=) 0 THEN
+    IF id IS NULL THEN
+        RETURN instaid_sql._open(sequence, t, %6$L);
+    ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (-1024) OPERATOR(pg_catalog.=) 0
+    THEN
+        RETURN id;                      -- of the millisecond of the clock
+    ELSIF id OPERATOR(pg_catalog.&) 8387584 OPERATOR(pg_catalog.=) %5$s THEN
+        IF pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN     -- ahead of it
+            PERFORM instaid_sql._flush_at_commit();
+        END IF;
         RETURN id;
     END IF;
-    RETURN instaid_sql._settle(id, sequence, t, %6$L);
+    RETURN instaid_sql._open(sequence, t, %6$L);    -- past the room: others took the rest of it
 END
 $$;
 CREATE FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
@@ -1373,7 +1375,7 @@ BEGIN
 END
 $$;
 $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,
-     epoch_ms - 0.0005, shard_id << 10, options);
+     epoch_ms + 0.4995, shard_id << 10, options);
 END
 $create$;
 COMMENT ON FUNCTION instaid_sql._declare(text, integer, bigint, regclass, oid) IS

@@ -177,8 +177,7 @@ my %seen = (
 			WHERE oid = ANY (ARRAY[
 				to_regprocedure('instaid_sql._open(regclass, bigint,'
 					' instaid_sql.sequence_options)'),
-				to_regprocedure('instaid_sql._settle(bigint, regclass, bigint,'
-					' instaid_sql.sequence_options)'),
+				to_regprocedure('instaid_sql._flush_at_commit()'),
 				to_regprocedure('instaid_sql._next_ids(regclass,'
 					' instaid_sql.sequence_options, integer)')])});
 	});
@@ -219,9 +218,9 @@ my %expected = (
 	options        => '55000 55000 55000 55000',
 	restarted      => 't',
 	default_rights => "42501\n42501",
-	called         => 'instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'
-	  . ' instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)'
-	  . ' instaid_sql._settle(bigint,regclass,bigint,instaid_sql.sequence_options)');
+	called         => 'instaid_sql._flush_at_commit()'
+	  . ' instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'
+	  . ' instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)');
 for my $check (sort keys %seen)
 {
 	$node->safe_psql('postgres',
@@ -242,7 +241,7 @@ my @mutants = (
 			'sequence::text' ],
 		[ qr/(_lock_command\([^;]*?)    SET search_path = pg_catalog, pg_temp\n/, '$1' ] ],
 	[ 'the block is left by RETURN', 'kept',
-		[ qr/(ELSE instaid_sql\._take\(sequence, t\) END;\s*)RAISE SQLSTATE 'ID001'/,
+		[ qr/(id := instaid_sql\._take\(sequence, t\);\s*END IF;\s*)RAISE SQLSTATE 'ID001'/,
 		'RETURN_ID' ] ],
 	[ 'no WAL of its own', 'repeated',
 		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'NULL;' ] ],
@@ -258,9 +257,7 @@ my @mutants = (
 		[ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
 	[ 'default privileges', 'default_rights',
 		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
-	[ 'other arguments', 'called', [ qr/_settle\(id bigint, sequence regclass, t bigint,/,
-		'_settle(sequence regclass, id bigint, t bigint,' ],
-		[ qr/_settle\(bigint, regclass, bigint,/, '_settle(regclass, bigint, bigint,' ] ]);
+	[ 'another name', 'called', [ qr/_flush_at_commit\(/, '_flush(' ] ]);
 my $number = 0;
 for my $mutant (@mutants)
 {
