@@ -967,8 +967,9 @@ CREATE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN (date_part('epoch', clock_timestamp()) * 1000 - (options.minimum_value + 0.4995::float8))
-           ::bigint * 8388608 + (options.maximum_value & 8387584);
+    RETURN (date_part('epoch', clock_timestamp()) * 1000
+            - (options.minimum_value + 0.4995::float8))::bigint * 8388608
+           + (options.maximum_value & 8387584);
 END
 $$;
 COMMENT ON FUNCTION instaid_sql._clock(instaid_sql.sequence_options) IS
@@ -1153,7 +1154,7 @@ BEGIN
     BEGIN
         -- _lock_command(), without the call, and null if the sequence cannot serve
         EXECUTE CASE
-            WHEN pg_catalog.pg_sequence_parameters(sequence) OPERATOR(pg_catalog.=) options
+            WHEN pg_catalog.pg_sequence_parameters(sequence) OPERATOR(pg_catalog.*=) options
             THEN pg_catalog.replace('LOCK ' OPERATOR(pg_catalog.||)
                      (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
                                                     sequence, 0)).identity
