@@ -3080,6 +3080,52 @@ COMMENT ON COLUMN instaid.tickets.off_stripe IS
 COMMENT ON COLUMN instaid.tickets.source IS 'null in this edition';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
 
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
+           CASE WHEN s.age < 0 THEN s.last_shard END AS drift_shard,
+           -- next_ids() and RESTART go up to 2.1 s ahead
+           5::double precision AS drift_limit_seconds,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket,
+           0::bigint AS failed_refills
+    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT pg_catalog.has_sequence_privilege(sequence, 'SELECT'))
+                     AS unreadable_shards,
+                 (array_agg(schema_name ORDER BY last_issued_at DESC NULLS LAST))[1]
+                     AS last_shard,
+                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(last_issued_at))
+                     ::double precision AS age,
+                 EXTRACT(epoch FROM min(expires_at) FILTER (WHERE NOT frozen)
+                                    - pg_catalog.clock_timestamp())
+                     ::double precision AS expiry_seconds
+          FROM instaid.shards) AS s
+         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
+                            (array_agg(name ORDER BY values_left, name)
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                     FROM instaid.tickets) AS t;
+GRANT SELECT ON instaid.metrics TO PUBLIC;
+COMMENT ON VIEW instaid.metrics IS
+'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
+COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
+COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
+COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
+'number of shards whose last ID the role cannot see';
+COMMENT ON COLUMN instaid.metrics.drift_seconds IS
+'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+COMMENT ON COLUMN instaid.metrics.drift_shard IS
+'the shard whose last ID is furthest ahead; null if none is';
+COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
+'a greater drift means that the clock was set back, or a sequence was set ahead';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
+'time until the IDs of a shard end, for the one that ends first and is not frozen';
+COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
+COMMENT ON COLUMN instaid.metrics.ticket_values_left IS
+'number of values that are left of the ticket that has the fewest';
+COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
+COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
+
 --
 -- Knowing before it breaks
 --

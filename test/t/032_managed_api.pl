@@ -216,6 +216,31 @@ my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g,
 is(join(' ', grep { !$told{$_} } sort keys %differ), '',
 	'docs/managed.md names all functions and views that differ');
 
+# What monitoring systems read
+for my $database ('c', 's')
+{
+	$node->safe_psql($database, q{
+		SET client_min_messages = error;
+		SELECT instaid.create_shard('ending', 82, date_trunc('day', now()) - interval '12600 days');
+		SELECT instaid.create_shard('frozen', 83); SELECT instaid.freeze_shard('frozen');
+		SELECT instaid.advance_past('taken.table_id_seq', instaid.min_id(now() + '3 h'),
+			instaid.default_epoch());
+		SELECT instaid.create_ticket('few', data_type => 'smallint');
+		SELECT instaid.guard_ticket('few', 7); SELECT instaid.next_ticket('few')});
+}
+is(join(' ', in_both(q{
+	SELECT concat_ws(',', frozen_shards, unreadable_shards, drift_seconds BETWEEN 10000 AND 10800,
+		drift_shard, drift_seconds > drift_limit_seconds, last_id_seconds,
+		expiry_seconds BETWEEN 0 AND 86400 * 200, tickets, ticket_values_left, ticket,
+		failed_refills)
+	FROM instaid.metrics})), join(' ', ('1,0,t,taken,t,0,t,1,6,few,0') x 2),
+	'instaid.metrics shows the same in both editions');
+is(Managed::as_app($node, 's', q{
+	SELECT concat_ws(',', shards = unreadable_shards, frozen_shards, drift_seconds, last_id_seconds)
+	FROM instaid.metrics}), 't,1', '... and to other roles what the catalogs show');
+$node->safe_psql($_, q{SELECT instaid.drop_ticket('few'); DROP SCHEMA ending, frozen CASCADE})
+  for 'c', 's';
+
 # Each part is described, and belongs to the role that installed it.
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
