@@ -33,9 +33,9 @@ set -eu
 # the target is how far above them the shard's may be, in parts of bigserial's.
 #
 # The edition without C comes first: nothing of the extension is loaded then.
-# "each TABLE" is a transaction for each row, which executes a prepared INSERT.  The clock goes
-# on by some 80 microseconds in each, so that few of them open a millisecond; with "each opens
-# TABLE" all do.
+# "each TABLE" is a transaction for each row, which executes a prepared INSERT, and "each sent
+# TABLE" one that is not prepared.  The clock goes on by some 80 microseconds in each, so that
+# few of them open a millisecond; with "each opens TABLE" all do.
 rows='FROM generate_series(1, *) AS g'
 bigint_rows='FROM generate_series(1::bigint, *::bigint) AS g'
 cases="
@@ -44,9 +44,13 @@ loop          | -    | -       | -         | 5000 | 1    | SELECT count(g) $rows
 bigint loop   | -    | -       | -         | 5000 | 1    | SELECT count(g) $bigint_rows
 verbatim      | -    | nextval | loop      | 500  | 1    | SELECT count(verbatim.next_id()) $rows
 without C     | 0.50 | verbatim | loop     | 5000 | 1    | SELECT count(without_c.next_id()) $rows
+serial each   | -    | nextval | bare loop | 50  | 1    | each serial
 verbatim each | -    | nextval | bare loop | 50  | 1    | each verbatim.photos
 without C each | 1.00 | verbatim each | bare loop | 50 | 1 | each without_c.photos
 without C each opens | 1.80 | verbatim each | bare loop | 50 | 1 | each opens without_c.photos
+serial each sent | - | nextval | bare loop | 50  | 1    | each sent serial
+verbatim each sent | - | nextval | bare loop | 50 | 1   | each sent verbatim.photos
+without C each sent | 1.05 | verbatim each sent | bare loop | 50 | 1 | each sent without_c.photos
 from loop     | -    | -       | -         | 20   | 1000 | SELECT count(i) $rows, generate_series(1::bigint, 1000 + 0 * g) AS i
 nextval       | -    | nextval | loop      | 5000 | 1    | SELECT count(nextval('core_seq')) $rows
 next_id       | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id()) $rows
@@ -108,12 +112,14 @@ pg_ctl -D "$SCRATCH/data" -m fast -s stop
 	echo "$cases" | awk -F ' *[|] *' -v OFS='\t' 'NF {
 		table = $7 ~ /^each / ? substr($7, 6) : ""
 		opens = sub(/^opens /, "", table)
+		sent = sub(/^sent /, "", table)
+		insert = "INSERT INTO " table " (n) VALUES (1)"
 		# half a second, which the clock of the cases never catches up with
 		if ($1 == "ahead")
 			print "", "SELECT instaid.advance_past(\047ahead_seq\047, instaid.max_id(clock_timestamp()" \
 				" + \047500 ms\047), instaid.default_epoch())"
 		if (table)
-			print "", "PREPARE each" NR " AS INSERT INTO " table " (n) VALUES (1)"
+			print "", "PREPARE each" NR " AS " insert
 		for (i = 1; i <= 3; i++) {
 			n = i < 3 ? $5 / 5 : $5 + $5 / 5
 			count++
@@ -124,7 +130,7 @@ pg_ctl -D "$SCRATCH/data" -m fast -s stop
 			for (k = 1; k <= (table ? n : 1); k++) {
 				if (opens)
 					print "", "SELECT count(clock_timestamp()) FROM generate_series(1, 60)"
-				print count, table ? "EXECUTE each" NR : statement
+				print count, !table ? statement : sent ? insert : "EXECUTE each" NR
 			}
 		}
 	}'

@@ -981,33 +981,33 @@ CREATE FUNCTION instaid_sql._refuse(sequence regclass, options instaid_sql.seque
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    found CONSTANT record := pg_sequence_parameters(sequence);
+    actual CONSTANT record := pg_sequence_parameters(sequence);
     main record;
 BEGIN
     SELECT n.nspname, c.relname INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
-    IF found.maximum_value < options.maximum_value
-       AND (found.maximum_value # options.maximum_value) & 8388607 = 0 THEN
+    IF actual.maximum_value < options.maximum_value
+       AND (actual.maximum_value # options.maximum_value) & 8388607 = 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('shard %I is frozen', main.nspname),
             DETAIL = format('Its sequence "%s" makes no IDs until the shard is thawed.',
                             main.relname),
             HINT = format('If the shard was moved, use it in its new place. Otherwise its owner'
                           ' can thaw it: SELECT instaid.thaw_shard(%L);', main.nspname);
-    ELSIF (found.minimum_value, found.maximum_value)
+    ELSIF (actual.minimum_value, actual.maximum_value)
           <> (options.minimum_value, options.maximum_value) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
             DETAIL = format('It has a range of its own, %s to %s. Those of this shard have the'
-                            ' range %s to %s.', found.minimum_value, found.maximum_value,
+                            ' range %s to %s.', actual.minimum_value, actual.maximum_value,
                             options.minimum_value, options.maximum_value),
             HINT = 'Use a sequence of the shard: instaid.add_sequence() creates one.';
     END IF;
     RAISE object_not_in_prerequisite_state USING
         MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
-        DETAIL = format('Its parameters are %s. They must be %s.', found, options),
+        DETAIL = format('Its parameters are %s. They must be %s.', actual, options),
         HINT = format('ALTER SEQUENCE %I.%I AS bigint INCREMENT BY 1 START WITH %s CACHE 1'
-                      ' NO CYCLE;', main.nspname, main.relname, found.minimum_value);
+                      ' NO CYCLE;', main.nspname, main.relname, actual.minimum_value);
 END
 $$;
 COMMENT ON FUNCTION instaid_sql._refuse(regclass, instaid_sql.sequence_options) IS
@@ -3150,7 +3150,7 @@ CREATE VIEW instaid._copies AS
                     AND c.code ~* '[[:<:]]nextval[[:space:]]*[(]'
                     AND c.code ~* '[[:<:]](clock_timestamp|now|statement_timestamp|timeofday'
                                   '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
-                    AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[\^]|power'
+                    AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[[.^.]]|power'
                END;
 GRANT SELECT ON instaid._copies TO PUBLIC;
 COMMENT ON VIEW instaid._copies IS

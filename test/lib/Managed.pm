@@ -168,16 +168,17 @@ sub errors
 
 # What is wrong with the IDs: how many there are, came twice, are not above all IDs that
 # were received before they were asked for (in the same session and in others), and how many
-# the fullest millisecond has.
+# the fullest millisecond has.  The IDs of earlier sessions count, too.
 sub findings
 {
-	my ($self) = @_;
+	my ($self, @earlier) = @_;
 	my %sum = (count => 0, twice => 0, inverted => 0, most => 0);
 	my $dir = $self->{dir};
 	local $ENV{LC_ALL} = 'C';
 	# a session that was killed may have left half a line
 	my $all = "$dir/all";
-	system(qq{cat $dir/[0-9]* | grep -E '^[0-9]+ [0-9]{18,19} [0-9]+\$' >$all});
+	my $files = join ' ', map { "$_->{dir}/[0-9]*" } $self, @earlier;
+	system(qq{cat $files | grep -E '^[0-9]+ [0-9]{18,19} [0-9]+\$' >$all});
 	open my $ids, '-|', 'sort', '-k2,2n', $all or die $!;
 	my ($last, $ms, $in_ms) = (-1, -1, 0);
 	while (<$ids>)

@@ -1,18 +1,18 @@
 # The edition without C (managed/instaid.sql) under load, while the clock is moved, sessions
-# are cancelled, terminated and stopped, and the server is killed.  No ID may come twice, and
-# each must be greater than all that were received before it was asked for.  pg_regress has
-# one session and one clock.
+# are cancelled, terminated and stopped, the server is killed, and a standby is promoted.  No
+# ID may come twice, and each must be greater than all that were received before it was asked
+# for.  pg_regress has one session and one clock.
 #
 # All storms make 200,000 IDs, or INSTAID_TEST_IDS if that is less.
 # FULL=1 adds runs of 20 million IDs
 #
 # packages: libipc-run-perl
 
-# packages: faketime
 use strict;
 use warnings;
 
 use List::Util qw(min);
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -69,6 +69,7 @@ my %disturb = (
 	crash_back => sub { Managed::crash($node); $clock->set($offset + $_[0][ rand @{ $_[0] } ]);
 		$clock->start($node) });
 
+my $total = 0;
 my @steps = (0, -3600, -0.5, 0.3, -0.003, 2, -10);
 my $cut = qr/canceling statement|current transaction is aborted|savepoint "s" does not exist/;
 
@@ -106,6 +107,7 @@ for my $storm (
 	}
 	my $sum = $sessions->stop->findings;
 	cmp_ok($sum->{count}, '>', 0, "$name: $sum->{count} IDs, disturbed $disturbed times");
+	$total += $sum->{count};
 	# stop() terminates the sessions
 	is($sessions->errors(qr/$expected|terminating connection|connection to server|server closed/),
 		'', "$name: no other errors");
@@ -114,8 +116,41 @@ for my $storm (
 		"$name: each ID is greater than those received before it was asked for");
 	cmp_ok($sum->{most}, '<=', 1024, "$name: $sum->{most} IDs in the fullest ms");
 }
+cmp_ok($total, '>=', 0.95 * $ids, "$total IDs in all");
 is($node->safe_psql('m', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
 	'no ID is in two rows');
-
 $node->stop;
+
+# The primary is killed, and its synchronous standby is promoted, with the clock an hour back.
+$offset += 7200;
+$clock->set($offset);
+my $primary = Managed::server('primary', $clock, 'autovacuum = off');
+Managed::install($primary, 'm');
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby', install_path => $ENV{INSTAID_PLAIN});
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$clock->start($standby);
+$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+$primary->reload;
+$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication})
+  or die;
+is(Managed::as_app($standby, 'm', 'SELECT insta5.next_id(); SELECT insta5.next_ids(2000)'),
+	'25006 25006', 'a standby makes no IDs');
+$rows =~ s/ROWS/500/;
+my $before = Managed->sessions($primary, 'm', 16, $rows, $row);
+my $deadline = time + 300;
+sleep(0.1) while $before->received < 20_000 * 35 && time < $deadline;
+Managed::crash($primary);
+$clock->set($offset - 3600);
+$standby->promote;
+my $after = Managed->sessions($standby, 'm', 16, $rows, $row);
+sleep(0.1) while $after->received < 20_000 * 35 && time < $deadline;
+$_->stop for $before, $after;
+my ($old, $all) = ($before->findings, $after->findings($before));
+cmp_ok($all->{count}, '>', $old->{count}, "promotion: $old->{count} of $all->{count} IDs before it");
+is("$all->{twice} $all->{inverted}", '0 0', '... no ID came twice, and IDs increase');
+is($standby->safe_psql('m', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
+	'... and no ID is in two rows');
+
+$standby->stop;
 done_testing();

@@ -315,6 +315,26 @@ my $stranger = $node->psql('s', "\\set VERBOSITY sqlstate\nSELECT insta5.next_id
 	extra_params => [ '-U', 'stranger' ], on_error_stop => 0, stderr => \my $refused);
 like($refused, qr/42501/, 'a role without EXECUTE takes no ID');
 
+# Settings of the database change nothing.  PostgreSQL 19 refuses the first one.
+$node->safe_psql('postgres', 'CREATE DATABASE x; GRANT CREATE ON DATABASE x TO dba');
+$node->psql('postgres', "ALTER DATABASE x SET $_") for 'standard_conforming_strings = off',
+	'quote_all_identifiers = on', q{plpgsql.extra_errors = 'all'}, q{search_path = 'nothing'},
+	q{datestyle = 'German'}, 'extra_float_digits = -15', q{bytea_output = 'escape'},
+	q{plpgsql.variable_conflict = 'use_column'}, q{default_transaction_isolation = serializable};
+$node->safe_psql('x', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
+is($node->safe_psql('x', q{
+	SELECT instaid.create_shard('Q%s "x"', 5, sequence_name => 'it''s "%I"');
+	SELECT instaid.add_sequence('Q%s "x"', 'two');
+	SELECT count(*) FROM "Q%s ""x""".next_ids(2000);
+	SELECT pg_sleep(2);
+	SELECT instaid.extract_shard_id("Q%s ""x""".next_id());
+	SELECT instaid.from_shortcode(instaid.to_shortcode(4035995625349715258));
+	SELECT count(*) FROM instaid.audit();
+	SELECT instaid.freeze_shard('Q%s "x"'); SELECT instaid.thaw_shard('Q%s "x"');
+	SELECT schema_name, frozen FROM instaid.shards}, extra_params => [ '-U', 'dba' ]) =~ s/\n+/ /gr,
+	' "Q%s ""x"""."two" 2000 5 4035995625349715258 0 Q%s "x"|f',
+	'settings of the database change nothing');
+
 # Transactions
 $node->safe_psql('s', 'CREATE ROLE tx SUPERUSER LOGIN');
 sub outcome { my ($sql) = @_; my ($out, $err); $node->psql('s', "\\set VERBOSITY sqlstate\n$sql",
