@@ -251,7 +251,7 @@ my @mutants = (
 	[ 'a parameter that admits every sequence', 'foreign', [ qr/CHECK \(VALUE = %2\$s\)/,
 		'CHECK (true)' ] ],
 	[ 'options that are not compared', 'options',
-		[ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(pg_catalog\.\*=\) options/,
+		[ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(\S+\) options/,
 		'WHEN true' ] ],
 	[ 'a restarted sequence begins at the clock', 'restarted',
 		[ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],

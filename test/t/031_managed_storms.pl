@@ -147,7 +147,8 @@ my $after = Managed->sessions($standby, 'm', 16, $rows, $row);
 sleep(0.1) while $after->received < 20_000 * 35 && time < $deadline;
 $_->stop for $before, $after;
 my ($old, $all) = ($before->findings, $after->findings($before));
-cmp_ok($all->{count}, '>', $old->{count}, "promotion: $old->{count} of $all->{count} IDs before it");
+cmp_ok($all->{count}, '>', $old->{count},
+	"promotion: $old->{count} of $all->{count} IDs before it");
 is("$all->{twice} $all->{inverted}", '0 0', '... no ID came twice, and IDs increase');
 is($standby->safe_psql('m', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
 	'... and no ID is in two rows');
