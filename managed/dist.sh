@@ -7,7 +7,10 @@ set -eu
 cd "$(dirname "$0")/.."
 directory=$1
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" instaid.control)
+# database.dev wants three numbers
+release=$(sed -n 's/^   "version": "\(.*\)",/\1/p' META.json)
 comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the shard"
+rm -rf "$directory/dbdev/instaid"
 mkdir -p "$directory/dbdev/instaid"
 
 # the delimiter must not be in the script
@@ -22,9 +25,9 @@ fi
 	printf '$_pgtle_$);\n'
 } >"$directory/instaid-$version-pg_tle.sql"
 
-cp managed/instaid.sql "$directory/dbdev/instaid/instaid--$version.sql"
+cp managed/instaid.sql "$directory/dbdev/instaid/instaid--$release.sql"
 cat >"$directory/dbdev/instaid/instaid.control" <<-END
-	default_version = '$version'
+	default_version = '$release'
 	comment = '$comment'
 	relocatable = false
 	superuser = false

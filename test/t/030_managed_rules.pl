@@ -207,6 +207,27 @@ for my $change (
 	isnt(words($mutant), words($script), "found: $name");
 }
 
+# The forms for pg_tle and database.dev.  pg_tle keeps the text, and executes it as a whole.
+my $dist = PostgreSQL::Test::Utils::tempdir;
+$node->command_ok([ 'sh', 'managed/dist.sh', $dist ], 'make managed-dist');
+$node->safe_psql('postgres', q{
+	CREATE DATABASE tle; GRANT CREATE ON DATABASE tle TO dba; ALTER DATABASE tle OWNER TO dba});
+$node->safe_psql('tle', q{
+	CREATE SCHEMA pgtle; CREATE TABLE pgtle.kept (name text, version text, script text);
+	CREATE FUNCTION pgtle.install_extension(text, text, text, text) RETURNS boolean LANGUAGE sql
+	BEGIN ATOMIC INSERT INTO pgtle.kept VALUES ($1, $2, $4) RETURNING true; END;}
+	. slurp_file("$dist/instaid-1.0-pg_tle.sql")
+	. q{DO $$ BEGIN EXECUTE (SELECT script FROM pgtle.kept); END $$;
+	SELECT instaid.create_shard('insta5', 5); SELECT insta5.next_id()},
+	extra_params => [ '-U', 'dba' ]);
+is($node->safe_psql('tle', 'SELECT name, version, script FROM pgtle.kept'),
+	"instaid|1.0|\n$script", 'pg_tle gets the script as it is');
+is(join(' ', map { s/.*\///r } sort glob "$dist/dbdev/instaid/*"),
+	'README.md instaid--1.0.0.sql instaid.control', 'a folder for database.dev');
+is(slurp_file("$dist/dbdev/instaid/instaid--1.0.0.sql"), $script, '... with the script');
+like(slurp_file("$dist/dbdev/instaid/instaid.control"), qr/^default_version = '1\.0\.0'$/m,
+	'... and the control file');
+
 Managed::install($node, 'm');
 my %expected = (
 	late           => '1',

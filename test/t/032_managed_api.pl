@@ -216,6 +216,32 @@ my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g,
 is(join(' ', grep { !$told{$_} } sort keys %differ), '',
 	'docs/managed.md names all functions and views that differ');
 
+# What is not there says so, and what to do instead.
+is($node->safe_psql('s', q{
+	SELECT string_agg(t.command, ', ') FROM unnest(ARRAY[
+		$$instaid.next_id('insta5.table_id_seq', 5)$$, $$instaid.next_id()$$,
+		$$instaid.next_ids('insta5.table_id_seq', 5, 10)$$, $$instaid.next_ids(10)$$,
+		$$instaid.settled_id('insta5')$$, $$instaid.settled_id('insta5.table_id_seq', 5)$$,
+		$$instaid.create_ticket('b', source => 'other')$$,
+		$$instaid.create_ticket('b', ARRAY['other'])$$, $$instaid.create_ticket('b', step => 10)$$,
+		$$instaid.audit_servers(ARRAY['other'])$$]) AS t (command)
+	WHERE try('SELECT ' || t.command)
+		!~ '^0A000 [|] this edition .* needs the extension .* [|] .'}),
+	'', 'what needs C fails with 0A000 and a hint');
+
+# Many shards at once; with FULL=1 all that there can be
+my $last = $ENV{FULL} ? 8191 : 799;
+is($node->safe_psql('postgres', 'CREATE DATABASE many; GRANT CREATE ON DATABASE many TO dba')
+	. $node->safe_psql('many', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ])
+	. $node->safe_psql('many', qq{
+	SET client_min_messages = error;
+	CALL instaid.create_shards('m%%%s "x"', 0, 600);
+	CALL instaid.create_shards('m%%%s "x"', 0, $last);
+	SELECT count(*), min(shard_id), max(shard_id), max(schema_name COLLATE "C") FROM instaid.shards;
+	SELECT count(*) FROM instaid.audit();
+	SELECT instaid.extract_shard_id("m%$last ""x""".next_id())}, extra_params => [ '-U', 'dba' ]),
+	$last + 1 . "|0|$last|m%99 \"x\"\n0\n$last", 'many shards');
+
 # What monitoring systems read
 for my $database ('c', 's')
 {
