@@ -2831,7 +2831,7 @@ BEGIN
     -- refuses what is no name, before any message repeats it
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL OR step > 1 THEN
-        PERFORM instaid._refuse_without_c('A ticket with a source, or with segments',
+        PERFORM instaid._refuse_without_c('A ticket with a source, or with a step,',
                                           'Leave out source and step.');
     END IF;
     PERFORM instaid._check_ticket_server(server, servers);
@@ -3192,10 +3192,11 @@ BEGIN ATOMIC
         SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns AS i),
     sequence AS MATERIALIZED (
         SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.proowner, c.relowner, c.relacl,
-               c.relpersistence, c.relname, q.*, i.identity AS name,
-               to_regclass(replace(i.identity || '_lock', '"_lock', '_lock"')) AS lock
+               c.relpersistence, c.relname, q.*, i.identity AS name, k.oid AS lock
         FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
+             LEFT JOIN pg_class AS k ON k.relnamespace = c.relnamespace
+                                     AND k.relname = (c.relname || '_lock')::name
              CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, r, 0) AS i)
     -- It takes nextval and the time in two steps, so that two sessions can pair the same of
     -- both; and it repeats IDs when the clock is set back.
