@@ -1,6 +1,8 @@
 # The edition without C (managed/instaid.sql) beside the extension: the same functions
 # return the same and refuse the same, and docs/managed.md lists all that differ.  Rights
 # and default privileges of several roles.  pg_regress has one database.
+#
+# FULL=1 adds all 8,192 shards
 
 use strict;
 use warnings;
