@@ -58,7 +58,7 @@ static HTAB *known_functions = NULL;
 static Oid	locked_sequence = InvalidOid;
 
 /* the number of invalidations of pg_proc so far */
-static uint64 proc_generation = 1;
+static uint64 invalidations = 1;
 
 /* the same, and the number of transactions: until then a call need not look again */
 static uint64 call_generation = 1;
@@ -79,7 +79,7 @@ proc_callback(Datum arg pg_attribute_unused(),
 	HASH_SEQ_STATUS status;
 	KnownFunction *known;
 
-	proc_generation++;
+	invalidations++;
 	call_generation++;
 	if (known_functions == NULL)
 		return;
@@ -100,9 +100,9 @@ language_init(void)
 
 /* A number that grows whenever a function has changed; it is above 0 */
 uint64
-language_generation(void)
+language_invalidations(void)
 {
-	return proc_generation;
+	return invalidations;
 }
 
 /*
@@ -155,7 +155,7 @@ read_function(KnownFunction *known)
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
-	uint64		generation_before = proc_generation;
+	uint64		generation_before = invalidations;
 	KnownFunction *known = NULL;
 	KnownFunction fresh = {.function = function};
 
@@ -169,7 +169,7 @@ look_up(Oid function, Declaration *declaration)
 
 	read_function(&fresh);
 	/* what changed meanwhile can have been read before */
-	fresh.is_valid = proc_generation == generation_before;
+	fresh.is_valid = invalidations == generation_before;
 	if (known == NULL && known_functions != NULL &&
 		hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
 	{

@@ -9,6 +9,6 @@
 #define INSTAID_LANGUAGE_H
 
 extern void language_init(void);
-extern uint64 language_generation(void);
+extern uint64 language_invalidations(void);
 
 #endif							/* INSTAID_LANGUAGE_H */

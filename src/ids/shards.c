@@ -65,14 +65,14 @@ typedef struct ListedShard
 } ListedShard;
 
 /*
- * The shards of the database when language_generation() was listed_generation.  A
+ * The shards of the database when language_invalidations() was listed_invalidations.  A
  * monitoring system asks for all of them again and again.  Of 8,192 shards, it
  * takes longer to read the declarations than the sequences.
  */
 static ListedShard *listed;
 static int	listed_count = 0;
 static int	listed_room = 0;
-static uint64 listed_generation = 0;
+static uint64 listed_invalidations = 0;
 
 /*
  * Listing
@@ -137,15 +137,15 @@ list_shard(HeapTuple tuple, void *arg pg_attribute_unused())
 static void
 read_list(void)
 {
-	uint64		generation;
+	uint64		invalidations;
 
 	AcceptInvalidationMessages();
-	generation = language_generation();
-	if (listed_generation == generation)
+	invalidations = language_invalidations();
+	if (listed_invalidations == invalidations)
 		return;
 	listed_count = 0;
 	scan_functions(list_shard, NULL);
-	listed_generation = generation;
+	listed_invalidations = invalidations;
 }
 
 /* The shard ID in the IDs of a shard; NODE_SHARD if this server has none */
