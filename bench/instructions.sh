@@ -44,11 +44,11 @@ loop          | -    | -       | -         | 5000 | 1    | SELECT count(g) $rows
 bigint loop   | -    | -       | -         | 5000 | 1    | SELECT count(g) $bigint_rows
 verbatim      | -    | nextval | loop      | 500  | 1    | SELECT count(verbatim.next_id()) $rows
 without C     | 0.50 | verbatim | loop     | 5000 | 1    | SELECT count(without_c.next_id()) $rows
-serial each   | -    | nextval | bare loop | 50  | 1    | each serial
+serial each   | -    | nextval | bare loop | 50  | 1    | each own_serial
 verbatim each | -    | nextval | bare loop | 50  | 1    | each verbatim.photos
 without C each | 1.00 | verbatim each | bare loop | 50 | 1 | each without_c.photos
 without C each opens | 1.80 | verbatim each | bare loop | 50 | 1 | each opens without_c.photos
-serial each sent | - | nextval | bare loop | 50  | 1    | each sent serial
+serial each sent | - | nextval | bare loop | 50  | 1    | each sent own_serial
 verbatim each sent | - | nextval | bare loop | 50 | 1   | each sent verbatim.photos
 without C each sent | 1.05 | verbatim each sent | bare loop | 50 | 1 | each sent without_c.photos
 from loop     | -    | -       | -         | 20   | 1000 | SELECT count(i) $rows, generate_series(1::bigint, 1000 + 0 * g) AS i
@@ -96,6 +96,7 @@ CREATE SEQUENCE ahead_seq;
 CREATE SEQUENCE cache_seq CACHE 32;
 SELECT instaid.create_ticket('plain'), instaid.create_ticket('stepped', step => 1000);
 CREATE TABLE serial (id bigserial PRIMARY KEY, n integer);
+CREATE TABLE own_serial (id bigserial PRIMARY KEY, n integer);
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 CREATE TABLE brought (id bigint PRIMARY KEY, n integer);
 \set schema published
