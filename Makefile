@@ -129,7 +129,7 @@ test-cluster test-clients:
 soak: export INSTAID_SOAK_IDS ?= 1000000000
 soak:
 	@mkdir -p $(srcdir_of_makefile)dist
-	@FULL=1 SUITES=014_soak RESULT=$(abspath $(srcdir_of_makefile)dist/soak) $(srcdir_of_makefile)test/lib/run test/suites.sh
+	@FULL=1 SUITES=018_soak RESULT=$(abspath $(srcdir_of_makefile)dist/soak) $(srcdir_of_makefile)test/lib/run test/suites.sh
 	@cat $(srcdir_of_makefile)dist/soak
 test-packages:
 	@$(srcdir_of_makefile)test/packages.sh $(VERSIONS)
