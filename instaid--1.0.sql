@@ -1136,9 +1136,6 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 -- Adopting what exists
 --
 
--- Citus refuses to alter a sequence that it knows, unless this setting is off.  Workers'
--- copies of the sequence have a range of their own, and issue no IDs.  Without Citus it
--- does nothing.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
@@ -1148,6 +1145,10 @@ COMMENT ON FUNCTION instaid._lock_sequence(regclass) IS
 -- ALTER SEQUENCE looks its name up again when it has waited for the lock.  Meanwhile the
 -- owner of the schema can give the name to another sequence.  Therefore lock the sequence
 -- first, and then see whether it has another file, as after each of these options.
+--
+-- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers'
+-- copies of the sequence have a range of their own, and issue no IDs.  Without Citus the
+-- setting does nothing.
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
