@@ -2088,6 +2088,14 @@ DECLARE
     tick text;
 BEGIN
     PERFORM instaid._check_range(sequence);
+    IF NOT frozen THEN
+        -- A dump without data has the last tick as MAXVALUE only.  No clock reads 2^53 - 1
+        -- before the year 2248.
+        PERFORM instaid._execute_as(owner, format(
+            'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
+            ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+            ' AND maximum_value < 9007199254740991', sequence::oid));
+    END IF;
     PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
     IF frozen THEN
         -- A MAXVALUE must be above MINVALUE, and not below START.  pg_sequence_parameters()
