@@ -11,6 +11,7 @@ use warnings;
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Time::HiRes qw(sleep);
 
 my $started = 0;
 
@@ -26,6 +27,24 @@ sub server
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION instaid');
 	return $node;
+}
+
+# Kill all processes of a server at once, as a power failure does.
+sub crash
+{
+	my ($node) = @_;
+	my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+	kill 'STOP', $postmaster;		# so that it starts no process
+	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
+	kill 'KILL', @children, $postmaster;
+	# the next server refuses to start while a child lives, or seems to
+	for my $pid (@children, $postmaster)
+	{
+		sleep(0.01) while (eval { slurp_file("/proc/$pid/stat") } // '') =~ /^\d+ \(.*\) [^ZX]/;
+	}
+	unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock';
+	$node->{_pid} = undef;
+	return;
 }
 
 # Open a session that stays open.  Returns a function that runs a statement there and

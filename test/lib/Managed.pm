@@ -13,7 +13,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep);
 
-
 # Start a server that has no instaid, with these settings.  A MovedClock can come before them.
 # The role dba owns what is installed; the role app uses it.
 sub server
@@ -72,24 +71,6 @@ sub as_app
 	$node->psql($database, "\\set VERBOSITY sqlstate\n$sql", extra_params => [ '-U', 'app' ],
 		stdout => \$out, stderr => \$err, on_error_stop => 0, on_error_die => 0);
 	return join ' ', grep { /\S/ } split /\s+/, $out . ' ' . $err =~ s/psql:\S+ ERROR: +//gr;
-}
-
-# Kill all processes of a server at once, as a power failure does.
-sub crash
-{
-	my ($node) = @_;
-	my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
-	kill 'STOP', $postmaster;		# so that it starts no process
-	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
-	kill 'KILL', @children, $postmaster;
-	# the next server refuses to start while a child lives, or seems to
-	for my $pid (@children, $postmaster)
-	{
-		sleep(0.01) while (eval { slurp_file("/proc/$pid/stat") } // '') =~ /^\d+ \(.*\) [^ZX]/;
-	}
-	unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock';
-	$node->{_pid} = undef;
-	return;
 }
 
 # Start sessions of app.  Each repeats its statements, in turn, until the returned object's

@@ -166,8 +166,7 @@ for my $round (1 .. $rounds)
 	$node->poll_query_until('postgres',
 		q{SELECT count(*) >= 8 FROM pg_stat_activity WHERE wait_event = 'SyncRep'})
 	  or die;
-	$node->kill9;
-	kill 'KILL', $sender;
+	Clients::crash($node);
 	my %problems = map { $_ => $clients{$_}->finish } @tickets;
 	$standby->promote;
 	my %after =

@@ -117,7 +117,7 @@ my %seen = (
 		$other->('SELECT 1');
 		$open->('BEGIN; SELECT count(insta5.next_id()) FROM generate_series(1, 1500)');
 		my @ids = map { $other->('SELECT insta5.next_id()') } 1 .. 5;
-		Managed::crash($node);
+		Clients::crash($node);
 		$clock->start($node);
 		my %new = map { $_ => 1 } split /\n/, result($database, 'app',
 			'SELECT insta5.next_id() FROM generate_series(1, 4000)');

@@ -17,6 +17,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
+use Clients;
 use Managed;
 use MovedClock;
 
@@ -65,8 +66,8 @@ my %disturb = (
 		sleep(0.02 * rand);
 		kill 'CONT', $pid;
 	},
-	crash => sub { Managed::crash($node); $clock->start($node) },
-	crash_back => sub { Managed::crash($node); $clock->set($offset + $_[0][ rand @{ $_[0] } ]);
+	crash => sub { Clients::crash($node); $clock->start($node) },
+	crash_back => sub { Clients::crash($node); $clock->set($offset + $_[0][ rand @{ $_[0] } ]);
 		$clock->start($node) });
 
 my $total = 0;
@@ -140,7 +141,7 @@ $rows =~ s/ROWS/500/;
 my $before = Managed->sessions($primary, 'm', 16, $rows, $row);
 my $deadline = time + 300;
 sleep(0.1) while $before->received < 20_000 * 35 && time < $deadline;
-Managed::crash($primary);
+Clients::crash($primary);
 $clock->set($offset - 3600);
 $standby->promote;
 my $after = Managed->sessions($standby, 'm', 16, $rows, $row);
