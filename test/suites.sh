@@ -147,7 +147,7 @@ left_out()
 			command -v dpkg-query >/dev/null || return 0
 			major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 			for package in $(packages_of "$1" | sed "s/@PG@/$major/g; s/?//g"); do
-				status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
+				status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || :
 				command -v "$package" >/dev/null || [ "$status" = installed ] ||
 					{ echo "the package $package is missing"; break; }
 			done
