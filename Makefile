@@ -121,7 +121,7 @@ demo:
 	@echo 'A demonstration on a private server.  It takes about a minute.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
-	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 10 to 20 minutes on two processors$(if $(FULL),; FULL=1 takes longer).)'
+	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 8 minutes on two processors that are idle$(if $(FULL),; FULL=1 takes longer).)'
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh

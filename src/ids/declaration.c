@@ -13,8 +13,7 @@
  * (The declaration in the extension's own schema says 'node shard' instead: its
  * shard ID is a setting of the server.)
  *
- * "frozen" after a comma ends the first of a shard that freeze_shard() has
- * stopped.
+ * The first ends in ", frozen" if freeze_shard() has stopped the shard.
  *
  * The first is the declaration, and the others refer to the declaration in
  * their own schema.  No body names a schema, a table or a sequence: pg_dump

@@ -144,9 +144,9 @@ lock_function(Relation procs, Oid function)
  * Write into a declaration whether its shard is frozen.  It must declare this
  * sequence, which the caller has locked.
  *
- * The row changes in place of CREATE OR REPLACE FUNCTION, which names the function,
- * and would need CREATE on the schema and USAGE on the language.  Whoever may alter
- * the sequence may freeze the shard.
+ * This updates the row itself, because CREATE OR REPLACE FUNCTION names the function,
+ * and needs CREATE on the schema and USAGE on the language.  Whoever may alter the
+ * sequence may freeze the shard.
  */
 Datum
 instaid_declare_frozen(PG_FUNCTION_ARGS)

@@ -60,7 +60,7 @@ static Oid	locked_sequence = InvalidOid;
 /* the number of invalidations of pg_proc so far */
 static uint64 invalidations = 1;
 
-/* the same, and the number of transactions: until then a call need not look again */
+/* the same, and the number of transactions: while it stays, a call need not look again */
 static uint64 call_generation = 1;
 
 static void
