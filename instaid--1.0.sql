@@ -60,24 +60,24 @@ $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
+-- Fails if the loaded library is not of that version.
 -- Each script checks the version of the library before it does anything else with it.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_check_library';
-COMMENT ON FUNCTION instaid._check_library(text) IS
-'fails if the loaded library is not of that version';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
 SELECT instaid._check_library('1.0');
 
+-- Run a command as if it were given after the script, so that pg_dump dumps what it
+-- grants.
 CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
-COMMENT ON FUNCTION instaid._execute_outside_script(text) IS
-'run a command as if it were given after the script, so that pg_dump dumps what it grants';
 
 --
 -- Private functions that several parts use
 --
 
+-- The type under a domain, or under a domain over a domain; any other type unchanged; null
+-- if the type does not exist.
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -89,21 +89,15 @@ BEGIN ATOMIC
         WHERE l.typtype = 'd')
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
-COMMENT ON FUNCTION instaid._base_type(regtype) IS
-'the type under a domain, or under a domain over a domain; any other type unchanged; null if '
-'the type does not exist';
 
+-- Run a command with the rights of a role, in a security-restricted operation; return the
+-- first column of its first row; the caller must be able to SET ROLE to that role.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_execute_as';
-COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
-'run a command with the rights of a role, in a security-restricted operation; return the '
-'first column of its first row; the caller must be able to SET ROLE to that role';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
+-- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     nulls CONSTANT text := (SELECT string_agg(a.key, ', ') FROM json_each_text(arguments) AS a
                             WHERE a.value IS NULL);
@@ -115,13 +109,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_no_nulls(text, json) IS
-'refuse null arguments of a function that is not STRICT';
 
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
 CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
         RAISE invalid_transaction_state USING
@@ -131,13 +122,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_read_committed(text) IS
-'refuse an isolation level that does not show what other transactions commit meanwhile';
 
+-- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_has_role(owner, 'USAGE') THEN
         RAISE insufficient_privilege USING
@@ -146,9 +134,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_owner(regrole, text, text) IS
-'refuse a caller who does not have the rights of the owner of an object';
 
+-- The function of a schema with a name and argument types; null if there is none.
 -- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
 -- its name alone, as in a cast to regprocedure, reads all of them.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
@@ -159,9 +146,8 @@ BEGIN ATOMIC
     WHERE p.proname = function_name AND p.proargtypes = argument_types
       AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
 END;
-COMMENT ON FUNCTION instaid._find_function(text, name, oidvector) IS
-'the function of a schema with a name and argument types; null if there is none';
 
+-- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -172,9 +158,8 @@ BEGIN ATOMIC
          JOIN pg_roles AS d ON d.oid = b.datdba
     WHERE n.oid = schema;
 END;
-COMMENT ON FUNCTION instaid._is_superusers_schema(oid) IS
-'whether a schema belongs to a superuser, or to the owner of the database, who is one';
 
+-- Whether a relation does not belong to a superuser, or its schema does, too.
 -- A command that runs as the owner of a table names the table, and the owner of its
 -- schema can put another table in its place meanwhile.  A superuser must not act on it.
 CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
@@ -184,13 +169,11 @@ BEGIN ATOMIC
     FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
-'whether a relation does not belong to a superuser, or its schema does, too';
 
+-- Refuse a caller who does not have the rights of the owner of a table, and a table that
+-- another role could replace by another table.
 CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
@@ -207,10 +190,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_table_owner(regclass) IS
-'refuse a caller who does not have the rights of the owner of a table, and a table that another '
-'role could replace by another table';
 
+-- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -222,9 +203,8 @@ BEGIN ATOMIC
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
-COMMENT ON FUNCTION instaid._descendants(oid) IS
-'a table, its partitions and its children, at all levels, and their owners';
 
+-- Column defaults, but those of temporary tables.
 CREATE VIEW instaid._defaults AS
     SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
            c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
@@ -234,19 +214,15 @@ CREATE VIEW instaid._defaults AS
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
-COMMENT ON VIEW instaid._defaults IS 'column defaults, but those of temporary tables';
 
+-- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_check_name';
-COMMENT ON FUNCTION instaid._check_name(text, text) IS
-'refuse a name that is too long, or empty';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_check_name';
 
+-- Whether this database is a worker of Citus.
 CREATE FUNCTION instaid._is_citus_worker() RETURNS boolean
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_worker boolean := false;
 BEGIN
@@ -257,23 +233,19 @@ BEGIN
     RETURN is_worker;
 END
 $$;
-COMMENT ON FUNCTION instaid._is_citus_worker() IS
-'whether this database is a worker of Citus';
 
 --
 -- Reading and packing IDs
 --
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_default_epoch';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
 COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_make_id';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
 'the ID that has this time, shard ID and sequence; the time is rounded down to the '
 'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
@@ -282,8 +254,7 @@ COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) I
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_make_ids';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
 COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
 'an ID for each of these times, which must be in order; the IDs are different and in order; '
 'above 1,024 in a millisecond they are of the next one';
@@ -291,29 +262,23 @@ COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
 COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
 'the time of an ID, to the millisecond';
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS
-'the shard ID of an ID, 0 to 8191';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS
-'the sequence field of an ID, 0 to 1023';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
 
 CREATE FUNCTION instaid.decode(id bigint,
                                epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_decode';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
 'to 1023)';
@@ -324,16 +289,14 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_min_id';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id';
 COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
 'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
 
 CREATE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_max_id';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id';
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
@@ -341,16 +304,14 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_min_id_from';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
 COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
 'the smallest ID whose time is not before created_at; null if there is none';
 
 CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_max_id_before';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 'the largest ID whose time is before created_at; -1 if there is none';
 
@@ -374,8 +335,7 @@ COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
 COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'the difference between two IDs whose times are that far apart; for tools that partition by '
 'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
@@ -389,8 +349,7 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
+    SET quote_all_identifiers = off AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
@@ -562,28 +521,24 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 --
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
 COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 'an ID as Instagram writes it in addresses: 1 to 11 base64url digits, the most significant '
 'first, without padding; error if it is negative';
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
 COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 'the ID of a shortcode; error for text that to_shortcode() does not return';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_to_base32';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
 COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
 'it is negative';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_from_base32';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
 'error for other text';
@@ -600,23 +555,19 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 CREATE TYPE instaid.id;
 
 CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8in';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
 COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
 
 CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8out';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
 COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
 
 CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8recv';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
 COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
 
 CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8send';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
 -- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
@@ -641,8 +592,7 @@ COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 -- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
 -- the casts from and to bigint.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int48';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
@@ -651,32 +601,28 @@ COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 -- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
 -- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int28';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
 
 CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
 COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
 
 CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'numeric_int8';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
 COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
 
 CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
 COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
 
 CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int8_numeric';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
 COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
 
 CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
 COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
 
 CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE
-    AS 'int84';
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
@@ -690,8 +636,7 @@ COMMENT ON CAST (instaid.id AS integer) IS
 -- Two functions, because each statement that is not prepared would evaluate a default
 -- value again, which costs more than passing the epoch.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_next_id';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
 'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all IDs that '
 'the sequence issued before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the '
@@ -699,8 +644,7 @@ COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_next_id';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
 'the next ID of a sequence; with CACHE 1, greater than all IDs that the sequence issued '
 'before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
@@ -708,66 +652,52 @@ COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
-    AS 'MODULE_PATHNAME', 'instaid_next_ids';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
 COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
 'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
 '8191; needs USAGE or UPDATE on the sequence';
 
 CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_last_id';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'the last ID that a sequence issued, or reserved for a session; null if there is none, '
 'without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and while it is '
 'being altered';
 
+-- The last tick of a sequence, null if it has issued none, whether it has, and the time of
+-- the tick; waits for no lock: all are null without USAGE or SELECT on the sequence or
+-- membership in pg_read_all_stats, and while it is being altered.
 CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT used boolean,
                                    OUT issued_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_last_tick';
-COMMENT ON FUNCTION instaid._last_tick(regclass) IS
-'the last tick of a sequence, null if it has issued none, whether it has, and the time of the '
-'tick; waits for no lock: all are null without USAGE or SELECT on the sequence or membership '
-'in pg_read_all_stats, and while it is being altered';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_tick';
 
+-- Why a sequence cannot serve as a source of IDs, and what to do; nulls if it can.
 CREATE FUNCTION instaid._sequence_fault(sequence regclass, is_frozen boolean, OUT problem text,
                                         OUT cure text) RETURNS record
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_sequence_fault';
-COMMENT ON FUNCTION instaid._sequence_fault(regclass, boolean) IS
-'why a sequence cannot serve as a source of IDs, and what to do; nulls if it can';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_sequence_fault';
 
+-- The ID that a shard makes of a tick; null if the tick has no ID in this epoch.
 CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz)
     RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
-COMMENT ON FUNCTION instaid._tick_to_id(bigint, integer, timestamptz) IS
-'the ID that a shard makes of a tick; null if the tick has no ID in this epoch';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
 
+-- The highest tick that a sequence can reach.
 CREATE FUNCTION instaid._max_tick() RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_max_tick';
-COMMENT ON FUNCTION instaid._max_tick() IS
-'the highest tick that a sequence can reach';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_tick';
 
 --
 -- Shards
 --
 
+-- Runs the functions of the language instaid.
 -- A shard is declared by functions in this language: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
-    LANGUAGE c VOLATILE PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_call_handler';
-COMMENT ON FUNCTION instaid._call_handler() IS
-'runs the functions of the language instaid';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
+-- Refuses functions in the language instaid that are not functions of a shard.
 CREATE FUNCTION instaid._validator(oid) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_validator';
-COMMENT ON FUNCTION instaid._validator(oid) IS
-'refuses functions in the language instaid that are not functions of a shard';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
 
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
 COMMENT ON LANGUAGE instaid IS
@@ -792,8 +722,7 @@ COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
 'instaid.next_id()';
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
-    LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
-    AS 'as next_ids(integer, regclass)';
+    LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
 COMMENT ON FUNCTION instaid.next_id() IS
 'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
 'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
@@ -808,19 +737,17 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
 'view instaid.shards';
 
+-- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
                                        OUT unreadable_shards bigint, OUT newest_shard name,
                                        OUT last_issued_at timestamptz, OUT expires_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
-COMMENT ON FUNCTION instaid._shard_metrics() IS
-'the view shards in one row, for the view metrics';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
+-- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for
+-- audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
-COMMENT ON FUNCTION instaid._odd_declarations() IS
-'functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit()';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
@@ -851,22 +778,19 @@ COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen
 COMMENT ON COLUMN instaid.shards.expires_at IS
 'time when the IDs of the shard end: later IDs would be negative';
 
+-- Keep other sessions from creating a shard with this ID until the transaction ends; needs
+-- CREATE on the schema, or on the database if the schema is missing.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
-COMMENT ON FUNCTION instaid._lock_shard_id(text, integer) IS
-'keep other sessions from creating a shard with this ID until the transaction ends; needs '
-'CREATE on the schema, or on the database if the schema is missing';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
+-- What conflicts with a new shard: the schema that has its shard ID, a function of its
+-- schema with the name of one that it needs, and the epoch of another shard.
 CREATE FUNCTION instaid._find_conflicts(schema_name text, shard_id integer,
                                         OUT taken_by name, OUT routine oid,
                                         OUT other_schema name, OUT other_epoch timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_find_conflicts';
-COMMENT ON FUNCTION instaid._find_conflicts(text, integer) IS
-'what conflicts with a new shard: the schema that has its shard ID, a function of its schema '
-'with the name of one that it needs, and the epoch of another shard';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_find_conflicts';
 
+-- What create_shard() and adopt_shard() check.
 -- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
 -- this ID until the transaction ends.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
@@ -874,8 +798,7 @@ CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epo
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-AS $$
+    SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
     conflict record;
@@ -979,15 +902,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
-'what create_shard() and adopt_shard() check';
 
+-- Where a new shard starts: above what a shard with its ID, dropped just now, can have
+-- issued.
 CREATE FUNCTION instaid._first_tick() RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_first_tick';
-COMMENT ON FUNCTION instaid._first_tick() IS
-'where a new shard starts: above what a shard with its ID, dropped just now, can have issued';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_first_tick';
 
+-- The commands that make a schema a shard; one that is not new has its sequence already,
+-- and can have a next_id() with these arguments, which is replaced.
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
@@ -1014,17 +936,11 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
                   instaid._first_tick(), CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments,
                   security);
-COMMENT ON FUNCTION instaid._shard_commands(text, integer, timestamptz, text, boolean, text,
-                                            text) IS
-'the commands that make a schema a shard; one that is not new has its sequence already, and can '
-'have a next_id() with these arguments, which is replaced';
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
     -- A schema that another role creates after the checks is refused.
@@ -1053,11 +969,10 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'next_ids(integer, regclass); error if shard_id is not 0 to 8191, or taken; needs CREATE on the '
 'schema, or on the database if the schema is missing';
 
+-- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
                                       epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
 BEGIN
@@ -1100,13 +1015,10 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
-'the part of create_shards() between two commits';
 
 CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
-    LANGUAGE c
-    AS 'MODULE_PATHNAME', 'instaid_create_shards';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'instaid_create_shards';
 COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
 'create the shards first to last (0 to 8191), as create_shard() does; format() of the shard '
 'ID is the name of each schema; commits after every 512 shards, with a notice, and skips '
@@ -1117,8 +1029,7 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 --
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
 COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
 'an ID of the shard such that every transaction that took an ID up to it has ended; waits for '
 'open ones, or returns null if wait is false; the next query misses no row up to it';
@@ -1126,8 +1037,7 @@ COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
 CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
                                    epoch timestamptz DEFAULT instaid.default_epoch(),
                                    wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_settled_id';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
 COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
 'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
 'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
@@ -1136,12 +1046,11 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 -- Adopting what exists
 --
 
+-- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
-COMMENT ON FUNCTION instaid._lock_sequence(regclass) IS
-'lock a sequence as ALTER SEQUENCE does; needs the rights of its owner';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
 
+-- Alter a sequence with the rights of a role, on this node of Citus only.
 -- ALTER SEQUENCE looks its name up again when it has waited for the lock.  Meanwhile the
 -- owner of the schema can give the name to another sequence.  Therefore lock the sequence
 -- first, and then see whether it has another file, as after each of these options.
@@ -1153,8 +1062,7 @@ CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, option
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
-    SET citus.enable_ddl_propagation = off
-AS $$
+    SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     file oid;
 BEGIN
@@ -1168,9 +1076,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._alter_sequence(regrole, regclass, text) IS
-'alter a sequence with the rights of a role, on this node of Citus only';
 
+-- Lock the tables that have a function as a default; return their columns, the query for
+-- the largest ID of each, and the role that may run it.
 -- Sessions that insert with the old function as a default finish first, and sessions
 -- that come later use the new one.  A call that waits for the sequence still ends in
 -- the old function: for these calls, new IDs begin a second ahead of the clock.
@@ -1180,9 +1088,7 @@ COMMENT ON FUNCTION instaid._alter_sequence(regrole, regclass, text) IS
 CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
                                          OUT columns text[], OUT queries text[],
                                          OUT readers regrole[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owners CONSTANT oid[] := ARRAY(
         SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
@@ -1236,15 +1142,12 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
-'lock the tables that have a function as a default; return their columns, the query for the '
-'largest ID of each, and the role that may run it';
 
+-- Call a function once as its owner, and return its ID; refuse if it has another epoch or
+-- sequence; null, with a warning, if the call fails.
 CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
                                       epoch timestamptz) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before bigint;
     id bigint;
@@ -1283,10 +1186,8 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) IS
-'call a function once as its owner, and return its ID; refuse if it has another epoch or '
-'sequence; null, with a warning, if the call fails';
 
+-- The shards of the edition without C; for adopt_shard() and audit().
 -- A shard of the edition without C (managed/instaid.sql): its functions have a parameter of a
 -- type of the schema, and call functions of the schema instaid_sql.
 CREATE VIEW instaid._shards_without_c AS
@@ -1303,18 +1204,16 @@ CREATE VIEW instaid._shards_without_c AS
          JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
     WHERE p.proname = 'next_ids' AND p.pronargs = 2
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0;
-COMMENT ON VIEW instaid._shards_without_c IS
-'the shards of the edition without C; for adopt_shard() and audit()';
 
+-- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
+-- with its settings.
 -- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
 -- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
 -- second ahead of the clock.  A statement for several rows goes on with the old functions, by
 -- their OIDs: they are renamed, not dropped.
 CREATE FUNCTION instaid._adopt_shard_without_c(schema_name text, shard_id integer,
                                                epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
     owner regrole;
@@ -1423,9 +1322,6 @@ BEGIN
                         instaid.extract_timestamp(highest, epoch));
 END
 $$;
-COMMENT ON FUNCTION instaid._adopt_shard_without_c(text, integer, timestamptz) IS
-'make a shard of the edition without C a shard of the extension; a part of adopt_shard(), with '
-'its settings';
 
 -- The function and the tables can belong to other roles, and hold code of those roles.
 -- Therefore every command on them runs with the rights of their owners.
@@ -1438,8 +1334,7 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
     SET timezone = 'UTC'
     SET row_security = off
     SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
+    SET quote_all_identifiers = off AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
@@ -1589,10 +1484,9 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'that use it; acts with the rights of the owners of the function, the sequence and the '
 'tables, which the caller needs';
 
+-- Why Citus changes neither the default nor the type of a column; null if it does.
 CREATE FUNCTION instaid._citus_obstacle(relation oid, attnum smallint) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     obstacle text;
 BEGIN
@@ -1608,18 +1502,16 @@ BEGIN
     RETURN obstacle;
 END
 $$;
-COMMENT ON FUNCTION instaid._citus_obstacle(oid, smallint) IS
-'why Citus changes neither the default nor the type of a column; null if it does';
 
+-- The statements that widen an integer column and the columns that refer to it; the other
+-- tables that they alter, the sizes of all, and what prevents it.
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
 -- foreign key can refer to a partition.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
                                        OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
@@ -1704,16 +1596,13 @@ BEGIN
     INTO statements, other_tables, sizes, obstacles;
 END
 $$;
-COMMENT ON FUNCTION instaid._widening_plan(regclass, smallint, regrole) IS
-'the statements that widen an integer column and the columns that refer to it; the other '
-'tables that they alter, the sizes of all, and what prevents it';
 
+-- The GRANT statements for roles that can insert into a table, and cannot use the
+-- next_id() of the shard; null if there are none.
 -- A role can insert into the table itself, into a partition, or through a view.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (
         WITH RECURSIVE entrance (relid) AS (
@@ -1750,9 +1639,6 @@ BEGIN
                                        WHERE q.oid = sequence), 'USAGE'));
 END
 $$;
-COMMENT ON FUNCTION instaid._missing_grants(regclass, text, regclass) IS
-'the GRANT statements for roles that can insert into a table, and cannot use the next_id() '
-'of the shard; null if there are none';
 
 -- It alters tables of one owner, with the rights of that owner: a table can hold code
 -- that runs when the table is rewritten, or read.
@@ -1764,8 +1650,7 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
     SET timezone = 'UTC'
     SET row_security = off
     SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
+    SET quote_all_identifiers = off AS $$
 DECLARE
     main record;
     shard record;
@@ -1964,12 +1849,13 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 --
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_advance_past';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
 'negative; needs UPDATE on the sequence';
 
+-- The sequence that a function declares, first, and those that tables pass to
+-- next_id(regclass).
 CREATE FUNCTION instaid._sequences_of(declaration oid, OUT sequence regclass,
                                       OUT is_declared boolean) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -2005,8 +1891,6 @@ BEGIN ATOMIC
     GROUP BY q.oid
     ORDER BY 2 DESC, q.oid;
 END;
-COMMENT ON FUNCTION instaid._sequences_of(oid) IS
-'the sequence that a function declares, first, and those that tables pass to next_id(regclass)';
 
 -- the types integer and regclass, as in _sequences_of()
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
@@ -2020,11 +1904,11 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that issue the IDs of a shard: the one of its next_id(), and those that tables '
 'of its owner pass to next_id(regclass)';
 
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, or
+-- the caller, does not have the rights of that role.
 -- A function can name any sequence, even one that its owner has no rights on.
 CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     maker record;
     owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
@@ -2050,15 +1934,12 @@ BEGIN
     RETURN owner;
 END
 $$;
-COMMENT ON FUNCTION instaid._sequence_owner(oid, regclass) IS
-'the owner of a sequence of a shard; refuse if the owner of a function of the shard, or the '
-'caller, does not have the rights of that role';
 
+-- Refuse a sequence with a MINVALUE above 1, which must not be removed.
 -- Citus, for example, gives such a range to each worker's copy of a sequence: widened, one copy
 -- would issue values of another.
 CREATE FUNCTION instaid._check_range(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     options record;
@@ -2073,16 +1954,13 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_range(regclass) IS
-'refuse a sequence with a MINVALUE above 1, which must not be removed';
 
+-- Let a sequence of a shard end where it stands, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.
 CREATE FUNCTION instaid._bound_sequence(declaration oid, sequence regclass, frozen boolean)
     RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner CONSTANT regrole := instaid._sequence_owner(declaration, sequence);
     tick text;
@@ -2109,23 +1987,19 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._bound_sequence(oid, regclass, boolean) IS
-'let a sequence of a shard end where it stands, or go on';
 
+-- Write into the declaration of a shard whether it is frozen; needs the rights of the
+-- owner of its sequence, which the owner of the declaration must have, too.
 CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
     RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
-COMMENT ON FUNCTION instaid._declare_frozen(oid, regclass, boolean) IS
-'write into the declaration of a shard whether it is frozen; needs the rights of the owner of '
-'its sequence, which the owner of the declaration must have, too';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
 
+-- Declare whether a shard is frozen, and bound its sequences accordingly; refuse a schema
+-- that is not a shard, and a caller who has no right to freeze it.
 -- The declared sequence comes first, because all who use another one of the shard have locked
 -- it, too.  What else must be bounded is looked up when the lock is there.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
     declared regclass;
@@ -2144,14 +2018,9 @@ BEGIN
     FROM instaid._sequences_of(declaration) AS s WHERE NOT s.is_declared;
 END
 $$;
-COMMENT ON FUNCTION instaid._set_frozen(text, boolean) IS
-'declare whether a shard is frozen, and bound its sequences accordingly; refuse a schema that '
-'is not a shard, and a caller who has no right to freeze it';
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._set_frozen(schema_name, true);
 END
@@ -2161,9 +2030,7 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 'rights of the owners of its sequences, which the owner of the shard must have, too';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._set_frozen(schema_name, false);
 END
@@ -2205,45 +2072,38 @@ BEGIN
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
 END
 $$;
-COMMENT ON SCHEMA instaid_tickets IS
-'the tickets of instaid, a sequence each, or a foreign table';
+COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_next_ticket';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
 COMMENT ON FUNCTION instaid.next_ticket(text) IS
 'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
 'sequence, or UPDATE on its foreign table';
 
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
 COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
 'the next count values of a ticket, from first to last by increment, which are never issued '
 'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
 COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
 'there is none, null with missing_ok, or else an error';
 
+-- The position of a ticket; null while the ticket is being altered or dropped; see the
+-- view instaid.tickets.
 CREATE FUNCTION instaid._ticket_state(sequence regclass,
                                      OUT last_value bigint, OUT values_left bigint,
                                      OUT off_stripe boolean)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_ticket_state';
-COMMENT ON FUNCTION instaid._ticket_state(regclass) IS
-'the position of a ticket; null while the ticket is being altered or dropped; see the view '
-'instaid.tickets';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
+-- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part text;
 BEGIN
@@ -2261,8 +2121,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_options(text[], oid) IS
-'the validator of the foreign-data wrapper instaid';
 
 -- A ticket with a source is a foreign table of this wrapper, on the server that its values
 -- come from.  The wrapper has no handler, because nobody reads or writes such a table.
@@ -2271,13 +2129,11 @@ COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => '
 '...)';
 
+-- Where a ticket has its values from, and which servers cannot be asked, and why; all null
+-- if it has no source; failure is null for roles that may not see it, too.
 CREATE FUNCTION instaid._ticket_source(ticket regclass, OUT servers text, OUT step bigint,
                                        OUT failure text)
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_ticket_source';
-COMMENT ON FUNCTION instaid._ticket_source(regclass) IS
-'where a ticket has its values from, and which servers cannot be asked, and why; all null if '
-'it has no source; failure is null for roles that may not see it, too';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_ticket_source';
 
 CREATE VIEW instaid.tickets AS
     -- in numeric, because any sequence can be there
@@ -2330,6 +2186,7 @@ COMMENT ON COLUMN instaid.tickets.source IS
 COMMENT ON COLUMN instaid.tickets.sequence IS
 'sequence that is the ticket, or foreign table if it has a source';
 
+-- Segments in shared memory; see the view instaid.segments.
 CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text,
                                       OUT next_value bigint, OUT last_value bigint,
                                       OUT values_left bigint, OUT spare_first bigint,
@@ -2340,16 +2197,11 @@ CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text,
                                       OUT failures bigint, OUT failed_at timestamptz,
                                       OUT failure text)
     RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_segment_state';
-COMMENT ON FUNCTION instaid._segment_state() IS
-'segments in shared memory; see the view instaid.segments';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
+-- Whether the library is preloaded, so that tickets can have a source.
 CREATE FUNCTION instaid._has_segments() RETURNS boolean
-    LANGUAGE c STABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'instaid_has_segments';
-COMMENT ON FUNCTION instaid._has_segments() IS
-'whether the library is preloaded, so that tickets can have a source';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_has_segments';
 
 CREATE VIEW instaid.segments AS
     SELECT c.relname AS name, s.state, s.segment_size,
@@ -2436,10 +2288,9 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'number of refills of segments that failed, or had to try another server, since the start of '
 'the server';
 
+-- What create_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF servers < 1 THEN
         RAISE numeric_value_out_of_range USING
@@ -2453,20 +2304,15 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_ticket_server(integer, integer) IS
-'what create_ticket() and restripe_ticket() check';
 
+-- Keep other sessions from creating a ticket of this name until the transaction ends;
+-- needs CREATE on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-COMMENT ON FUNCTION instaid._lock_ticket_name(text) IS
-'keep other sessions from creating a ticket of this name until the transaction ends; needs '
-'CREATE on the schema instaid_tickets';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
+-- What create_ticket() checks of the servers of a source.
 CREATE FUNCTION instaid._check_source(ticket text, source text[]) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
 BEGIN
@@ -2522,16 +2368,12 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_source(text, text[]) IS
-'what create_ticket() checks of the servers of a source';
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
                                       step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
     RETURNS regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767
                                           WHEN 'integer'::regtype THEN 2147483647
@@ -2643,10 +2485,9 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
 
+-- What guard_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     step bigint;
 BEGIN
@@ -2665,13 +2506,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_is_authority(regclass) IS
-'what guard_ticket() and restripe_ticket() check';
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ticket regclass := instaid.ticket_sequence(name);
 BEGIN
@@ -2687,10 +2524,10 @@ $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to
+-- own its sequence.
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid.ticket_sequence(name);
 BEGIN
@@ -2706,14 +2543,9 @@ BEGIN
     RETURN sequence;
 END
 $$;
-COMMENT ON FUNCTION instaid._lock_ticket(text) IS
-'keep other sessions from taking values of a ticket until the transaction ends; needs to own '
-'its sequence';
 
 CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid._lock_ticket(name);
     stands_at bigint;
@@ -2755,9 +2587,7 @@ COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 
 CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
                                         boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid.ticket_sequence(name);
     guard bigint;
@@ -2811,6 +2641,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins
 --   by hash take linear time whatever there is.
 
+-- The shards of this database, and the owners of their declarations; for audit().
 CREATE VIEW instaid._shards AS
     SELECT p.pronamespace AS schema, pg_catalog.quote_ident(s.schema_name) AS name, s.shard_id,
            s.epoch, s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
@@ -2830,9 +2661,9 @@ CREATE VIEW instaid._shards AS
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner
          LEFT JOIN pg_catalog.pg_class AS q ON q.oid = s.sequence;
-COMMENT ON VIEW instaid._shards IS
-'the shards of this database, and the owners of their declarations; for audit()';
 
+-- Copies of the published function, and other functions next_id() that call
+-- instaid.next_id().
 -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
 -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their names,
 -- in the order in which they stand there, so that one pattern fits both.  Very long code is
@@ -2886,9 +2717,8 @@ CREATE VIEW instaid._copies AS
                          '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
     WHERE k.is_copy OR c.is_next_id AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
-COMMENT ON VIEW instaid._copies IS
-'copies of the published function, and other functions next_id() that call instaid.next_id()';
 
+-- Copies of the published function, and columns that hold IDs; a part of audit().
 -- Copies and columns share this view, because a column can have the IDs of a copy, and to find
 -- the copies takes longest.
 CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
@@ -3111,9 +2941,8 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL);
-COMMENT ON VIEW instaid._audit_columns IS
-'copies of the published function, and columns that hold IDs; a part of audit()';
 
+-- Columns with values that their shard did not make, by the statistics; a part of audit().
 CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
@@ -3187,9 +3016,8 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard_id;
-COMMENT ON VIEW instaid._audit_values IS
-'columns with values that their shard did not make, by the statistics; a part of audit()';
 
+-- Shards and the functions that declare them; a part of audit().
 CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
@@ -3264,9 +3092,8 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
       AND strpos(p.prosrc, 'instaid_sql._') > 0;
-COMMENT ON VIEW instaid._audit_shards IS
-'shards and the functions that declare them; a part of audit()';
 
+-- Sequences that make IDs; a part of audit().
 CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
 
@@ -3331,9 +3158,8 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
                             WHERE g.name = 'instaid.max_drift') AS d (drift)
          ON q.drift > d.drift + interval '64 ms'
     WHERE NOT q.is_at_end;
-COMMENT ON VIEW instaid._audit_sequences IS
-'sequences that make IDs; a part of audit()';
 
+-- Tickets; a part of audit().
 CREATE VIEW instaid._audit_tickets (severity, object, problem, cure) AS
     WITH ticket AS MATERIALIZED (
         SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, s.off_stripe,
@@ -3354,8 +3180,6 @@ CREATE VIEW instaid._audit_tickets (severity, object, problem, cure) AS
     SELECT 'error', t.name, 'has a source, and the library is not preloaded: next_ticket() fails',
            'Add instaid to shared_preload_libraries, and restart the server.'
     FROM ticket AS t WHERE t.servers IS NOT NULL AND NOT instaid._has_segments();
-COMMENT ON VIEW instaid._audit_tickets IS
-'tickets; a part of audit()';
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -3392,6 +3216,7 @@ COMMENT ON FUNCTION instaid.audit() IS
 -- One shard ID on two servers
 --
 
+-- What audit_servers() asks each server.
 -- A server asks another one by this function.  Later versions keep it, and what it returns.
 CREATE FUNCTION instaid._server_state() RETURNS jsonb
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
@@ -3421,9 +3246,8 @@ BEGIN ATOMIC
                          JOIN pg_namespace AS n ON n.oid = c.relnamespace
                     WHERE n.nspname = 'instaid_tickets' AND q.seqincrement > 0));
 END;
-COMMENT ON FUNCTION instaid._server_state() IS
-'what audit_servers() asks each server';
 
+-- What is wrong with what servers have answered; a part of audit_servers().
 CREATE FUNCTION instaid._compare_servers(states jsonb,
                                          OUT severity text, OUT object text, OUT problem text,
                                          OUT cure text) RETURNS SETOF record
@@ -3527,15 +3351,11 @@ BEGIN ATOMIC
                                     + LEAST(a.clock - a.asked_at, 0)) AS d (seconds)
     WHERE abs(d.seconds) * 1000 > a.max_drift;
 END;
-COMMENT ON FUNCTION instaid._compare_servers(jsonb) IS
-'what is wrong with what servers have answered; a part of audit_servers()';
 
 CREATE FUNCTION instaid.audit_servers(servers text[],
                                       OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
                                       WHERE r.rolname = current_user);

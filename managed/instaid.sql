@@ -44,19 +44,16 @@ CREATE SCHEMA instaid_tickets;
 GRANT USAGE ON SCHEMA instaid, instaid_sql, instaid_tickets TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; edition without C';
-COMMENT ON SCHEMA instaid_sql IS
-'what the functions of shards call';
-COMMENT ON SCHEMA instaid_tickets IS
-'the tickets of instaid, one sequence each';
+COMMENT ON SCHEMA instaid_sql IS 'what the functions of shards call';
+COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
 --
 -- Private functions that several parts use
 --
 
+-- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     nulls CONSTANT text := (SELECT string_agg(a.key, ', ') FROM json_each_text(arguments) AS a
                             WHERE a.value IS NULL);
@@ -68,13 +65,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_no_nulls(text, json) IS
-'refuse null arguments of a function that is not STRICT';
 
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
 CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
         RAISE invalid_transaction_state USING
@@ -84,13 +78,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_read_committed(text) IS
-'refuse an isolation level that does not show what other transactions commit meanwhile';
 
+-- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_has_role(owner, 'USAGE') THEN
         RAISE insufficient_privilege USING
@@ -99,14 +90,11 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_owner(regrole, text, text) IS
-'refuse a caller who does not have the rights of the owner of an object';
 
+-- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     max_bytes CONSTANT integer := current_setting('max_identifier_length');
 BEGIN
@@ -123,13 +111,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_name(text, text) IS
-'refuse a name that is too long, or empty';
 
+-- Refuse a schema name that no shard can have.
 CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     IF schema_name IN ('instaid', 'instaid_sql', 'instaid_tickets', 'information_schema')
@@ -143,13 +128,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_shard_schema(text) IS
-'refuse a schema name that no shard can have';
 
+-- Refuse a shard ID that is out of range.
 CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
         RAISE numeric_value_out_of_range USING
@@ -158,9 +140,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_shard_id(integer) IS
-'refuse a shard ID that is out of range';
 
+-- The function of a schema with a name and argument types; null if there is none.
 -- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
 -- its name alone, as in a cast to regprocedure, reads all of them.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
@@ -171,9 +152,8 @@ BEGIN ATOMIC
     WHERE p.proname = function_name AND p.proargtypes = argument_types
       AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
 END;
-COMMENT ON FUNCTION instaid._find_function(text, name, oidvector) IS
-'the function of a schema with a name and argument types; null if there is none';
 
+-- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -184,9 +164,8 @@ BEGIN ATOMIC
          JOIN pg_roles AS d ON d.oid = b.datdba
     WHERE n.oid = schema;
 END;
-COMMENT ON FUNCTION instaid._is_superusers_schema(oid) IS
-'whether a schema belongs to a superuser, or to the owner of the database, who is one';
 
+-- Whether a relation does not belong to a superuser, or its schema does, too.
 -- A command that runs as the owner of a table names the table, and the owner of its
 -- schema can put another table in its place meanwhile.  A superuser must not act on it.
 CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
@@ -196,13 +175,11 @@ BEGIN ATOMIC
     FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION instaid._is_in_safe_schema(oid) IS
-'whether a relation does not belong to a superuser, or its schema does, too';
 
+-- Refuse a caller who does not have the rights of the owner of a table, and a table that
+-- another role could replace by another table.
 CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
@@ -219,10 +196,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_table_owner(regclass) IS
-'refuse a caller who does not have the rights of the owner of a table, and a table that another '
-'role could replace by another table';
 
+-- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -234,15 +209,13 @@ BEGIN ATOMIC
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
-COMMENT ON FUNCTION instaid._descendants(oid) IS
-'a table, its partitions and its children, at all levels, and their owners';
 
+-- Run a command of the caller, who must be this role; return the first column of its first
+-- row.
 -- Tables, indexes and views can hold code of their owner.  Without C nothing can run it with
 -- the owner's rights only.  Therefore the caller must be the owner.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     result text;
 BEGIN
@@ -261,9 +234,9 @@ BEGIN
     RETURN result;
 END
 $$;
-COMMENT ON FUNCTION instaid._execute_as(regrole, text) IS
-'run a command of the caller, who must be this role; return the first column of its first row';
 
+-- The type under a domain, or under a domain over a domain; any other type unchanged; null
+-- if the type does not exist.
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -275,9 +248,6 @@ BEGIN ATOMIC
         WHERE l.typtype = 'd')
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
-COMMENT ON FUNCTION instaid._base_type(regtype) IS
-'the type under a domain, or under a domain over a domain; any other type unchanged; null if '
-'the type does not exist';
 
 --
 -- Reading and packing IDs
@@ -293,11 +263,11 @@ CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
 COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
+-- Say why an epoch cannot be used.
 CREATE FUNCTION instaid._refuse_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-AS $$
+    SET datestyle = 'ISO' AS $$
 DECLARE
     first CONSTANT timestamptz := '4714-11-24 00:00:00+00 BC';
     last CONSTANT timestamptz := '294207-04-27 08:12:24.448+00';
@@ -319,13 +289,11 @@ BEGIN
         HINT = format('Pass %s.', epoch - excess * interval '1 us');
 END
 $$;
-COMMENT ON FUNCTION instaid._refuse_epoch(timestamptz) IS
-'say why an epoch cannot be used';
 
+-- An epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond.
 -- With an epoch before the end, the time of each bigint is a timestamp.
 CREATE FUNCTION instaid._utc_epoch(epoch timestamptz) RETURNS timestamp
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
     -- without SET, because queries call it for each row if the epoch is not constant
     IF epoch OPERATOR(pg_catalog.>=) pg_catalog.timestamptz '4714-11-24 00:00:00+00 BC'
@@ -338,15 +306,13 @@ BEGIN
     RETURN instaid._refuse_epoch(epoch);
 END
 $$;
-COMMENT ON FUNCTION instaid._utc_epoch(timestamptz) IS
-'an epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond';
 
+-- The milliseconds from the epoch to a time, which must be from 0 to last_ms.
 CREATE FUNCTION instaid._id_ms(created_at timestamptz, epoch timestamptz, last_ms bigint)
     RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-AS $$
+    SET datestyle = 'ISO' AS $$
 DECLARE
     ms CONSTANT numeric := floor(instaid._ms_since(epoch, created_at));
 BEGIN
@@ -359,14 +325,10 @@ BEGIN
     RETURN ms;
 END
 $$;
-COMMENT ON FUNCTION instaid._id_ms(timestamptz, timestamptz, bigint) IS
-'the milliseconds from the epoch to a time, which must be from 0 to last_ms';
 
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_shard_id(shard_id);
     RETURN (instaid._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
@@ -383,8 +345,7 @@ CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
     RETURNS SETOF bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-AS $$
+    SET datestyle = 'ISO' AS $$
 DECLARE
     total CONSTANT integer := cardinality(times);
     -- the last ID without its shard ID
@@ -449,14 +410,12 @@ COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (id >> 10 & 8191)::integer;
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS
-'the shard ID of an ID, 0 to 8191';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (id & 1023)::integer;
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS
-'the sequence field of an ID, 0 to 1023';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
 
 CREATE FUNCTION instaid.decode(id bigint,
                                epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -473,18 +432,15 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 -- Time ranges and partitions
 --
 
+-- The milliseconds from an epoch to a time, with fractions.
 -- In numeric, because times can be infinite.  The result counts from the epoch.
 CREATE FUNCTION instaid._ms_since(epoch timestamptz, created_at timestamptz) RETURNS numeric
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (extract(epoch FROM created_at AT TIME ZONE 'UTC')
             - extract(epoch FROM instaid._utc_epoch(epoch))) * 1000;
 END
 $$;
-COMMENT ON FUNCTION instaid._ms_since(timestamptz, timestamptz) IS
-'the milliseconds from an epoch to a time, with fractions';
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
@@ -504,22 +460,21 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
 
+-- The first millisecond of the format that begins at a time or after it; 2^40 if there is
+-- none.
 -- The bounds of created_between():
 --
 --                 before the epoch    in the format       after it
 --  min_id_from    0                   smallest, time >=   null
 --  max_id_before  -1                  largest, time <     9223372036854775807
 --
+-- The first whole millisecond since the epoch that is not before a time
 CREATE FUNCTION instaid._first_ms_from(created_at timestamptz, epoch timestamptz) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN LEAST(GREATEST(ceil(instaid._ms_since(epoch, created_at)), 0), 1099511627776);
 END
 $$;
-COMMENT ON FUNCTION instaid._first_ms_from(timestamptz, timestamptz) IS
-'the first millisecond of the format that begins at a time or after it; 2^40 if there is none';
 
 CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
@@ -557,9 +512,7 @@ COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ms numeric;
 BEGIN
@@ -591,8 +544,7 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET datestyle = 'ISO'
     SET timezone = 'UTC'
     SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
+    SET quote_all_identifiers = off AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
@@ -767,18 +719,15 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 --  shortcode      A-Z a-z 0-9 - _                  6     1..11   A         H__________
 --  base32         0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
 
+-- Refuse an ID that has no text form.
 CREATE FUNCTION instaid._refuse_negative(id bigint) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE numeric_value_out_of_range USING
         MESSAGE = format('ID %s has no text form', id),
         DETAIL = 'Only IDs from 0 to 9223372036854775807 have one.';
 END
 $$;
-COMMENT ON FUNCTION instaid._refuse_negative(bigint) IS
-'refuse an ID that has no text form';
 
 -- Twelve digits of base64 are 9 bytes.  The first digit is 0.
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
@@ -791,9 +740,7 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 'first, without padding; error if it is negative';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     result text := '';
 BEGIN
@@ -811,10 +758,9 @@ COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
 'it is negative';
 
+-- The number that digits of an alphabet stand for.
 CREATE FUNCTION instaid._from_digits(digits text, alphabet text, bits integer) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id bigint := 0;
 BEGIN
@@ -824,15 +770,12 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION instaid._from_digits(text, text, integer) IS
-'the number that digits of an alphabet stand for';
 
+-- Say why a text is no shortcode, or no base32.
 -- The first fault from the left counts.
 CREATE FUNCTION instaid._refuse_digits(input text, form text, digits text, alphabet text,
                                        bits integer, most integer, last text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_shortcode CONSTANT boolean := form = 'shortcode';
     id bigint := 0;
@@ -883,13 +826,9 @@ BEGIN
                  END;
 END
 $$;
-COMMENT ON FUNCTION instaid._refuse_digits(text, text, text, text, integer, integer, text) IS
-'say why a text is no shortcode, or no base32';
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     alphabet CONSTANT text := 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 BEGIN
@@ -905,9 +844,7 @@ COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 'the ID of a shortcode; error for text that to_shortcode() does not return';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     alphabet CONSTANT text := '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
     digits CONSTANT text := translate(base32, 'abcdefghijklmnopqrstuvwxyzILO',
@@ -948,38 +885,32 @@ CREATE TYPE instaid_sql.sequence_options AS (
     cache_size bigint,
     data_type oid
 );
-COMMENT ON TYPE instaid_sql.sequence_options IS
-'what pg_sequence_parameters() returns';
+COMMENT ON TYPE instaid_sql.sequence_options IS 'what pg_sequence_parameters() returns';
 
+-- The options of the sequences of this shard and epoch.
 CREATE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
     RETURNS instaid_sql.sequence_options
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ROW(epoch_ms, epoch_ms, (1099511627775 << 23) + (shard_id << 10) + 1023, 1, false, 1,
                20)::instaid_sql.sequence_options;
-COMMENT ON FUNCTION instaid_sql._options(integer, bigint) IS
-'the options of the sequences of this shard and epoch';
 
+-- The first ID of a shard in the millisecond that the clock reads.
 -- A cast to bigint rounds to the nearest.  Therefore half a millisecond is taken away, less half
 -- a microsecond for the error of a double.  A clock that reads a time before 1991, or after the
 -- last ID, is an error: bigint is out of range.
 CREATE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (date_part('epoch', clock_timestamp()) * 1000
             - (options.minimum_value + 0.4995::float8))::bigint * 8388608
            + (options.maximum_value & 8387584);
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._clock(instaid_sql.sequence_options) IS
-'the first ID of a shard in the millisecond that the clock reads';
 
+-- Say why a sequence cannot serve.
 CREATE FUNCTION instaid_sql._refuse(sequence regclass, options instaid_sql.sequence_options)
     RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
     main record;
@@ -1010,16 +941,13 @@ BEGIN
                       ' NO CYCLE;', main.nspname, main.relname, actual.minimum_value);
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._refuse(regclass, instaid_sql.sequence_options) IS
-'say why a sequence cannot serve';
 
+-- Whether the extension makes the IDs of a sequence now.
 -- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
 -- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
 -- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
 CREATE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
            AND EXISTS (SELECT FROM pg_class AS c
@@ -1029,14 +957,12 @@ BEGIN
                        WHERE c.oid = sequence);
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._is_adopted(regclass) IS
-'whether the extension makes the IDs of a sequence now';
 
+-- The next ID of a sequence that the extension has adopted; refuse any other that cannot
+-- serve.
 CREATE FUNCTION instaid_sql._elsewhere(sequence regclass, options instaid_sql.sequence_options)
     RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id bigint;
 BEGIN
@@ -1049,17 +975,15 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._elsewhere(regclass, instaid_sql.sequence_options) IS
-'the next ID of a sequence that the extension has adopted; refuse any other that cannot serve';
 
+-- The command that locks a sequence for setval(); null if the extension has adopted it;
+-- refuse any other that cannot serve.
 -- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
 -- leaves views alone.  An advisory lock could be held by any role.  The identity of a sequence
 -- is always qualified, whatever search_path is.  A sequence "q" has the lock "q_lock".
 CREATE FUNCTION instaid_sql._lock_command(sequence regclass, options instaid_sql.sequence_options)
     RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF pg_sequence_parameters(sequence) = options THEN
         RETURN replace('LOCK ' || (pg_identify_object('pg_class'::regclass, sequence, 0)).identity
@@ -1070,16 +994,12 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._lock_command(regclass, instaid_sql.sequence_options) IS
-'the command that locks a sequence for setval(); null if the extension has adopted it; refuse '
-'any other that cannot serve';
 
+-- The next ID of a sequence whose lock the caller has.
 -- Under the lock, where the sequence may be at or after t: an ID of the millisecond in which it
 -- is, or else the first of a later one.  An ID may be up to 100 ms late, as in _share().
 CREATE FUNCTION instaid_sql._take(sequence regclass, t bigint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     base CONSTANT bigint := t & 8387584;
     last bigint := instaid_sql._last_value(sequence, t);
@@ -1100,13 +1020,10 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._take(regclass, bigint) IS
-'the next ID of a sequence whose lock the caller has';
 
+-- The first ID of the millisecond after the one of a value; error if there is none.
 CREATE FUNCTION instaid_sql._ms_after(sequence regclass, last bigint, base bigint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF last - base >> 23 >= 1099511627775 THEN
         RAISE sequence_generator_limit_exceeded USING
@@ -1117,16 +1034,13 @@ BEGIN
     RETURN (last - base | 8388607) + 1 + base;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._ms_after(regclass, bigint, bigint) IS
-'the first ID of the millisecond after the one of a value; error if there is none';
 
+-- The last value of a sequence; if it was restarted, one that is 2.1 s ahead of the clock.
 -- A sequence that was RESTARTed, or restored without data, begins after all that next_ids() can
 -- have reserved.  From PostgreSQL 17 on, pg_sequence_last_value() is null for want of a
 -- privilege, too, and setval() could then go back.
 CREATE FUNCTION instaid_sql._last_value(sequence regclass, t bigint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     last CONSTANT bigint := pg_sequence_last_value(sequence);
 BEGIN
@@ -1137,17 +1051,15 @@ BEGIN
     RETURN COALESCE(last, t + (2100::bigint << 23) + 1023);
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._last_value(regclass, bigint) IS
-'the last value of a sequence; if it was restarted, one that is 2.1 s ahead of the clock';
 
+-- The next ID of a sequence that has no room in the millisecond of the clock.
 -- Opens the millisecond of the clock, or takes an ID of a later one.  The lock is taken in a
 -- subtransaction that is always rolled back: by the RAISE, by an error, or by a cancel.  What
 -- setval() did stays.  An exception that is raised for this must not be caught as another:
 -- SQLSTATE 'ID000' would be the whole class ID.
 CREATE FUNCTION instaid_sql._open(sequence regclass, t bigint,
                                   options instaid_sql.sequence_options) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 DECLARE
     id bigint;
 BEGIN
@@ -1180,16 +1092,13 @@ BEGIN
     RETURN instaid_sql._share(sequence, t, options);
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._open(regclass, bigint, instaid_sql.sequence_options) IS
-'the next ID of a sequence that has no room in the millisecond of the clock';
 
+-- The next ID of a sequence while another session has its lock.
 -- Another session opens a millisecond, and may be off the processor.  An ID that is up to 100 ms
 -- late is better than a queue, which gives one ID for each turn of the lock.
 CREATE FUNCTION instaid_sql._share(sequence regclass, t bigint,
                                    options instaid_sql.sequence_options) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     late CONSTANT bigint := t - (100::bigint << 23);
     id bigint;
@@ -1211,9 +1120,8 @@ EXCEPTION WHEN SQLSTATE 'ID001' THEN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._share(regclass, bigint, instaid_sql.sequence_options) IS
-'the next ID of a sequence while another session has its lock';
 
+-- Let the COMMIT of this transaction flush the WAL of all transactions so far.
 -- An ID ahead of the clock is only as durable as the setval() that opened its millisecond, which
 -- can be of a transaction that is still open.  COMMIT flushes it if its own transaction has
 -- written WAL.  A transaction ID alone does not make it flush.
@@ -1221,25 +1129,20 @@ COMMENT ON FUNCTION instaid_sql._share(regclass, bigint, instaid_sql.sequence_op
 -- One case is left: a transaction that has an ID and has written no WAL, for example because it
 -- only writes to temporary tables.
 CREATE FUNCTION instaid_sql._flush_at_commit() RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF pg_current_xact_id_if_assigned() IS NULL THEN
         PERFORM pg_logical_emit_message(true, 'instaid', ''::text);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._flush_at_commit() IS
-'let the COMMIT of this transaction flush the WAL of all transactions so far';
 
+-- The first of many IDs, 1024 in each millisecond; null if too many are reserved already.
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
 CREATE FUNCTION instaid_sql._reserve(sequence regclass, options instaid_sql.sequence_options,
                                      count integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command CONSTANT text := instaid_sql._lock_command(sequence, options);
     t bigint;
@@ -1261,14 +1164,12 @@ EXCEPTION WHEN SQLSTATE 'ID001' THEN
     RETURN first;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._reserve(regclass, instaid_sql.sequence_options, integer) IS
-'the first of many IDs, 1024 in each millisecond; null if too many are reserved already';
 
+-- The next IDs of a sequence, in increasing order.
 CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.sequence_options,
                                       count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     base CONSTANT bigint := options.maximum_value & 8387584;
     t bigint;
@@ -1308,9 +1209,8 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid_sql._next_ids(regclass, instaid_sql.sequence_options, integer) IS
-'the next IDs of a sequence, in increasing order';
 
+-- Create the type and the functions of a shard.
 -- The functions of a shard are in its schema, belong to its owner, and hold its shard ID and
 -- its epoch as constants.
 --
@@ -1324,8 +1224,7 @@ COMMENT ON FUNCTION instaid_sql._next_ids(regclass, instaid_sql.sequence_options
 -- transaction.  It is without SET, so it names everything in full.
 CREATE FUNCTION instaid_sql._declare(schema_name text, shard_id integer, epoch_ms bigint,
                                      sequence regclass, adopted oid DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $create$
 DECLARE
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
@@ -1335,8 +1234,7 @@ BEGIN
 CREATE DOMAIN %1$I.id_sequence AS regclass
     CONSTRAINT is_a_sequence_of_this_shard CHECK (VALUE = %2$s);
 CREATE FUNCTION %1$I.next_id(sequence %1$I.id_sequence %3$s) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
 DECLARE
     -- the first ID of this shard in the millisecond that the clock reads
     t CONSTANT pg_catalog.int8 := (
@@ -1369,8 +1267,7 @@ $$;
 CREATE FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
     RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 1000
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L, count);
 END
@@ -1379,8 +1276,6 @@ $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || de
      epoch_ms + 0.4995, shard_id << 10, options);
 END
 $create$;
-COMMENT ON FUNCTION instaid_sql._declare(text, integer, bigint, regclass, oid) IS
-'create the type and the functions of a shard';
 
 --
 -- Shards
@@ -1408,12 +1303,11 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
 'view instaid.shards';
 
+-- The last value of a sequence; null if it was never used, or without SELECT on it.
 -- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
 -- into the lock table.  A subtransaction that is rolled back releases it.
 CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     last bigint;
 BEGIN
@@ -1426,14 +1320,10 @@ EXCEPTION
         RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION instaid._last_value(regclass) IS
-'the last value of a sequence; null if it was never used, or without SELECT on it';
 
 CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
     RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
@@ -1487,10 +1377,9 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that issue the IDs of a shard: the one of its next_id(), and those of '
 'add_sequence()';
 
+-- The time when the IDs of an epoch end; refuse an epoch that no new shard can have.
 CREATE FUNCTION instaid._check_epoch(epoch timestamptz) RETURNS timestamptz
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     expires_at timestamptz;
 BEGIN
@@ -1514,15 +1403,12 @@ BEGIN
     RETURN expires_at;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_epoch(timestamptz) IS
-'the time when the IDs of an epoch end; refuse an epoch that no new shard can have';
 
+-- Keep other sessions from creating a shard with this ID until the transaction ends.
 -- Two sessions cannot both find a shard ID free: one of them fails.  Neither waits, because any
 -- role can hold an advisory lock.
 CREATE FUNCTION instaid._lock_shard_id(shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_shard_id(shard_id);
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
@@ -1533,16 +1419,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._lock_shard_id(integer) IS
-'keep other sessions from creating a shard with this ID until the transaction ends';
 
+-- What create_shard() and adopt_shard() check.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-AS $$
+    SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
     other record;
@@ -1617,17 +1501,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_new_shard(text, integer, timestamptz, oid) IS
-'what create_shard() and adopt_shard() check';
 
+-- Give a sequence the range and the lock of a sequence of a shard.
 -- The sequence begins at the end of the millisecond that the clock reads: the first call opens
 -- the next one.  Default privileges, which some clouds set for whole databases, must not let
 -- other roles use the sequence or the lock.
 CREATE FUNCTION instaid._prepare_sequence(sequence text, lock text, shard_id integer,
                                           epoch timestamptz, is_new boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
     part record;
@@ -1654,14 +1535,11 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid._prepare_sequence(text, text, integer, timestamptz, boolean) IS
-'give a sequence the range and the lock of a sequence of a shard';
 
+-- Let nobody but the owner use the functions of these shards.
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
 CREATE FUNCTION instaid._revoke_from_public(schemas text[]) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', string_agg(format(
                  '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)', s),
@@ -1669,14 +1547,11 @@ BEGIN
              FROM unnest(schemas) AS s);
 END
 $$;
-COMMENT ON FUNCTION instaid._revoke_from_public(text[]) IS
-'let nobody but the owner use the functions of these shards';
 
+-- Create the sequence and the functions of a shard.
 CREATE FUNCTION instaid._create_shard(schema_name text, shard_id integer, epoch timestamptz,
                                       sequence_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
 BEGIN
@@ -1688,15 +1563,11 @@ BEGIN
                                  sequence::regclass);
 END
 $$;
-COMMENT ON FUNCTION instaid._create_shard(text, integer, timestamptz, text) IS
-'create the sequence and the functions of a shard';
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
@@ -1718,11 +1589,10 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'next_ids(count, sequence); error if shard_id is not 0 to 8191, or taken; needs CREATE on the '
 'schema, or on the database if the schema is missing';
 
+-- Refuse a name that is too long, or empty, for a sequence that has a lock.
 -- The lock of a name with "_lock after a quote could not be found: see _lock_command().
 CREATE FUNCTION instaid._check_sequence_name(schema_name text, sequence_name text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_name('sequence', sequence_name);
     IF octet_length(sequence_name) > 58 THEN
@@ -1737,13 +1607,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_sequence_name(text, text) IS
-'refuse a name that is too long, or empty, for a sequence that has a lock';
 
+-- Refuse a name of a sequence if a relation has it, or the name of its lock.
 CREATE FUNCTION instaid._check_is_free(schema_name text, sequence_name text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text;
 BEGIN
@@ -1756,14 +1623,11 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_is_free(text, text) IS
-'refuse a name of a sequence if a relation has it, or the name of its lock';
 
+-- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
                                       epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
     created text[];
@@ -1804,14 +1668,11 @@ BEGIN
     PERFORM instaid._revoke_from_public(created);
 END
 $$;
-COMMENT ON FUNCTION instaid._create_batch(text, integer, integer, timestamptz) IS
-'the part of create_shards() between two commits';
 
 -- A procedure with SET could not commit.
 CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
-    LANGUAGE plpgsql
-AS $$
+    LANGUAGE plpgsql AS $$
 DECLARE
     last_of_batch integer;
 BEGIN
@@ -1833,11 +1694,10 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 'ID is the name of each schema; commits after every 512 shards, with a notice, and skips '
 'shards that exist';
 
+-- What create_shards() checks.
 CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
     RETURNS void
-    LANGUAGE plpgsql STABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
@@ -1848,14 +1708,11 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_batches(text, integer, integer, timestamptz) IS
-'what create_shards() checks';
 
+-- A shard; refuse a schema that is not one, and a caller who does not own it.
 -- The owner of the shard's sequences, as far as this edition can act for the caller
 CREATE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
 BEGIN
@@ -1874,13 +1731,9 @@ BEGIN
     RETURN shard;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_owned_shard(text) IS
-'a shard; refuse a schema that is not one, and a caller who does not own it';
 
 CREATE FUNCTION instaid.add_sequence(schema_name text, sequence_name text) RETURNS regclass
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
     shard record := instaid._check_owned_shard(schema_name);
@@ -1910,6 +1763,8 @@ COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 -- Adopting what exists
 --
 
+-- Lock the tables that have a function as a default; return their columns, the query for
+-- the largest ID of each, and the role that may run it.
 -- Sessions that insert with the old function as a default finish first, and sessions
 -- that come later use the new one.  A call that waits for the sequence still ends in
 -- the old function: for these calls, new IDs begin a second ahead of the clock.
@@ -1919,9 +1774,7 @@ COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
                                          OUT columns text[], OUT queries text[],
                                          OUT readers regrole[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owners CONSTANT oid[] := ARRAY(
         SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
@@ -1975,15 +1828,12 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._lock_id_columns(text, oid, regrole) IS
-'lock the tables that have a function as a default; return their columns, the query for the '
-'largest ID of each, and the role that may run it';
 
+-- Call a function once as its owner, and return its ID; refuse if it has another epoch or
+-- sequence; null, with a warning, if the call fails.
 CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
                                       epoch timestamptz) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before bigint;
     id bigint;
@@ -2022,15 +1872,11 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION instaid._try_function(text, regrole, regclass, timestamptz) IS
-'call a function once as its owner, and return its ID; refuse if it has another epoch or '
-'sequence; null, with a warning, if the call fails';
 
+-- Let the roles that can use a sequence use the functions of its shard.
 -- Who could take values of the sequence for the published function can take IDs.
 CREATE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
@@ -2050,8 +1896,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._grant_to_users(text, regclass) IS
-'let the roles that can use a sequence use the functions of its shard';
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -2062,8 +1906,7 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
     SET timezone = 'UTC'
     SET row_security = off
     SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
+    SET quote_all_identifiers = off AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
@@ -2212,10 +2055,9 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'it, give its sequence (table_id_seq by default) the range of the shard, and continue above the '
 'IDs of the columns that use it; the caller must own the function, the sequence and the tables';
 
+-- Why Citus changes neither the default nor the type of a column; null if it does.
 CREATE FUNCTION instaid._citus_obstacle(relation oid, attnum smallint) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     obstacle text;
 BEGIN
@@ -2231,18 +2073,16 @@ BEGIN
     RETURN obstacle;
 END
 $$;
-COMMENT ON FUNCTION instaid._citus_obstacle(oid, smallint) IS
-'why Citus changes neither the default nor the type of a column; null if it does';
 
+-- The statements that widen an integer column and the columns that refer to it; the other
+-- tables that they alter, the sizes of all, and what prevents it.
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
 -- foreign key can refer to a partition.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
                                        OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
@@ -2327,16 +2167,13 @@ BEGIN
     INTO statements, other_tables, sizes, obstacles;
 END
 $$;
-COMMENT ON FUNCTION instaid._widening_plan(regclass, smallint, regrole) IS
-'the statements that widen an integer column and the columns that refer to it; the other '
-'tables that they alter, the sizes of all, and what prevents it';
 
+-- The GRANT statements for roles that can insert into a table, and cannot use the
+-- next_id() of the shard; null if there are none.
 -- A role can insert into the table itself, into a partition, or through a view.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (
         WITH RECURSIVE entrance (relid) AS (
@@ -2369,9 +2206,6 @@ BEGIN
         WHERE NOT has_function_privilege(i.name, p.oid, 'EXECUTE'));
 END
 $$;
-COMMENT ON FUNCTION instaid._missing_grants(regclass, text, regclass) IS
-'the GRANT statements for roles that can insert into a table, and cannot use the next_id() '
-'of the shard; null if there are none';
 
 -- It alters tables of one owner, with the rights of that owner: a table can hold code
 -- that runs when the table is rewritten, or read.
@@ -2383,8 +2217,7 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
     SET timezone = 'UTC'
     SET row_security = off
     SET standard_conforming_strings = on
-    SET quote_all_identifiers = off
-AS $$
+    SET quote_all_identifiers = off AS $$
 DECLARE
     main record;
     shard record;
@@ -2583,9 +2416,7 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 --
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
     options instaid_sql.sequence_options;
@@ -2628,9 +2459,7 @@ COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 
 -- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
     base CONSTANT bigint := shard.shard_id << 10;
@@ -2655,9 +2484,7 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 'own it';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
     part regclass;
@@ -2677,9 +2504,7 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
@@ -2705,12 +2530,11 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
 'missing_ok, or else an error';
 
+-- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
 -- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
 CREATE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
                                       OUT last_value bigint, OUT increment bigint)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
     left_over numeric;
@@ -2768,15 +2592,11 @@ BEGIN
     increment := main.seqincrement;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_ticket(regclass, bigint) IS
-'where a ticket stands; refuse a sequence that cannot serve, or has too few values left';
 
 -- A value is durable when the caller's transaction commits: the WAL record that covers it can
 -- be of a transaction that is still open.
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := instaid.ticket_sequence(name);
     value bigint;
@@ -2791,10 +2611,9 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS
 'the next value of a ticket, which is never issued again once the transaction has committed; '
 'needs USAGE or UPDATE on its sequence';
 
+-- What create_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF servers < 1 THEN
         RAISE numeric_value_out_of_range USING
@@ -2808,17 +2627,13 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_ticket_server(integer, integer) IS
-'what create_ticket() and restripe_ticket() check';
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
                                       data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
     RETURNS regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767
                                           WHEN 'integer'::regtype THEN 2147483647
@@ -2876,10 +2691,9 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers; return its sequence; needs CREATE on the schema instaid_tickets';
 
+-- What guard_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     step CONSTANT bigint := (SELECT seqincrement FROM pg_sequence WHERE seqrelid = sequence);
 BEGIN
@@ -2891,13 +2705,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION instaid._check_is_authority(regclass) IS
-'what guard_ticket() and restripe_ticket() check';
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ticket regclass := instaid.ticket_sequence(name);
 BEGIN
@@ -2913,10 +2723,10 @@ $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to
+-- own its sequence.
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid.ticket_sequence(name);
 BEGIN
@@ -2932,14 +2742,9 @@ BEGIN
     RETURN sequence;
 END
 $$;
-COMMENT ON FUNCTION instaid._lock_ticket(text) IS
-'keep other sessions from taking values of a ticket until the transaction ends; needs to own '
-'its sequence';
 
 CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid._lock_ticket(name);
     stands_at bigint;
@@ -2981,9 +2786,7 @@ COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 
 CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
                                         boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid.ticket_sequence(name);
     guard bigint;
@@ -3019,9 +2822,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Therefore a lease waits for the transactions that have taken values.
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass;
     state record;
@@ -3132,6 +2933,7 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
 
 -- audit() only reads catalogs and sequences.  It runs nothing that it finds.
 
+-- Copies of the published function; for audit().
 -- A copy calls nextval(), reads a clock, and shifts to the left.  Comments and strings do not
 -- count, apart from the name in nextval('...').
 CREATE VIEW instaid._copies AS
@@ -3153,9 +2955,8 @@ CREATE VIEW instaid._copies AS
                     AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[[.^.]]|power'
                END;
 GRANT SELECT ON instaid._copies TO PUBLIC;
-COMMENT ON VIEW instaid._copies IS
-'copies of the published function; for audit()';
 
+-- Columns whose default makes IDs; for audit().
 CREATE VIEW instaid._id_columns AS
     SELECT a.adrelid, t.attnum, n.oid AS schema, m.schema AS maker, m.is_copy,
            pg_catalog.format('%I.%I', n.nspname, c.relname) AS table_name,
@@ -3175,9 +2976,8 @@ CREATE VIEW instaid._id_columns AS
          JOIN pg_catalog.pg_class AS c ON c.oid = a.adrelid AND c.relpersistence <> 't'
          JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace;
 GRANT SELECT ON instaid._id_columns TO PUBLIC;
-COMMENT ON VIEW instaid._id_columns IS
-'columns whose default makes IDs; for audit()';
 
+-- The findings of audit().
 CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
                                OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -3329,14 +3129,10 @@ BEGIN ATOMIC
                                                  + t.servers, t.servers))
     FROM instaid.tickets AS t WHERE t.off_stripe;
 END;
-COMMENT ON FUNCTION instaid._audit() IS
-'the findings of audit()';
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE NOTICE USING
         MESSAGE = 'this is instaid 1.0 without C',
@@ -3353,10 +3149,9 @@ COMMENT ON FUNCTION instaid.audit() IS
 -- What this edition lacks
 --
 
+-- Fail, and say what to do instead.
 CREATE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING
         MESSAGE = 'this edition of instaid has no C',
@@ -3364,14 +3159,11 @@ BEGIN
         HINT = instead;
 END
 $$;
-COMMENT ON FUNCTION instaid._refuse_without_c(text, text) IS
-'fail, and say what to do instead';
 
 -- A caller would need UPDATE on the sequence, and could set it back.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('instaid.next_id()', 'Use the next_id() of a shard, which'
                                       ' instaid.create_shard() creates.');
@@ -3383,8 +3175,7 @@ COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('instaid.next_ids()', 'Use the next_ids() of a shard, which'
                                       ' instaid.create_shard() creates.');
@@ -3394,44 +3185,37 @@ COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
 'not in this edition: fails';
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard,'
                                       ' which instaid.create_shard() creates.');
 END
 $$;
-COMMENT ON FUNCTION instaid.next_id() IS
-'not in this edition: fails';
+COMMENT ON FUNCTION instaid.next_id() IS 'not in this edition: fails';
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
     RETURNS SETOF bigint
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_ids() of a shard,'
                                       ' which instaid.create_shard() creates.');
 END
 $$;
-COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
-'not in this edition: fails';
+COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS 'not in this edition: fails';
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
                                       ' transaction that inserts.');
 END
 $$;
-COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
-'not in this edition: fails';
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'not in this edition: fails';
 
 CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
                                    epoch timestamptz DEFAULT instaid.default_epoch(),
                                    wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
                                       ' transaction that inserts.');
@@ -3444,8 +3228,7 @@ CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer D
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
                                       step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
     RETURNS regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('A ticket with a source', 'Leave out source.');
 END
@@ -3457,14 +3240,12 @@ COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint
 CREATE FUNCTION instaid.audit_servers(servers text[],
                                       OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('audit_servers()', 'Compare instaid.shards of the servers.');
 END
 $$;
-COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
-'not in this edition: fails';
+COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails';
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

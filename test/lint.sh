@@ -58,6 +58,10 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 check 'released scripts are never edited' \
 	sh -c '[ ! -e test/released.sha256 ] || sha256sum --check --quiet test/released.sha256'
 check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql managed/instaid.sql
+check 'each private function and view of SQL has a comment above it' perl -ne '
+	print "$ARGV: $1\n" and $bad = 1
+		if /^CREATE (?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
+	$above = $_; END { exit $bad }' instaid--1.0.sql managed/instaid.sql
 check 'functions of both editions are the same' perl test/lib/shared.pl
 check 'lines of tests have at most 100 columns' in_width 100 \
 	.ci/run managed/*.sh managed/*.pl test/*.sh test/*.pl test/lib/* test/t/*.pl test/cluster/*.pl

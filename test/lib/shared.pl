@@ -12,9 +12,8 @@ my %own = map { $_ => 1 } qw(_check_is_authority _check_new_shard _create_batch 
 
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
-# the functions of a script, from CREATE FUNCTION to the end of its COMMENT, by name
-my $function =
-  qr/^CREATE FUNCTION instaid\.(\w+)\(.*?^COMMENT ON FUNCTION instaid\.\g{-1}\(.*?;\n/ms;
+# the functions of a script, each with its COMMENT, up to the empty line after them
+my $function = qr/^CREATE FUNCTION instaid\.(\w+)\(.*?\n(?=\n\S|\z)/ms;
 
 my ($extension, $managed) = map { text($_) } 'instaid--1.0.sql', 'managed/instaid.sql';
 my %text;
@@ -24,7 +23,7 @@ while ($extension =~ /$function/g)
 	# the type is not in the other edition, nor is Citus
 	$text =~ s/, 'instaid\.id'::regtype//g;
 	$text =~ s/ or instaid\.id//g;
-	$text{$name} = $text unless $own{$name} || $text =~ /^    LANGUAGE (c|instaid) /m;
+	$text{$name} = $text unless $own{$name} || $text =~ /\bLANGUAGE (c|instaid) /;
 }
 my @differ;
 $managed =~ s{$function}{
