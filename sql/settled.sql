@@ -64,6 +64,10 @@ SELECT regress_s.next_id() > :settled AS above;
 SELECT instaid.create_shard('regress_v', 7);
 SELECT instaid.freeze_shard('regress_v');
 SELECT instaid.settled_id('regress_v') = instaid.last_id('regress_v.table_id_seq', 7) AS is_last;
+-- ... whose sequence is in another schema
+ALTER SEQUENCE regress_v.table_id_seq RENAME TO elsewhere;
+ALTER SEQUENCE regress_v.elsewhere SET SCHEMA regress_s;
+SELECT instaid.settled_id('regress_v') = instaid.last_id('regress_s.elsewhere', 7) AS is_last;
 
 -- a sequence that is ahead of the clock
 SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset

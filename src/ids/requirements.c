@@ -15,7 +15,6 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "ids/declaration.h"
 #include "ids/layout.h"
 #include "ids/requirements.h"
 #include "sequence.h"
@@ -77,18 +76,10 @@ fault_cure(Form_pg_sequence options, bool is_frozen, const char *name)
 					name, is_frozen ? "" : " NO MAXVALUE");
 }
 
-/*
- * Refuse a sequence that cannot serve as a source of IDs.  If it may be frozen, it
- * need only serve when it is thawed.
- *
- * A call that has waited for freeze_shard() ends here, because the MAXVALUE has
- * changed.  Only then is the declaration looked up.
- */
+/* Refuse a sequence that cannot serve as a source of IDs, or could not if it were thawed. */
 void
-requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
+requirements_check(Relation rel, Form_pg_sequence options, bool is_frozen)
 {
-	Oid			schema = RelationGetNamespace(rel);
-	bool		is_frozen = options->seqmax < MAX_TICK && is_declared_frozen(schema);
 	const char *fault = sequence_fault(options, is_frozen);
 
 	if (fault)
@@ -99,8 +90,6 @@ requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen)
 				 errdetail_internal("%s", fault),
 				 errhint("%s", fault_cure(options, is_frozen,
 										  sequence_qualified_name(RelationGetRelid(rel))))));
-	if (is_frozen && !may_be_frozen)
-		frozen_error(schema, RelationGetRelid(rel));
 }
 
 /*

@@ -12,6 +12,6 @@
 
 #include "compat.h"
 
-extern void requirements_check(Relation rel, Form_pg_sequence options, bool may_be_frozen);
+extern void requirements_check(Relation rel, Form_pg_sequence options, bool is_frozen);
 
 #endif							/* INSTAID_REQUIREMENTS_H */

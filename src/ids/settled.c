@@ -36,6 +36,7 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -90,11 +91,11 @@ lock_to_read(Oid sequence, bool wait)
 
 /*
  * Read the last tick that a sequence has given, or reserved for a session.  If
- * it has given none, this is the tick before its first.  Returns false if
- * lock_to_read() does.
+ * it has given none, this is the tick before its first.  The schema is that of the
+ * shard, which can be frozen.  Returns false if lock_to_read() does.
  */
 static bool
-read_last_tick(Oid sequence, bool wait, int64 *tick)
+read_last_tick(Oid sequence, Oid schema, bool wait, int64 *tick)
 {
 	Relation	rel;
 	FormData_pg_sequence options;
@@ -105,7 +106,7 @@ read_last_tick(Oid sequence, bool wait, int64 *tick)
 	if (!lock_to_read(sequence, wait))
 		return false;
 	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
-	requirements_check(rel, &options, true);
+	requirements_check(rel, &options, is_declared_frozen(schema));
 
 	/*
 	 * Step 2 does not find locks of this transaction.  It may have taken IDs.
@@ -172,12 +173,12 @@ greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
  * to wait for.
  */
 static bool
-find_settled_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *id)
+find_settled_id(Oid sequence, Oid schema, int32 shard_id, int64 epoch_ms, bool wait, int64 *id)
 {
 	int64		tick;
 
 	check_sees_commits();
-	if (!read_last_tick(sequence, wait, &tick) || !wait_for_holders(sequence, wait))
+	if (!read_last_tick(sequence, schema, wait, &tick) || !wait_for_holders(sequence, wait))
 		return false;
 	*id = greatest_id(tick, shard_id, epoch_ms);
 	return true;
@@ -190,12 +191,14 @@ find_settled_id(Oid sequence, int32 shard_id, int64 epoch_ms, bool wait, int64 *
 Datum
 instaid_settled_id(PG_FUNCTION_ARGS)
 {
+	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+	Oid			schema = get_rel_namespace(sequence);
 	int64		id;
 
 	check_shard_id(shard_id);
-	if (!find_settled_id(PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
+	if (!find_settled_id(sequence, schema, shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(id);
 }
@@ -209,13 +212,15 @@ Datum
 instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 {
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Oid			schema;
 	HeapTuple	tuple;
 	Declaration declaration;
 	char	   *fault;
 	int64		id;
 
 	check_object_name("schema", schema_name);
-	tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
+	schema = LookupExplicitNamespace(schema_name, false);
+	tuple = find_declaration(schema);
 	if (!HeapTupleIsValid(tuple) ||
 		((Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
 		ereport(ERROR,
@@ -229,8 +234,8 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 
 	if (declaration.shard_id == NODE_SHARD)
 		declaration.shard_id = node_shard_id_or_error();
-	if (!find_settled_id(declaration.sequence, declaration.shard_id, declaration.epoch_ms,
-						 PG_GETARG_BOOL(1), &id))
+	if (!find_settled_id(declaration.sequence, schema, declaration.shard_id,
+						 declaration.epoch_ms, PG_GETARG_BOOL(1), &id))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(id);
 }
