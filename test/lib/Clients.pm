@@ -11,6 +11,7 @@ use warnings;
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test::More ();
 use Time::HiRes qw(sleep);
 
 my $started = 0;
@@ -157,6 +158,15 @@ sub summary
 	}
 	close $sorted or die "sort: $?";
 	return \%sum;
+}
+
+# A line of the results of a run, which RESULT keeps (see test/lib/run)
+sub report
+{
+	my ($line) = @_;
+	Test::More::note($line);
+	append_to_file("$ENV{SCRATCH}/result", "$line\n");
+	return;
 }
 
 1;

@@ -36,15 +36,6 @@ my @statements = (
 	('COPY (SELECT insta5.next_id() FROM generate_series(1, 2000)) TO STDOUT;') x 4,
 	'INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;', 'SELECT insta5.next_id();');
 
-# Results that "make soak" shows
-sub report
-{
-	my ($line) = @_;
-	note($line);
-	append_to_file("$ENV{SCRATCH}/result", "$line\n");
-	return;
-}
-
 # The time of an ID in milliseconds since 1970
 sub ms
 {
@@ -118,9 +109,10 @@ for my $round (1 .. $rounds)
 	$count += $sum->{count};
 }
 cmp_ok($count, '>=', $ids, "$count IDs");
-report(sprintf '%d IDs of one sequence, by %d sessions, in %d s', $count, @statements + 0,
-	$seconds);
-report("$rounds crashes, and a step of the clock after each, by -4 to 3 s");
-report(sprintf 'no ID twice, each in order, none more than %d ms after the latest clock', $most);
+Clients::report(sprintf '%d IDs of one sequence, by %d sessions, in %d s', $count,
+	@statements + 0, $seconds);
+Clients::report("$rounds crashes, and a step of the clock after each, by -4 to 3 s");
+Clients::report(sprintf
+	'no ID twice, each in order, none more than %d ms after the latest clock', $most);
 
 done_testing();

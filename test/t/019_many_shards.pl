@@ -5,7 +5,8 @@
 # No test asserts a duration, since the machine may be busy.  One test asserts that a
 # duration does not grow with the number of shards.
 #
-# FULL=1 adds shards up to 8,192 instead of 1,024, and the time of the last create_shard()
+# FULL=1 adds shards up to 8,192 instead of 1,024, and a database of 8,192 with 41,000 tables
+# INSTAID_TEST_SHARDS, a multiple of 8, is another number of shards
 
 use strict;
 use warnings;
@@ -16,7 +17,7 @@ use Time::HiRes 'time';
 
 use Clients;
 
-my $shards = $ENV{FULL} ? 8192 : 1024;
+my $shards = $ENV{INSTAID_TEST_SHARDS} || ($ENV{FULL} ? 8192 : 1024);
 my $last = $shards - 1;
 
 my $node = Clients::server('main', { auth_extra => [ '--create-role', 'developer' ] });
@@ -146,4 +147,134 @@ is($node->safe_psql('many', q{SELECT count(*) FROM pg_proc WHERE proname ~ '^nex
 	'... and max_locks_per_transaction = 512 is enough');
 
 $node->stop;
+how_far() if $ENV{FULL};
 done_testing();
+
+# What docs/clusters.md says of many shards with five tables each: each step succeeds, and
+# its seconds or bytes are in the result.  fsync is off, as on all servers of these tests.
+sub how_far
+{
+	my $far = Clients::server('far', 'max_locks_per_transaction = 512',
+		'log_autovacuum_min_duration = 0');
+	my $used = $shards < 1000 ? $shards : 1000;
+	Clients::report(sprintf '%d shards with 5 tables each, PostgreSQL %s, load before: %s', $shards,
+		$far->safe_psql('postgres', 'SHOW server_version'), slurp_file('/proc/loadavg') =~ /(\S+)/);
+
+	# four roles, each with a part of the shards
+	my @parts = map { [ "owner$_", $_ * $shards / 4, ($_ + 1) * $shards / 4 - 1 ] } 0 .. 3;
+	$far->safe_psql('postgres', join '', 'CREATE DATABASE far; CREATE DATABASE copy;',
+		map { "CREATE ROLE $_->[0]; GRANT CREATE ON DATABASE far TO $_->[0];" } @parts);
+	$far->safe_psql('far', 'CREATE EXTENSION instaid');
+	my $as_owners = sub {
+		my ($what, $sql) = @_;
+		my $all = join '', 'SET client_min_messages = warning;',
+		  map { "SET SESSION AUTHORIZATION $_->[0];" . sprintf $sql, @$_[ 1, 2 ] } @parts;
+		seconds($what, sub { $far->safe_psql('far', $all) });
+	};
+	$as_owners->('create_shards()', q{CALL instaid.create_shards('insta%%s', %d, %d);});
+	# one transaction makes the tables of 64 shards
+	$as_owners->('tables', q{
+		DO $$ BEGIN
+			FOR shard IN %d .. %d LOOP
+				FOR number IN 1 .. 5 LOOP
+					EXECUTE format('CREATE TABLE insta%%1$s.photos%%2$s (n integer,
+						id bigint PRIMARY KEY DEFAULT insta%%1$s.next_id())', shard, number);
+				END LOOP;
+				IF shard %% 64 = 0 THEN COMMIT; END IF;
+			END LOOP;
+		END $$;});
+	Clients::report($far->safe_psql('far', q{
+		SELECT count(*) || ' relations, ' || pg_size_pretty(pg_database_size(current_database()))
+		FROM pg_class}));
+
+	my $insert  = sub { "INSERT INTO insta$_[0].photos1 (n) VALUES (1);" };
+	my $session = Clients::session($far, 'far');
+	$session->('SELECT 1');
+	seconds("INSERT of a session into insta$_", sub { is($session->($insert->($_)), '') }) for 0, 1;
+	for (1, $used)
+	{
+		my $inserts = join '', map { $insert->($_) } 0 .. $_ - 1;
+		my $bytes   = $far->safe_psql('far', "$inserts $memory");
+		Clients::report("memory of a session that has used $_ of the shards: $bytes bytes");
+		cmp_ok($bytes, '<', 4e6 + $_ * 40e3, '... is below 4 MB and 40 kB for each shard');
+	}
+	seconds('VACUUM ANALYZE', sub { $far->safe_psql('far', 'VACUUM ANALYZE') });
+	look($far);
+
+	# Some sequences are an hour ahead of the clock, which a copy can know from them only.
+	$far->safe_psql('far', qq{
+		SELECT setval(sequence, (extract(epoch FROM now() + interval '1 h') * 1000)::bigint << 10)
+		FROM instaid.shards WHERE shard_id < $used AND shard_id % 100 = 0;
+		CREATE TABLE before AS SELECT schema_name, last_id, nspowner::regrole::text AS owner
+			FROM instaid.shards JOIN pg_namespace ON nspname = schema_name});
+	my $copied = sub {
+		my ($server, $database, $how) = @_;
+		$server->safe_psql($database, join '', 'SET client_min_messages = error;',
+			map { $insert->($_) } 0 .. $used - 1);
+		is($server->safe_psql($database, q{
+			SELECT count(*), count(*) FILTER (WHERE shards.last_id > before.last_id)
+			FROM instaid.shards JOIN before USING (schema_name)}),
+			"$shards|$used", "$how: all shards are there, and next_id() goes on above");
+		# five tables with an index, a sequence and three functions in each
+		is($server->safe_psql($database, q{
+			SELECT count(*) FROM before JOIN pg_namespace AS n ON nspname = schema_name
+				JOIN (SELECT relnamespace, relowner FROM pg_class
+					UNION ALL SELECT pronamespace, proowner FROM pg_proc) AS o (schema, role)
+				ON schema = n.oid AND role = nspowner AND role::regrole::text = owner}),
+			$shards * 14, '... and all that is in them has its owner');
+	};
+	my $file = "$dump.far";
+	seconds('pg_dump -Fc', '-f', $file, '-d', $far->connstr('far'));
+	seconds('pg_restore -e -j 2', '-d', $far->connstr('copy'), $file);
+	$copied->($far, 'copy', 'pg_restore');
+	$far->safe_psql('postgres', 'DROP DATABASE copy');
+	$far->stop;
+
+	my $new = PostgreSQL::Test::Cluster->new('new');
+	$new->init;
+	$new->append_conf('postgresql.conf', 'max_locks_per_transaction = 512');
+	chdir PostgreSQL::Test::Utils::tempdir or die $!;
+	my $bin = $new->config_data('--bindir');
+	seconds('pg_upgrade --link', '-b', $bin, '-d', $far->data_dir, '-p', $far->port,
+		'-B', $bin, '-D', $new->data_dir, '-P', $new->port, '-s', $new->host);
+	$new->start;
+	$copied->($new, 'far', 'pg_upgrade');
+	$new->stop;
+	return;
+}
+
+# How long a worker of autovacuum looks at all tables when there is nothing to do: from its
+# first message in the log to the one of its end
+sub look
+{
+	my ($server) = @_;
+	my $offset = -s $server->logfile;
+	my $at     = qr/^\S+ \d+:(\d+):(\S+) /m;
+	$server->append_conf('postgresql.conf', "autovacuum_naptime = 5s\nlog_min_messages = debug2");
+	$server->reload;
+	my $took;
+	for (1 .. 300)
+	{
+		$took = ($4 - $1) % 60 * 60 + $5 - $2, last
+		  if substr(slurp_file($server->logfile), $offset) =~ /
+			$at .* \[(\d+)\] .* processing\ database\ "far"\n
+			(?: (?! .* automatic\ (?:vacuum|analyze)) .*\n )*?
+			$at .* \(PID\ \g3\)\ exited\ with\ exit\ code\ 0$/mx;
+		sleep 1;
+	}
+	$server->append_conf('postgresql.conf', "autovacuum_naptime = 1min\nlog_min_messages = info");
+	$server->reload;
+	ok(defined $took, 'autovacuum looks at all tables, and finds nothing to do');
+	Clients::report(sprintf q{autovacuum's look at all tables: %.3f s}, $took);
+	return;
+}
+
+# Run code, or a program with these options, and note how long it took.
+sub seconds
+{
+	my ($what, @how) = @_;
+	my $start = time;
+	ref $how[0] ? $how[0]->() : command_ok([ split(' ', $what), @how ], $what);
+	Clients::report(sprintf '%s: %.3f s', $what, time - $start);
+	return;
+}
