@@ -677,15 +677,6 @@ CREATE FUNCTION instaid._sequence_fault(sequence regclass, is_frozen boolean, OU
                                         OUT cure text) RETURNS record
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_sequence_fault';
 
--- The ID that a shard makes of a tick; null if the tick has no ID in this epoch.
-CREATE FUNCTION instaid._tick_to_id(tick bigint, shard_id integer, epoch timestamptz)
-    RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_tick_to_id';
-
--- The highest tick that a sequence can reach.
-CREATE FUNCTION instaid._max_tick() RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_tick';
-
 --
 -- Shards
 --
@@ -750,18 +741,18 @@ CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RE
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
-           CASE WHEN i.last_id IS NOT NULL THEN t.issued_at END AS last_issued_at,
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift,
            s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
-         CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t
-         CROSS JOIN LATERAL (SELECT instaid._tick_to_id(t.tick, s.shard_id, s.epoch))
-                            AS i (last_id);
+         CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id, s.epoch))
+                            AS i (last_id)
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
+                            AS t (last_issued_at);
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
 'SELECT on the sequence, or membership in pg_read_all_stats';
@@ -780,15 +771,12 @@ COMMENT ON COLUMN instaid.shards.expires_at IS
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
 -- CREATE on the schema, or on the database if the schema is missing.
-CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+-- Return what conflicts with the new shard: the schema that has its shard ID, a function of
+-- its schema with the name of one that it needs, and the epoch of another shard.
+CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer, OUT taken_by name,
+                                       OUT routine oid, OUT other_schema name,
+                                       OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
-
--- What conflicts with a new shard: the schema that has its shard ID, a function of its
--- schema with the name of one that it needs, and the epoch of another shard.
-CREATE FUNCTION instaid._find_conflicts(schema_name text, shard_id integer,
-                                        OUT taken_by name, OUT routine oid,
-                                        OUT other_schema name, OUT other_epoch timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_find_conflicts';
 
 -- What create_shard() and adopt_shard() check.
 -- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
@@ -849,9 +837,7 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one waits for the other, and then
     -- sees the other's shard, in every isolation level.
-    PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflicts(schema_name, shard_id);
-
+    conflict := instaid._lock_shard_id(schema_name, shard_id);
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT p.prosrc INTO other
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
@@ -903,13 +889,10 @@ BEGIN
 END
 $$;
 
--- Where a new shard starts: above what a shard with its ID, dropped just now, can have
--- issued.
-CREATE FUNCTION instaid._first_tick() RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_first_tick';
-
 -- The commands that make a schema a shard; one that is not new has its sequence already,
 -- and can have a next_id() with these arguments, which is replaced.
+-- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
+-- load can have set it this far ahead of the clock.
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
@@ -934,8 +917,10 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                                              THEN 'YYYY-MM-DD HH24:MI:SS'
                                              ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  instaid._first_tick(), CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments,
-                  security);
+                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
+                                      + current_setting('instaid.max_drift')::interval)
+                   * 1000)::bigint << 10 | 1,
+                  CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -2983,9 +2968,8 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
         WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
     wrong AS (
         SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
-               -- the time of the value as a tick; null if it is none
-               instaid.extract_timestamp(instaid._tick_to_id(v.value, m.shard_id, m.epoch),
-                                         m.epoch) AS tick_at,
+               to_timestamp((v.value >> 10) / 1000.0)
+                   BETWEEN m.epoch AND now() + interval '1 day' AS is_tick,
                -- A key without a default is not one that was adopted.  Another column is like
                -- it as long as its sequence has given nothing but small values.
                i.made_at = m.epoch
@@ -2999,7 +2983,7 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
           AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch))
     SELECT 'warning', w.table_name || '.' || w.column_name,
            COALESCE('it has values that are ticks of a sequence, and not IDs, such as '
-                    || max(w.value) FILTER (WHERE w.tick_at < now() + interval '1 day'),
+                    || max(w.value) FILTER (WHERE w.is_tick),
                     'it has values that are not IDs, such as '
                     || max(w.value) FILTER (WHERE w.is_small)
                     || '; nextval() gives these until next_id() is called',
@@ -3012,7 +2996,7 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
                   CASE WHEN bool_or(w.is_small)
                        THEN format(' AND %s >= 8388608', w.column_name) END)
     FROM wrong AS w
-    WHERE w.tick_at < now() + interval '1 day' OR w.is_small
+    WHERE w.is_tick OR w.is_small
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard_id;
@@ -3118,8 +3102,8 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     clocked AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
                u.frozen, t.issued_at - clock_timestamp() AS drift,
-               -- in the last millisecond of positive IDs, or past it
-               t.tick >= instaid._max_tick() OR t.issued_at >= instaid.extract_timestamp(
+               -- in the last millisecond of positive IDs, or past it, or at the last tick
+               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
                f.problem, f.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
@@ -3136,7 +3120,7 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
     SELECT 'warning', q.name,
            'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
            'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'
-    FROM clocked AS q WHERE q.frozen AND q.seqmax >= instaid._max_tick()
+    FROM clocked AS q WHERE q.frozen AND q.seqmax >= 9007199254740991
     UNION ALL
     -- setval() or advance_past() took it too far, or its time is over
     SELECT 'error', q.name, 'has reached the last tick of the ID format',
@@ -3234,7 +3218,7 @@ BEGIN ATOMIC
                        -- or the range of its sequence stops it, as of Citus' copy for a
                        -- worker
                        'frozen', s.frozen OR (
-                           SELECT q.seqmin > 1 OR q.seqmax < instaid._max_tick()
+                           SELECT q.seqmin > 1 OR q.seqmax < 9007199254740991
                            FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s

@@ -20,8 +20,6 @@
 #include "ids/layout.h"
 
 PG_FUNCTION_INFO_V1(instaid_default_epoch);
-PG_FUNCTION_INFO_V1(instaid_tick_to_id);
-PG_FUNCTION_INFO_V1(instaid_max_tick);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_make_ids);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
@@ -45,31 +43,6 @@ instaid_default_epoch(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	PG_RETURN_TIMESTAMPTZ(ms_timestamp(DEFAULT_EPOCH_MS));
-}
-
-/*
- * _tick_to_id(tick bigint, shard_id integer, epoch timestamptz) -> bigint
- *
- * The ID that a shard makes of a tick; null if the tick has no ID in this
- * epoch.
- */
-Datum
-instaid_tick_to_id(PG_FUNCTION_ARGS)
-{
-	int64		tick = PG_GETARG_INT64(0);
-	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-
-	if (!tick_has_id(tick, epoch_ms))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(tick, PG_GETARG_INT32(1), epoch_ms));
-}
-
-/* _max_tick() -> bigint */
-Datum
-instaid_max_tick(PG_FUNCTION_ARGS)
-{
-	(void) fcinfo;
-	PG_RETURN_INT64(MAX_TICK);
 }
 
 /*

@@ -442,16 +442,6 @@ generator_take_ticks(Oid sequence, int wanted, int64 *first)
 }
 
 /*
- * The tick with which a new shard starts.  A shard with the same ID can have
- * been dropped just now, when load had set it this far ahead of the clock.
- */
-int64
-generator_first_tick(void)
-{
-	return pack_tick(clock_ms() + (int64) max_drift + MAX_CLOCK_WAIT, 1);
-}
-
-/*
  * From now on, give only ticks above this one.  Errors are those of
  * generator_take_tick() and setval().
  *

@@ -10,7 +10,6 @@
 
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
-extern int64 generator_first_tick(void);
 extern void generator_skip_ticks(Oid sequence, int64 tick);
 extern void generator_init(void);
 

@@ -14,14 +14,12 @@
 #include "utils/timestamp.h"
 
 #include "ids/arguments.h"
-#include "ids/generator.h"
 #include "ids/layout.h"
 #include "ids/position.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_last_tick);
-PG_FUNCTION_INFO_V1(instaid_first_tick);
 
 /*
  * Read the last tick that a sequence gave, or reserved for a session; or the
@@ -73,23 +71,13 @@ instaid_last_id(PG_FUNCTION_ARGS)
 Datum
 instaid_last_tick(PG_FUNCTION_ARGS)
 {
-	TupleDesc	tupdesc = fcinfo->flinfo->fn_extra;
+	TupleDesc	tupdesc;
 	FormData_pg_sequence_data data;
 	Datum		values[3] = {0};
 	bool		nulls[3] = {true, true, true};
 
-	/* the view instaid.shards calls this for each of thousands of shards */
-	if (tupdesc == NULL)
-	{
-		MemoryContext saved = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-
-		if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "return type must be a row type");
-		tupdesc = BlessTupleDesc(tupdesc);
-		fcinfo->flinfo->fn_extra = tupdesc;
-		MemoryContextSwitchTo(saved);
-	}
-
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
 	if (read_position(PG_GETARG_OID(0), &data))
 	{
 		values[0] = Int64GetDatum(data.last_value);
@@ -100,13 +88,5 @@ instaid_last_tick(PG_FUNCTION_ARGS)
 		nulls[2] = !data.is_called ||
 			data.last_value < 0 || data.last_value > MAX_TICK;
 	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
-}
-
-/* _first_tick() -> bigint */
-Datum
-instaid_first_tick(PG_FUNCTION_ARGS)
-{
-	(void) fcinfo;
-	PG_RETURN_INT64(generator_first_tick());
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

@@ -53,7 +53,6 @@ PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
-PG_FUNCTION_INFO_V1(instaid_find_conflicts);
 PG_FUNCTION_INFO_V1(instaid_create_shards);
 
 /* A shard of the database */
@@ -322,25 +321,6 @@ check_may_create(const char *schema_name)
 }
 
 /*
- * _lock_shard_id(schema_name text, shard_id integer) -> void
- *
- * Keep other sessions from creating a shard with this ID until the transaction
- * ends.  The lock is on the language, with the shard ID as its sub-object.
- * Other roles wait for it, and therefore only a role that may create the shard
- * gets it.
- */
-Datum
-instaid_lock_shard_id(PG_FUNCTION_ARGS)
-{
-	int32		shard_id = PG_GETARG_INT32(1);
-
-	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
-					   (uint16) SUB_OBJECT(shard_id), ShareUpdateExclusiveLock);
-	PG_RETURN_VOID();
-}
-
-/*
  * The declaration with this shard ID, or, with or_above, the one with the
  * lowest ID that is not below it; as a tuple that the caller releases.  NULL
  * if there is none.
@@ -405,24 +385,29 @@ find_routine(Oid schema)
 }
 
 /*
- * _find_conflicts(schema_name text, shard_id integer)
+ * _lock_shard_id(schema_name text, shard_id integer)
  *	-> (taken_by name, routine oid, other_schema name, other_epoch timestamptz)
  *
- * What a new shard conflicts with: the schema that has its ID already; a
+ * Keep other sessions from creating a shard with this ID until the transaction
+ * ends.  The lock is on the language, with the shard ID as its sub-object.
+ * Other roles wait for it, and therefore only a role that may create the shard
+ * gets it.
+ *
+ * Return what the new shard conflicts with: the schema that has its ID already; a
  * function in its schema with the signature of one of the shard's functions;
  * and the schema and the epoch of another shard, whose epoch should be the
- * same.
- *
- * Each is looked up by an index, because thousands of shards are created one
- * by one.
+ * same.  Each is looked up by an index, because thousands of shards are created
+ * one by one.
  */
 Datum
-instaid_find_conflicts(PG_FUNCTION_ARGS)
+instaid_lock_shard_id(PG_FUNCTION_ARGS)
 {
-	Oid			schema = get_namespace_oid(text_to_cstring(PG_GETARG_TEXT_PP(0)), true);
-	HeapTuple	taken_by = find_shard_id(PG_GETARG_INT32(1), false);
-	HeapTuple	other = find_shard_id(0, true);
-	Oid			routine = OidIsValid(schema) ? find_routine(schema) : InvalidOid;
+	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	int32		shard_id = PG_GETARG_INT32(1);
+	Oid			schema;
+	HeapTuple	taken_by;
+	HeapTuple	other;
+	Oid			routine;
 	TupleDesc	tupdesc;
 	Datum		values[4] = {0};
 	bool		nulls[4] = {true, true, true, true};
@@ -431,15 +416,22 @@ instaid_find_conflicts(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	check_may_create(schema_name);
+	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
+					   (uint16) SUB_OBJECT(shard_id), ShareUpdateExclusiveLock);
 	node_check_not_refused();
 
+	schema = get_namespace_oid(schema_name, true);
+	routine = OidIsValid(schema) ? find_routine(schema) : InvalidOid;
+	taken_by = find_shard_id(shard_id, false);
+	other = find_shard_id(0, true);
 	if (taken_by != NULL)
 	{
 		nulls[0] = !get_schema_name(((Form_pg_proc) GETSTRUCT(taken_by))->pronamespace, &names[0]);
 		values[0] = NameGetDatum(&names[0]);
 		ReleaseSysCache(taken_by);
 	}
-	else if (PG_GETARG_INT32(1) == node_shard_id())
+	else if (shard_id == node_shard_id())
 	{
 		nulls[0] = !get_schema_name(get_func_namespace(fcinfo->flinfo->fn_oid), &names[0]);
 		values[0] = NameGetDatum(&names[0]);
