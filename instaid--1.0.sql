@@ -1412,7 +1412,6 @@ BEGIN
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     tables := instaid._lock_id_columns(schema_name, adopted, owner);
     id := instaid._try_function(function_name, owner, sequence, epoch);
-    PERFORM instaid._check_range(sequence);
     PERFORM instaid._alter_sequence(sequence_owner, sequence,
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
 
@@ -1892,84 +1891,41 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, or
 -- the caller, does not have the rights of that role.
 -- A function can name any sequence, even one that its owner has no rights on.
+--
+-- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
+-- range to each worker's copy of a sequence: widened, one copy would issue values of another.
 CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    maker record;
-    owner oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence);
+    main record;
 BEGIN
-    SELECT p.proname, p.proowner, n.nspname INTO maker
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
-    IF NOT FOUND OR owner IS NULL THEN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence;
+    IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = 'the function of a shard, or its sequence, does not exist',
             DETAIL = 'Another transaction may just have dropped it.',
             HINT = 'instaid.audit() shows what is wrong with a shard.';
     END IF;
-    IF pg_has_role(maker.proowner, owner, 'USAGE') IS NOT TRUE THEN
+    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, maker.nspname),
+                             sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(owner), pg_get_userbyid(maker.proowner),
-                            maker.proname),
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname),
             HINT = 'Give both to one owner.';
     END IF;
-    PERFORM instaid._check_owner(owner, 'sequence', sequence::text);
-    RETURN owner;
-END
-$$;
-
--- Refuse a sequence with a MINVALUE above 1, which must not be removed.
--- Citus, for example, gives such a range to each worker's copy of a sequence: widened, one copy
--- would issue values of another.
-CREATE FUNCTION instaid._check_range(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    options record;
-BEGIN
-    SELECT q.seqmin, q.seqmax INTO options FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-    IF options.seqmin > 1 THEN
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', options.seqmin,
-                            options.seqmax),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
-END
-$$;
-
--- Let a sequence of a shard end where it stands, or go on.
--- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  Those see the MAXVALUE then.
-CREATE FUNCTION instaid._bound_sequence(declaration oid, sequence regclass, frozen boolean)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owner CONSTANT regrole := instaid._sequence_owner(declaration, sequence);
-    tick text;
-BEGIN
-    PERFORM instaid._check_range(sequence);
-    IF NOT frozen THEN
-        -- A dump without data has the last tick as MAXVALUE only.  No clock reads 2^53 - 1
-        -- before the year 2248.
-        PERFORM instaid._execute_as(owner, format(
-            'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
-            ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-            ' AND maximum_value < 9007199254740991', sequence::oid));
-    END IF;
-    PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
-    IF frozen THEN
-        -- A MAXVALUE must be above MINVALUE, and not below START.  pg_sequence_parameters()
-        -- shows them as they are now, in every isolation level.
-        tick := instaid._execute_as(owner, format(
-            'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
-            ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-            ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-            sequence::oid));
-        PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
-    END IF;
+    RETURN main.relowner;
 END
 $$;
 
@@ -1979,47 +1935,70 @@ CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, froz
     RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
 
--- Declare whether a shard is frozen, and bound its sequences accordingly; refuse a schema
--- that is not a shard, and a caller who has no right to freeze it.
--- The declared sequence comes first, because all who use another one of the shard have locked
--- it, too.  What else must be bounded is looked up when the lock is there.
+-- Declare whether a shard is frozen, and let its sequences end where they stand, or go on;
+-- refuse a schema that is not a shard, and a caller who has no right to freeze it.
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this
+-- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
+-- all who use another one of the shard have locked it, too.  The others are looked up when the
+-- lock is there.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    declared regclass;
+    first boolean;
+    sequence regclass;
+    owner regrole;
+    tick text;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.sequence INTO declared FROM instaid._sequences_of(declaration) AS s
-    WHERE s.is_declared;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._bound_sequence(declaration, declared, frozen);
-    PERFORM instaid._declare_frozen(declaration, declared, frozen);
-    PERFORM instaid._bound_sequence(declaration, s.sequence, frozen)
-    FROM instaid._sequences_of(declaration) AS s WHERE NOT s.is_declared;
+    FOREACH first IN ARRAY ARRAY[true, false] LOOP
+        FOR sequence IN SELECT s.sequence FROM instaid._sequences_of(declaration) AS s
+                        WHERE s.is_declared = first
+        LOOP
+            owner := instaid._sequence_owner(declaration, sequence);
+            IF NOT frozen THEN
+                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+                -- 2^53 - 1 before the year 2248.
+                PERFORM instaid._execute_as(owner, format(
+                    'SELECT setval(%1$L::regclass, maximum_value)'
+                    ' FROM pg_sequence_parameters(%1$s)'
+                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                    ' AND maximum_value < 9007199254740991', sequence::oid));
+            END IF;
+            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+            IF frozen THEN
+                -- A MAXVALUE must be above MINVALUE, and not below START.
+                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
+                tick := instaid._execute_as(owner, format(
+                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                    sequence::oid));
+                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+            END IF;
+            IF first THEN
+                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
+            END IF;
+        END LOOP;
+        IF first AND NOT FOUND THEN
+            RAISE undefined_object USING
+                MESSAGE = format('schema %I is not a shard', schema_name),
+                HINT = 'instaid.shards lists the shards of this database.';
+        END IF;
+    END LOOP;
 END
 $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._set_frozen(schema_name, true);
-END
-$$;
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    RETURN instaid._set_frozen(schema_name, true);
 COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
 'rights of the owners of its sequences, which the owner of the shard must have, too';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._set_frozen(schema_name, false);
-END
-$$;
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights of the owners of its sequences, which '
 'the owner of the shard must have, too';
@@ -2079,13 +2058,6 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
 'there is none, null with missing_ok, or else an error';
 
--- The position of a ticket; null while the ticket is being altered or dropped; see the
--- view instaid.tickets.
-CREATE FUNCTION instaid._ticket_state(sequence regclass,
-                                     OUT last_value bigint, OUT values_left bigint,
-                                     OUT off_stripe boolean)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
-
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -2114,11 +2086,15 @@ COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => '
 '...)';
 
--- Where a ticket has its values from, and which servers cannot be asked, and why; all null
--- if it has no source; failure is null for roles that may not see it, too.
-CREATE FUNCTION instaid._ticket_source(ticket regclass, OUT servers text, OUT step bigint,
-                                       OUT failure text)
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_ticket_source';
+-- The position of a ticket, null while it is being altered or dropped: see the view
+-- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
+-- whether the library is preloaded, as it must be then; null if it has no source.  failure is
+-- null for roles that may not see it, too.
+CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
+                                      OUT values_left bigint, OUT off_stripe boolean,
+                                      OUT source text, OUT step bigint, OUT failure text,
+                                      OUT is_preloaded boolean)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
     -- in numeric, because any sequence can be there
@@ -2127,9 +2103,8 @@ CREATE VIEW instaid.tickets AS
                  THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
                           q.seqincrement) + 1 END)::bigint AS server,
            CASE WHEN q.seqincrement > 0 THEN q.seqincrement END AS servers,
-           COALESCE(q.seqcache, f.step) AS step,
-           s.last_value, s.values_left, s.off_stripe, f.servers AS source,
-           c.oid::regclass AS sequence
+           COALESCE(q.seqcache, s.step) AS step, s.last_value, s.values_left, s.off_stripe,
+           s.source, c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          -- no index of pg_class has the schema
          JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
@@ -2138,10 +2113,9 @@ CREATE VIEW instaid.tickets AS
          JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
          LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-         CROSS JOIN LATERAL instaid._ticket_source(c.oid) AS f
     WHERE n.nspname = 'instaid_tickets'
       AND (c.relkind = 'S'
-           OR f.servers IS NOT NULL
+           OR s.source IS NOT NULL
               -- a further server of another one
               AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
 COMMENT ON VIEW instaid.tickets IS
@@ -2183,10 +2157,6 @@ CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text,
                                       OUT failure text)
     RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
-
--- Whether the library is preloaded, so that tickets can have a source.
-CREATE FUNCTION instaid._has_segments() RETURNS boolean
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_has_segments';
 
 CREATE VIEW instaid.segments AS
     SELECT c.relname AS name, s.state, s.segment_size,
@@ -2295,65 +2265,6 @@ $$;
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
--- What create_ticket() checks of the servers of a source.
-CREATE FUNCTION instaid._check_source(ticket text, source text[]) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    part record;
-BEGIN
-    IF array_position(source, NULL) IS NOT NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = format('a server of the source of ticket %s is null', quote_ident(ticket)),
-            DETAIL = format('It is element %s of the array.', array_position(source, NULL));
-    END IF;
-    IF cardinality(source) NOT BETWEEN 1 AND 16 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have %s servers as its source',
-                             quote_ident(ticket), cardinality(source)),
-            DETAIL = 'A source is one name of a foreign server, or an array of up to 16 names.';
-    END IF;
-    PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
-    FOR part IN
-        SELECT u.name, count(*) > 1 AS is_twice, w.fdwname,
-               has_server_privilege(s.oid, 'USAGE') AS is_usable
-        FROM unnest(source) AS u (name)
-             LEFT JOIN (pg_foreign_server AS s
-                        JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw)
-                       ON s.srvname = u.name
-        GROUP BY u.name, s.oid, w.fdwname
-    LOOP
-        IF part.fdwname IS NULL THEN
-            RAISE undefined_object USING
-                MESSAGE = format('server %I does not exist', part.name),
-                DETAIL = 'A source is a foreign server, or an array of them.',
-                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
-        ELSIF part.fdwname <> 'instaid' THEN
-            RAISE wrong_object_type USING
-                MESSAGE = format('server %I cannot be the source of a ticket', part.name),
-                DETAIL = format('Its foreign-data wrapper is %I.', part.fdwname),
-                HINT = 'Create a server with FOREIGN DATA WRAPPER instaid.';
-        ELSIF part.is_twice THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('server %I is named twice', part.name),
-                DETAIL = 'A source has each of its servers once.';
-        ELSIF NOT part.is_usable THEN
-            RAISE insufficient_privilege USING
-                MESSAGE = format('permission denied for foreign server %I', part.name),
-                DETAIL = 'The owner of a ticket needs USAGE on the servers of its source.',
-                HINT = format('Its owner can permit it: GRANT USAGE ON FOREIGN SERVER %I TO %I;',
-                              part.name, current_user);
-        END IF;
-    END LOOP;
-    IF NOT instaid._has_segments() THEN
-        RAISE WARNING USING
-            MESSAGE = format('ticket %s has a source, and the library instaid is not preloaded',
-                             quote_ident(ticket)),
-            DETAIL = 'next_ticket() fails until it is.',
-            HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
-    END IF;
-END
-$$;
-
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
                                       step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
@@ -2364,6 +2275,7 @@ DECLARE
                                           WHEN 'integer'::regtype THEN 2147483647
                                           WHEN 'bigint'::regtype THEN 9223372036854775807 END;
     first numeric;
+    asked record;
     part text;
     n integer := 1;
 BEGIN
@@ -2429,7 +2341,50 @@ BEGIN
     ELSE
         -- arrays can have other dimensions and bounds
         source := ARRAY(SELECT unnest(source));
-        PERFORM instaid._check_source(name, source);
+        IF array_position(source, NULL) IS NOT NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = format('a server of the source of ticket %s is null', quote_ident(name)),
+                DETAIL = format('It is element %s of the array.', array_position(source, NULL));
+        END IF;
+        IF cardinality(source) NOT BETWEEN 1 AND 16 THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('ticket %s cannot have %s servers as its source',
+                                 quote_ident(name), cardinality(source)),
+                DETAIL = 'A source is one name of a foreign server, or an array of up to 16'
+                         ' names.';
+        END IF;
+        PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
+        FOR asked IN
+            SELECT u.name, count(*) > 1 AS is_twice, w.fdwname,
+                   has_server_privilege(s.oid, 'USAGE') AS is_usable
+            FROM unnest(source) AS u (name)
+                 LEFT JOIN (pg_foreign_server AS s
+                            JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw)
+                           ON s.srvname = u.name
+            GROUP BY u.name, s.oid, w.fdwname
+        LOOP
+            IF asked.fdwname IS NULL THEN
+                RAISE undefined_object USING
+                    MESSAGE = format('server %I does not exist', asked.name),
+                    DETAIL = 'A source is a foreign server, or an array of them.',
+                    HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
+            ELSIF asked.fdwname <> 'instaid' THEN
+                RAISE wrong_object_type USING
+                    MESSAGE = format('server %I cannot be the source of a ticket', asked.name),
+                    DETAIL = format('Its foreign-data wrapper is %I.', asked.fdwname),
+                    HINT = 'Create a server with FOREIGN DATA WRAPPER instaid.';
+            ELSIF asked.is_twice THEN
+                RAISE invalid_parameter_value USING
+                    MESSAGE = format('server %I is named twice', asked.name),
+                    DETAIL = 'A source has each of its servers once.';
+            ELSIF NOT asked.is_usable THEN
+                RAISE insufficient_privilege USING
+                    MESSAGE = format('permission denied for foreign server %I', asked.name),
+                    DETAIL = 'The owner of a ticket needs USAGE on the servers of its source.',
+                    HINT = format('Its owner can permit it: GRANT USAGE ON FOREIGN SERVER %I'
+                                  ' TO %I;', asked.name, current_user);
+            END IF;
+        END LOOP;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
         -- Each further server has a table of its own, which inherits.  Those of a ticket
@@ -2444,6 +2399,13 @@ BEGIN
             EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I ()'
                            ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
         END LOOP;
+        IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
+            RAISE WARNING USING
+                MESSAGE = format('ticket %s has a source, and the library instaid is not'
+                                 ' preloaded', quote_ident(name)),
+                DETAIL = 'next_ticket() fails until it is.',
+                HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
+        END IF;
     END IF;
     EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
@@ -2470,28 +2432,6 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
 
--- What guard_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    step bigint;
-BEGIN
-    SELECT seqincrement INTO step FROM pg_sequence WHERE seqrelid = sequence;
-    IF step < 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
-            DETAIL = format('Its INCREMENT is %s; it must count up.', step),
-            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-    END IF;
-    IF step IS NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has its values from a source', sequence),
-            DETAIL = 'There is nothing to guard or to restripe here.',
-            HINT = 'Guard and restripe the ticket at each server of its source.';
-    END IF;
-END
-$$;
-
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2514,17 +2454,32 @@ COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
+    sequence regclass;
+    locked regclass;
+    step bigint;
 BEGIN
-    PERFORM instaid._check_is_authority(sequence);
-    -- This lock waits for all transactions that have taken values, and keeps others out
-    -- until this transaction commits.  The statement has the name, because a regclass whose
-    -- sequence is dropped meanwhile is printed as a number.
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
-    IF sequence <> instaid.ticket_sequence(name) THEN
+    LOOP
         sequence := instaid.ticket_sequence(name);
-        PERFORM instaid._check_is_authority(sequence);
-    END IF;
+        SELECT q.seqincrement INTO step FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+        IF step < 0 THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
+                DETAIL = format('Its INCREMENT is %s; it must count up.', step),
+                HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+        END IF;
+        IF step IS NULL THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('ticket %s has its values from a source', sequence),
+                DETAIL = 'There is nothing to guard or to restripe here.',
+                HINT = 'Guard and restripe the ticket at each server of its source.';
+        END IF;
+        EXIT WHEN sequence = locked;
+        -- This lock waits for all transactions that have taken values, and keeps others out
+        -- until this transaction commits.  The statement has the name, because a regclass whose
+        -- sequence is dropped meanwhile is printed as a number.
+        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+        locked := sequence;
+    END LOOP;
     RETURN sequence;
 END
 $$;
@@ -2574,11 +2529,11 @@ CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integ
                                         boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
     guard bigint;
 BEGIN
     PERFORM instaid._check_ticket_server(server, servers);
-    PERFORM instaid._check_is_authority(sequence);
+    SELECT p.maximum_value INTO guard
+    FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;
     IF mod(boundary, servers) <> 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
@@ -2586,8 +2541,6 @@ BEGIN
             HINT = format('The next multiple is %s; guard the ticket there on every server.',
                           boundary + servers::numeric - mod(boundary, servers));
     END IF;
-    sequence := instaid._lock_ticket(name);
-    SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
     IF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
@@ -3146,11 +3099,9 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
 -- Tickets; a part of audit().
 CREATE VIEW instaid._audit_tickets (severity, object, problem, cure) AS
     WITH ticket AS MATERIALIZED (
-        SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, s.off_stripe,
-               f.servers, f.failure
+        SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, s.*
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-             CROSS JOIN LATERAL instaid._ticket_source(c.oid) AS f
         WHERE n.nspname = 'instaid_tickets' AND c.relkind IN ('S', 'f')
           AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid))
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
@@ -3163,7 +3114,7 @@ CREATE VIEW instaid._audit_tickets (severity, object, problem, cure) AS
     UNION ALL
     SELECT 'error', t.name, 'has a source, and the library is not preloaded: next_ticket() fails',
            'Add instaid to shared_preload_libraries, and restart the server.'
-    FROM ticket AS t WHERE t.servers IS NOT NULL AND NOT instaid._has_segments();
+    FROM ticket AS t WHERE NOT t.is_preloaded;
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record

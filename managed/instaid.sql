@@ -2691,21 +2691,6 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers; return its sequence; needs CREATE on the schema instaid_tickets';
 
--- What guard_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_is_authority(sequence regclass) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    step CONSTANT bigint := (SELECT seqincrement FROM pg_sequence WHERE seqrelid = sequence);
-BEGIN
-    IF step < 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
-            DETAIL = format('Its INCREMENT is %s; it must count up.', step),
-            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-    END IF;
-END
-$$;
-
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2728,17 +2713,32 @@ COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
+    sequence regclass;
+    locked regclass;
+    step bigint;
 BEGIN
-    PERFORM instaid._check_is_authority(sequence);
-    -- This lock waits for all transactions that have taken values, and keeps others out
-    -- until this transaction commits.  The statement has the name, because a regclass whose
-    -- sequence is dropped meanwhile is printed as a number.
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
-    IF sequence <> instaid.ticket_sequence(name) THEN
+    LOOP
         sequence := instaid.ticket_sequence(name);
-        PERFORM instaid._check_is_authority(sequence);
-    END IF;
+        SELECT q.seqincrement INTO step FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+        IF step < 0 THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
+                DETAIL = format('Its INCREMENT is %s; it must count up.', step),
+                HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+        END IF;
+        IF step IS NULL THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('ticket %s has its values from a source', sequence),
+                DETAIL = 'There is nothing to guard or to restripe here.',
+                HINT = 'Guard and restripe the ticket at each server of its source.';
+        END IF;
+        EXIT WHEN sequence = locked;
+        -- This lock waits for all transactions that have taken values, and keeps others out
+        -- until this transaction commits.  The statement has the name, because a regclass whose
+        -- sequence is dropped meanwhile is printed as a number.
+        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+        locked := sequence;
+    END LOOP;
     RETURN sequence;
 END
 $$;
@@ -2788,11 +2788,11 @@ CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integ
                                         boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := instaid.ticket_sequence(name);
     guard bigint;
 BEGIN
     PERFORM instaid._check_ticket_server(server, servers);
-    PERFORM instaid._check_is_authority(sequence);
+    SELECT p.maximum_value INTO guard
+    FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;
     IF mod(boundary, servers) <> 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
@@ -2800,8 +2800,6 @@ BEGIN
             HINT = format('The next multiple is %s; guard the ticket there on every server.',
                           boundary + servers::numeric - mod(boundary, servers));
     END IF;
-    sequence := instaid._lock_ticket(name);
-    SELECT maximum_value INTO guard FROM pg_sequence_parameters(sequence);
     IF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),

@@ -473,7 +473,7 @@ CREATE USER MAPPING FOR regress_ticket_owner SERVER tickets3 OPTIONS (user 'leas
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';
 -- who else learns that there is no password
 SET ROLE regress_ticket_app;
-SELECT servers, failure FROM instaid._ticket_source('instaid_tickets."theirs, from elsewhere"');
+SELECT source, failure FROM instaid._ticket_state('instaid_tickets."theirs, from elsewhere"');
 RESET ROLE;
 REVOKE USAGE ON FOREIGN SERVER tickets3 FROM regress_ticket_owner;
 SELECT object, problem FROM instaid.audit() WHERE object ~ 'theirs, from' AND problem ~ 'server ';

@@ -75,7 +75,6 @@
 
 #define FAILURE_LENGTH	512
 
-PG_FUNCTION_INFO_V1(instaid_has_segments);
 PG_FUNCTION_INFO_V1(instaid_segment_state);
 PGDLLEXPORT void instaid_refill_worker(Datum main_arg);
 
@@ -674,12 +673,11 @@ instaid_refill_worker(Datum main_arg)
 	}
 }
 
-/* _has_segments() -> boolean */
-Datum
-instaid_has_segments(PG_FUNCTION_ARGS)
+/* Is the library preloaded, so that tickets can have a source? */
+bool
+segments_exist(void)
 {
-	(void) fcinfo;
-	PG_RETURN_BOOL(table != NULL);
+	return table != NULL;
 }
 
 static void

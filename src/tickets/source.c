@@ -27,7 +27,6 @@
 #include "commands/defrem.h"
 #include "common/hashfn.h"
 #include "foreign/foreign.h"
-#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -43,8 +42,6 @@
 
 /* how long a server may take, in ms, unless it has a connect_timeout */
 #define SERVER_TIMEOUT	2000
-
-PG_FUNCTION_INFO_V1(instaid_ticket_source);
 
 /* The value of an option, or NULL */
 static const char *
@@ -234,46 +231,4 @@ source_find(Oid ticket, Source *source)
 	}
 	source->hash = hash_bytes((unsigned char *) identity.data, identity.len) | 1;
 	return true;
-}
-
-/*
- * _ticket_source(ticket regclass) -> (servers text, step bigint, failure text)
- *
- * The servers of a ticket's source, and which of them cannot be asked, and why.  All
- * are null if the ticket has no source; failure is null for roles that may not see it.
- */
-Datum
-instaid_ticket_source(PG_FUNCTION_ARGS)
-{
-	Oid			ticket = PG_GETARG_OID(0);
-	TupleDesc	tupdesc;
-	Datum		values[3] = {0};
-	bool		nulls[3] = {true, true, true};
-	Source		source;
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	if (source_find(ticket, &source))
-	{
-		StringInfoData servers;
-		StringInfoData failure;
-
-		initStringInfo(&servers);
-		initStringInfo(&failure);
-		for (Authority *it = source.authorities; it < source.authorities + source.count; it++)
-		{
-			appendStringInfo(&servers, "%s%s", servers.len > 0 ? ", " : "",
-							 quote_identifier(it->name));
-			if (it->refusal != NULL)
-				appendStringInfo(&failure, "%sserver \"%s\": %s", failure.len > 0 ? "; " : "",
-								 it->name, it->refusal);
-		}
-		values[0] = CStringGetTextDatum(servers.data);
-		values[1] = Int64GetDatum(source.step);
-		values[2] = CStringGetTextDatum(failure.data);
-		nulls[0] = nulls[1] = false;
-		nulls[2] = failure.len == 0 || !source_may_see_failures(ticket);
-	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
 }

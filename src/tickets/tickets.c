@@ -492,21 +492,27 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
 }
 
 /*
- * _ticket_state(sequence regclass)
- *	-> (last_value bigint, values_left bigint, off_stripe boolean)
+ * _ticket_state(ticket regclass)
+ *	-> (last_value bigint, values_left bigint, off_stripe boolean,
+ *		source text, step bigint, failure text, is_preloaded boolean)
  *
- * Where a ticket stands.  All columns are null if it has a source, is being altered or
- * dropped by another transaction, cannot be read here, or may not be seen by the role.
+ * Where a ticket stands.  The first three columns are null if it has a source, is being altered
+ * or dropped by another transaction, cannot be read here, or may not be seen by the role.
+ *
+ * The servers of its source, which of them cannot be asked, and why, and whether the library
+ * has memory for it.  These are null if it has no source; failure is null for roles that may
+ * not see it.
  */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
 {
 	Oid			relid = PG_GETARG_OID(0);
 	TupleDesc	tupdesc;
-	Datum		values[3] = {0};
-	bool		nulls[3] = {true, true, true};
+	Datum		values[7] = {0};
+	bool		nulls[7] = {true, true, true, true, true, true, true};
 	FormData_pg_sequence options;
 	FormData_pg_sequence_data data;
+	Source		source;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -525,6 +531,28 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 			nulls[1] = nulls[2] = false;
 		}
 		UnlockRelationOid(relid, RowExclusiveLock);
+	}
+	else if (source_find(relid, &source))
+	{
+		StringInfoData servers;
+		StringInfoData failure;
+
+		initStringInfo(&servers);
+		initStringInfo(&failure);
+		for (Authority *it = source.authorities; it < source.authorities + source.count; it++)
+		{
+			appendStringInfo(&servers, "%s%s", servers.len > 0 ? ", " : "",
+							 quote_identifier(it->name));
+			if (it->refusal != NULL)
+				appendStringInfo(&failure, "%sserver \"%s\": %s", failure.len > 0 ? "; " : "",
+								 it->name, it->refusal);
+		}
+		values[3] = CStringGetTextDatum(servers.data);
+		values[4] = Int64GetDatum(source.step);
+		values[5] = CStringGetTextDatum(failure.data);
+		values[6] = BoolGetDatum(segments_exist());
+		nulls[3] = nulls[4] = nulls[6] = false;
+		nulls[5] = failure.len == 0 || !source_may_see_failures(relid);
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));

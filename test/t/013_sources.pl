@@ -540,7 +540,7 @@ $one->safe_psql('postgres',
 is( $one->safe_psql(
 		'postgres',
 		q{SET ROLE stranger; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password';
-			SELECT failure FROM instaid._ticket_source('instaid_tickets.ours')}
+			SELECT failure FROM instaid._ticket_state('instaid_tickets.ours')}
 	),
 	"0\n",
 	'... but not for every role');
