@@ -4,26 +4,6 @@
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
 --
--- In the order of the reference:
---
---   Schema
---   Private functions that several parts use
---   Reading and packing IDs
---   Time ranges and partitions
---   Text forms
---   The type instaid.id
---   Making IDs
---   Shards
---   Reading in batches
---   Adopting what exists
---   Moving and protecting shards
---   Tickets
---   Knowing before it breaks
---   One shard ID on two servers
---   Rights
---
-
---
 -- Schema
 --
 
@@ -60,14 +40,12 @@ $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
--- Fails if the loaded library is not of that version.
--- Each script checks the version of the library before it does anything else with it.
+-- Fails if the loaded library is not of that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
 SELECT instaid._check_library('1.0');
 
--- Run a command as if it were given after the script, so that pg_dump dumps what it
--- grants.
+-- Run a command as if it were given after the script, so that pg_dump dumps what it grants.
 CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
@@ -399,8 +377,8 @@ BEGIN
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
     END IF;
-    -- By multiples of the step, because months differ in length: partitions that begin on a
-    -- 31st begin on the last day of shorter months, and on the 31st again.
+    -- By multiples of the step, because months differ in length: after the last day of a shorter
+    -- month comes the 31st again.
     WITH RECURSIVE series (n, since) AS (
         SELECT 0, from_time
         UNION ALL
@@ -572,12 +550,8 @@ COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
 -- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
 CREATE TYPE instaid.id (
-    INPUT = instaid.id_in,
-    OUTPUT = instaid.id_out,
-    RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send,
-    LIKE = pg_catalog.int8,
-    CATEGORY = 'N'
+    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
 );
 COMMENT ON TYPE instaid.id IS
 'a bigint that is a string in JSON, so that JavaScript does not round it';
@@ -709,8 +683,7 @@ CREATE FUNCTION instaid.next_ids(count integer,
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
     AS 'node shard, epoch 2011-08-24 21:07:01.721+00';
 COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
-'the next 1 to 1000000 IDs of the shard of the node, in increasing order; see '
-'instaid.next_id()';
+'the next 1 to 1000000 IDs of the shard of the node, in increasing order; see instaid.next_id()';
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
@@ -2083,8 +2056,7 @@ $$;
 -- come from.  The wrapper has no handler, because nobody reads or writes such a table.
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
-'the servers that tickets can have their values from: instaid.create_ticket(..., source => '
-'...)';
+'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
 -- The position of a ticket, null while it is being altered or dropped: see the view
 -- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
@@ -2124,8 +2096,7 @@ COMMENT ON VIEW instaid.tickets IS
 'another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
-'number of this server: the remainder of its values divided by servers, or servers if that is '
-'0';
+'number of this server: the remainder of its values divided by servers, or servers if that is 0';
 COMMENT ON COLUMN instaid.tickets.servers IS
 'number of servers that share the ticket: the difference from one value to the next';
 COMMENT ON COLUMN instaid.tickets.step IS
