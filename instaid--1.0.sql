@@ -25,8 +25,7 @@ BEGIN
     END IF;
     SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'instaid';
     IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'schema "instaid" already exists',
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %I. The extension creates a schema of its own.',
                             owner),
             HINT = 'Run nothing in that schema. Rename or drop it, and create the extension'
@@ -252,8 +251,7 @@ CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
 COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
 
-CREATE FUNCTION instaid.decode(id bigint,
-                               epoch timestamptz DEFAULT instaid.default_epoch(),
+CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
@@ -360,13 +358,11 @@ BEGIN
     END IF;
     PERFORM instaid._check_table_owner(parent);
     IF step < '1 ms' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('step %s is too short', step),
+        RAISE invalid_parameter_value USING MESSAGE = format('step %s is too short', step),
             DETAIL = 'A step is at least one millisecond.';
     END IF;
     IF from_time >= to_time THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'from_time must be before to_time',
+        RAISE invalid_parameter_value USING MESSAGE = 'from_time must be before to_time',
             DETAIL = format('from_time is %s, to_time is %s.', from_time, to_time);
     END IF;
     -- refuses an infinite epoch
@@ -453,8 +449,7 @@ BEGIN
         PERFORM instaid._check_name('partition', partition_name);
         partition := format('%I.%I', main.nspname, partition_name);
         IF to_regclass(partition) IS NOT NULL THEN
-            RAISE duplicate_table USING
-                MESSAGE = format('relation %s already exists', partition),
+            RAISE duplicate_table USING MESSAGE = format('relation %s already exists', partition),
                 DETAIL = format('The partition from %s to %s would have that name.',
                                 part.since, part.until),
                 HINT = 'Rename it, or drop it if nothing uses it.';
@@ -677,8 +672,7 @@ COMMENT ON SEQUENCE instaid.node_id_seq IS
 'ticks of the shard of the node: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
-CREATE FUNCTION instaid.next_ids(count integer,
-                                 sequence regclass DEFAULT 'instaid.node_id_seq')
+CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
     RETURNS SETOF bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
     AS 'node shard, epoch 2011-08-24 21:07:01.721+00';
@@ -693,8 +687,7 @@ COMMENT ON FUNCTION instaid.next_id() IS
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
-                                    OUT declaration oid, OUT frozen boolean)
-    RETURNS SETOF record
+                                    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
@@ -768,11 +761,9 @@ BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema')
        OR starts_with(schema_name, 'pg_') THEN
-        RAISE reserved_name USING
-            MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = CASE WHEN starts_with(schema_name, 'instaid')
-                          THEN 'It belongs to the extension.'
-                          ELSE 'It belongs to the server.' END,
+        RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = format('It belongs to the %s.', CASE WHEN starts_with(schema_name, 'instaid')
+                                                          THEN 'extension' ELSE 'server' END),
             HINT = 'Choose another schema.';
     END IF;
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
@@ -791,12 +782,11 @@ BEGIN
 
     -- The owner of a schema can put other functions in place of a superuser's.
     SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
-    FROM pg_namespace AS n
-    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid);
-    IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r
-                  WHERE r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner)
-                                              FROM pg_proc AS p WHERE p.oid = adopted),
-                                             current_user)) THEN
+    FROM pg_namespace AS n, pg_roles AS r
+    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
+      AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                                WHERE p.oid = adopted), current_user);
+    IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
             DETAIL = format('Its owner, %I, could put other functions in place of those of a'
@@ -822,18 +812,17 @@ BEGIN
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes))
-                   AS routine
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
         INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
-            DETAIL = format('It is %s.', other.routine),
+            DETAIL = format('It is %s.', other.name),
             HINT = CASE WHEN other.can_be_adopted
                         THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
                                     ' to keep it, rename it', schema_name, shard_id)
                         ELSE 'Rename it' END
                    || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
-                             ' use it under its new name.', other.routine, other.proname);
+                             ' use it under its new name.', other.name, other.proname);
     END IF;
     IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
@@ -849,8 +838,7 @@ BEGIN
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
-        RAISE WARNING USING
-            MESSAGE = format('shard %s ends in less than five years', shard_id),
+        RAISE WARNING USING MESSAGE = format('shard %s ends in less than five years', shard_id),
             DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
     END IF;
     IF conflict.other_epoch <> epoch THEN
@@ -911,8 +899,7 @@ BEGIN
     PERFORM instaid._check_name('sequence', sequence_name);
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
     IF to_regclass(sequence) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('relation %s already exists', sequence),
+        RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
             HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
     END IF;
     IF is_missing THEN
@@ -1820,33 +1807,31 @@ BEGIN ATOMIC
     WITH shard AS MATERIALIZED (
         SELECT p.oid, p.pronamespace, p.prolang
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.oid = declaration)
-    SELECT q.oid::regclass, bool_or(q.is_declared)
-    FROM (SELECT c.oid, true
-          FROM shard AS s
-               JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-                                  AND d.refclassid = 'pg_class'::regclass
-               JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-          UNION ALL
-          -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-          -- such a default, so table and sequence must belong to the owner of the shard.
-          SELECT c.oid, false
-          FROM shard AS s
-               -- regclass is 2205: PostgreSQL shows a cast of an array without the cast, and
-               -- pg_upgrade fails
-               JOIN pg_proc AS r ON r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-                                AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-               JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                                  AND f.classid = 'pg_attrdef'::regclass
-               JOIN pg_attrdef AS a ON a.oid = f.objid
-               JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-               JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                                  AND d.refclassid = 'pg_class'::regclass
-               JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                 AND c.relkind = 'S' AND c.relpersistence <> 't') AS q (oid,
-                                                                                   is_declared)
-    GROUP BY q.oid
-    ORDER BY 2 DESC, q.oid;
+        WHERE p.oid = declaration),
+    used (oid, is_declared) AS (
+        SELECT c.oid, true
+        FROM shard AS s JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+                                           AND d.refclassid = 'pg_class'::regclass
+             JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+        UNION ALL
+        -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+        -- such a default, so table and sequence must belong to the owner of the shard.
+        SELECT c.oid, false
+        FROM shard AS s
+             -- regclass is 2205: PostgreSQL shows a cast of an array without the cast, and
+             -- pg_upgrade fails
+             JOIN pg_proc AS r ON r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+                              AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+             JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                                AND f.classid = 'pg_attrdef'::regclass
+             JOIN pg_attrdef AS a ON a.oid = f.objid
+             JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+             JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                                AND d.refclassid = 'pg_class'::regclass
+             JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                               AND c.relkind = 'S' AND c.relpersistence <> 't')
+    SELECT u.oid::regclass, bool_or(u.is_declared) FROM used AS u
+    GROUP BY u.oid ORDER BY 2 DESC, u.oid;
 END;
 
 -- the types integer and regclass, as in _sequences_of()
@@ -1954,8 +1939,7 @@ BEGIN
             END IF;
         END LOOP;
         IF first AND NOT FOUND THEN
-            RAISE undefined_object USING
-                MESSAGE = format('schema %I is not a shard', schema_name),
+            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
                 HINT = 'instaid.shards lists the shards of this database.';
         END IF;
     END LOOP;
@@ -2044,8 +2028,7 @@ BEGIN
     FOREACH part IN ARRAY options LOOP
         IF part !~ '^step=[0-9]{1,10}$' OR substr(part, 6)::bigint NOT BETWEEN 1 AND 2147483647
         THEN
-            RAISE fdw_invalid_option_name USING
-                MESSAGE = format('invalid option %L', part),
+            RAISE fdw_invalid_option_name USING MESSAGE = format('invalid option %L', part),
                 DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
         END IF;
     END LOOP;
@@ -2117,16 +2100,14 @@ COMMENT ON COLUMN instaid.tickets.sequence IS
 'sequence that is the ticket, or foreign table if it has a source';
 
 -- Segments in shared memory; see the view instaid.segments.
-CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text,
-                                      OUT next_value bigint, OUT last_value bigint,
-                                      OUT values_left bigint, OUT spare_first bigint,
-                                      OUT spare_last bigint, OUT spare_left bigint,
-                                      OUT waits bigint, OUT refills bigint,
-                                      OUT segment_size bigint, OUT server text,
-                                      OUT refilled_at timestamptz, OUT refill_us bigint,
-                                      OUT failures bigint, OUT failed_at timestamptz,
-                                      OUT failure text)
-    RETURNS SETOF record
+CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
+                                       OUT last_value bigint, OUT values_left bigint,
+                                       OUT spare_first bigint, OUT spare_last bigint,
+                                       OUT spare_left bigint, OUT waits bigint, OUT refills bigint,
+                                       OUT segment_size bigint, OUT server text,
+                                       OUT refilled_at timestamptz, OUT refill_us bigint,
+                                       OUT failures bigint, OUT failed_at timestamptz,
+                                       OUT failure text) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
@@ -2271,13 +2252,11 @@ BEGIN
             DETAIL = 'A ticket is smallint, integer or bigint.';
     END IF;
     IF start < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('start %s is out of range', start),
+        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
             DETAIL = 'Tickets begin at 1 or above.';
     END IF;
     IF step < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('step %s is out of range', step),
+        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
     END IF;
     -- the smallest value in the stripe of the server that is not below start
@@ -2390,10 +2369,9 @@ COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
-                                      servers integer DEFAULT 1,
-                                      start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
-    RETURNS regclass
+                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint',
+                                      source text DEFAULT NULL) RETURNS regclass
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);

@@ -577,13 +577,11 @@ BEGIN
     END IF;
     PERFORM instaid._check_table_owner(parent);
     IF step < '1 ms' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('step %s is too short', step),
+        RAISE invalid_parameter_value USING MESSAGE = format('step %s is too short', step),
             DETAIL = 'A step is at least one millisecond.';
     END IF;
     IF from_time >= to_time THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'from_time must be before to_time',
+        RAISE invalid_parameter_value USING MESSAGE = 'from_time must be before to_time',
             DETAIL = format('from_time is %s, to_time is %s.', from_time, to_time);
     END IF;
     -- refuses an infinite epoch
@@ -594,8 +592,8 @@ BEGIN
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
     END IF;
-    -- By multiples of the step, because months differ in length: partitions that begin on a
-    -- 31st begin on the last day of shorter months, and on the 31st again.
+    -- By multiples of the step, because months differ in length: after the last day of a shorter
+    -- month comes the 31st again.
     WITH RECURSIVE series (n, since) AS (
         SELECT 0, from_time
         UNION ALL
@@ -670,8 +668,7 @@ BEGIN
         PERFORM instaid._check_name('partition', partition_name);
         partition := format('%I.%I', main.nspname, partition_name);
         IF to_regclass(partition) IS NOT NULL THEN
-            RAISE duplicate_table USING
-                MESSAGE = format('relation %s already exists', partition),
+            RAISE duplicate_table USING MESSAGE = format('relation %s already exists', partition),
                 DETAIL = format('The partition from %s to %s would have that name.',
                                 part.since, part.until),
                 HINT = 'Rename it, or drop it if nothing uses it.';
