@@ -530,15 +530,12 @@ CREATE TYPE instaid.id;
 CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
 COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
-
 CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
 COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
-
 CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
 COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
-
 CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
@@ -563,7 +560,6 @@ COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
-
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
@@ -572,28 +568,24 @@ COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
-
 CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
 COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
 
 CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
 COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
-
 CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
 COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
 
 CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
 COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
-
 CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
 COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
 
 CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
-
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
 COMMENT ON CAST (instaid.id AS integer) IS
 'for columns of integer; error for an ID above 2^31 - 1';
@@ -2195,23 +2187,6 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'number of refills of segments that failed, or had to try another server, since the start of '
 'the server';
 
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF servers < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('%s servers are out of range', servers),
-            DETAIL = 'A ticket has at least one server.';
-    END IF;
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s.', servers);
-    END IF;
-END
-$$;
-
 -- Keep other sessions from creating a ticket of this name until the transaction ends;
 -- needs CREATE on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
@@ -2245,7 +2220,11 @@ BEGIN
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
                    ' the source.';
     END IF;
-    PERFORM instaid._check_ticket_server(server, servers);
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s of %s is out of range', server, servers),
+            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+    END IF;
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
@@ -2480,7 +2459,11 @@ CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integ
 DECLARE
     guard bigint;
 BEGIN
-    PERFORM instaid._check_ticket_server(server, servers);
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s of %s is out of range', server, servers),
+            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+    END IF;
     SELECT p.maximum_value INTO guard
     FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;
     IF mod(boundary, servers) <> 0 THEN

@@ -2608,23 +2608,6 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS
 'the next value of a ticket, which is never issued again once the transaction has committed; '
 'needs USAGE or UPDATE on its sequence';
 
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF servers < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('%s servers are out of range', servers),
-            DETAIL = 'A ticket has at least one server.';
-    END IF;
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s.', servers);
-    END IF;
-END
-$$;
-
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
@@ -2646,7 +2629,11 @@ BEGIN
         PERFORM instaid._refuse_without_c('A ticket with a source, or with a step,',
                                           'Leave out source and step.');
     END IF;
-    PERFORM instaid._check_ticket_server(server, servers);
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s of %s is out of range', server, servers),
+            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+    END IF;
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
@@ -2787,7 +2774,11 @@ CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integ
 DECLARE
     guard bigint;
 BEGIN
-    PERFORM instaid._check_ticket_server(server, servers);
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s of %s is out of range', server, servers),
+            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+    END IF;
     SELECT p.maximum_value INTO guard
     FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;
     IF mod(boundary, servers) <> 0 THEN
