@@ -626,17 +626,13 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and while it is '
 'being altered';
 
--- The last tick of a sequence, null if it has issued none, whether it has, and the time of
--- the tick; waits for no lock: all are null without USAGE or SELECT on the sequence or
--- membership in pg_read_all_stats, and while it is being altered.
-CREATE FUNCTION instaid._last_tick(sequence regclass, OUT tick bigint, OUT used boolean,
-                                   OUT issued_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_tick';
-
--- Why a sequence cannot serve as a source of IDs, and what to do; nulls if it can.
-CREATE FUNCTION instaid._sequence_fault(sequence regclass, is_frozen boolean, OUT problem text,
-                                        OUT cure text) RETURNS record
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_sequence_fault';
+-- The last tick of a sequence, null if it has issued none, and the time of the tick.  They are
+-- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
+-- while it is being altered: this waits for no lock.
+-- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
+CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+                                        OUT issued_at timestamptz, OUT problem text, OUT cure text)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
 --
 -- Shards
@@ -2223,7 +2219,7 @@ BEGIN
     IF server NOT BETWEEN 1 AND servers THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('server %s of %s is out of range', server, servers),
-            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+            DETAIL = 'There is at least one server, and a server is between 1 and their number.';
     END IF;
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
@@ -2462,7 +2458,7 @@ BEGIN
     IF server NOT BETWEEN 1 AND servers THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('server %s of %s is out of range', server, servers),
-            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+            DETAIL = 'There is at least one server, and a server is between 1 and their number.';
     END IF;
     SELECT p.maximum_value INTO guard
     FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;
@@ -2839,7 +2835,7 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
                t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._last_tick(s.sequence)).tick AS position,
+               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -2990,13 +2986,12 @@ CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
                -- in the last millisecond of positive IDs, or past it, or at the last tick
                t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
-               f.problem, f.cure
+               t.problem, t.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             CROSS JOIN LATERAL instaid._last_tick(c.oid) AS t
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_fault(c.oid, u.frozen) AS f
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
         WHERE c.relpersistence <> 't')
     SELECT 'error', q.name, 'cannot serve as a source of IDs. ' || q.problem, q.cure
     FROM clocked AS q WHERE q.problem IS NOT NULL
@@ -3105,7 +3100,7 @@ BEGIN ATOMIC
                            FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
-                        CROSS JOIN LATERAL instaid._last_tick(s.sequence) AS t),
+                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence, s.frozen) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')

@@ -2632,7 +2632,7 @@ BEGIN
     IF server NOT BETWEEN 1 AND servers THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('server %s of %s is out of range', server, servers),
-            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+            DETAIL = 'There is at least one server, and a server is between 1 and their number.';
     END IF;
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
@@ -2777,7 +2777,7 @@ BEGIN
     IF server NOT BETWEEN 1 AND servers THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('server %s of %s is out of range', server, servers),
-            DETAIL = 'A ticket has at least one server, and they are numbered from 1.';
+            DETAIL = 'There is at least one server, and a server is between 1 and their number.';
     END IF;
     SELECT p.maximum_value INTO guard
     FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;

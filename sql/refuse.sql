@@ -35,7 +35,7 @@ CREATE SEQUENCE down_from_50 INCREMENT -1 MAXVALUE 50;
 -- a sequence at its own MAXVALUE is used up, and not frozen
 CREATE SEQUENCE used_up MAXVALUE 3;
 SELECT nextval('used_up') FROM generate_series(1, 3);
-SELECT (l).tick, (l).used FROM instaid._last_tick('used_up') AS l;
+SELECT tick FROM instaid._sequence_state('used_up', false);
 SELECT try($$SELECT instaid.next_id('used_up', 5)$$);
 SELECT count(*), count(*) FILTER (WHERE e[1] ~ '^55000: sequence .* cannot serve' AND e[2] ~ 'range of its own' AND e[3] !~ 'ALTER') AS told
 FROM pg_sequences, LATERAL (SELECT array_agg(l) AS e FROM try(format('SELECT instaid.next_id(%L, 5)', sequencename)) AS l) AS t
@@ -91,9 +91,9 @@ SELECT try($$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC
 SELECT try($$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
 -- last_id() of an unused sequence, and of a tick before the epoch
 CREATE SEQUENCE plain;
-SELECT instaid.last_id('plain', 5), l.* FROM instaid._last_tick('plain') AS l;
+SELECT instaid.last_id('plain', 5), l.* FROM instaid._sequence_state('plain', false) AS l;
 SELECT nextval('plain');
-SELECT instaid.last_id('plain', 5), l.* FROM instaid._last_tick('plain') AS l;
+SELECT instaid.last_id('plain', 5), l.* FROM instaid._sequence_state('plain', false) AS l;
 
 -- the last ID of an epoch is issued; after it, a call fails, and IDs do not wrap
 SELECT (1314220021721 + (1::bigint << 40)) << 10 AS end \gset

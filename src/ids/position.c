@@ -11,15 +11,17 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "ids/arguments.h"
 #include "ids/layout.h"
 #include "ids/position.h"
+#include "ids/requirements.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_last_id);
-PG_FUNCTION_INFO_V1(instaid_last_tick);
+PG_FUNCTION_INFO_V1(instaid_sequence_state);
 
 /*
  * Read the last tick that a sequence gave, or reserved for a session; or the
@@ -61,32 +63,40 @@ instaid_last_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * _last_tick(sequence regclass)
- *	-> (tick bigint, used boolean, issued_at timestamptz)
+ * _sequence_state(sequence regclass, is_frozen boolean)
+ *	-> (tick bigint, issued_at timestamptz, problem text, cure text)
  *
  * The last value of a sequence, which setval() may have set to something that
- * is no tick; null if the sequence was never used.  issued_at is null if the
- * value is no tick.  All are null if the state of the sequence cannot be read.
+ * is no tick; null if the sequence was never used, or its state cannot be read.
+ * issued_at is null if the value is no tick.  Why the sequence cannot serve as a
+ * source of IDs, and what to do; nulls if it can.
  */
 Datum
-instaid_last_tick(PG_FUNCTION_ARGS)
+instaid_sequence_state(PG_FUNCTION_ARGS)
 {
+	Oid			sequence = PG_GETARG_OID(0);
 	TupleDesc	tupdesc;
 	FormData_pg_sequence_data data;
-	Datum		values[3] = {0};
-	bool		nulls[3] = {true, true, true};
+	const char *problem;
+	const char *cure;
+	Datum		values[4] = {0};
+	bool		nulls[4] = {true, true, true, true};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	if (read_position(PG_GETARG_OID(0), &data))
+	if (read_position(sequence, &data) && data.is_called)
 	{
 		values[0] = Int64GetDatum(data.last_value);
-		nulls[0] = !data.is_called;
-		values[1] = BoolGetDatum(data.is_called);
-		nulls[1] = false;
-		values[2] = TimestampTzGetDatum(tick_timestamp(data.last_value));
-		nulls[2] = !data.is_called ||
-			data.last_value < 0 || data.last_value > MAX_TICK;
+		nulls[0] = false;
+		values[1] = TimestampTzGetDatum(tick_timestamp(data.last_value));
+		nulls[1] = data.last_value < 0 || data.last_value > MAX_TICK;
+	}
+	problem = requirements_fault(sequence, PG_GETARG_BOOL(1), &cure);
+	if (problem != NULL)
+	{
+		values[2] = CStringGetTextDatum(problem);
+		values[3] = CStringGetTextDatum(cure);
+		nulls[2] = nulls[3] = false;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

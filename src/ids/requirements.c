@@ -9,8 +9,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -18,8 +16,6 @@
 #include "ids/layout.h"
 #include "ids/requirements.h"
 #include "sequence.h"
-
-PG_FUNCTION_INFO_V1(instaid_sequence_fault);
 
 /*
  * Was a sequence given a range in which ticks do not fit?  Such a range mostly
@@ -93,36 +89,23 @@ requirements_check(Relation rel, Form_pg_sequence options, bool is_frozen)
 }
 
 /*
- * _sequence_fault(sequence regclass, is_frozen boolean)
- *	-> (problem text, cure text)
- *
- * Nulls if the sequence can serve as a source of IDs, or was dropped.
+ * Why a sequence cannot serve as a source of IDs, and what to do; NULL if it can, or was
+ * dropped.
  */
-Datum
-instaid_sequence_fault(PG_FUNCTION_ARGS)
+const char *
+requirements_fault(Oid sequence, bool is_frozen, const char **cure)
 {
-	Oid			sequence = PG_GETARG_OID(0);
-	bool		is_frozen = PG_GETARG_BOOL(1);
 	char	   *schema = get_namespace_name(get_rel_namespace(sequence));
 	char	   *name = get_rel_name(sequence);
 	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	const char *fault = NULL;
-	TupleDesc	tupdesc;
-	Datum		values[2] = {0};
-	bool		nulls[2] = {true, true};
+	const char *fault;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	if (HeapTupleIsValid(tuple) && name != NULL)
-		fault = sequence_fault((Form_pg_sequence) GETSTRUCT(tuple), is_frozen);
-	if (fault)
-	{
-		nulls[0] = nulls[1] = false;
-		values[0] = CStringGetTextDatum(fault);
-		values[1] = CStringGetTextDatum(fault_cure((Form_pg_sequence) GETSTRUCT(tuple), is_frozen,
-												   quote_qualified_identifier(schema, name)));
-	}
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	fault = name != NULL ? sequence_fault((Form_pg_sequence) GETSTRUCT(tuple), is_frozen) : NULL;
+	if (fault != NULL)
+		*cure = fault_cure((Form_pg_sequence) GETSTRUCT(tuple), is_frozen,
+						   quote_qualified_identifier(schema, name));
+	ReleaseSysCache(tuple);
+	return fault;
 }
