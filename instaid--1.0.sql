@@ -994,8 +994,7 @@ CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET citus.enable_ddl_propagation = off AS $$
+    SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     file oid;
 BEGIN
@@ -1010,59 +1009,66 @@ BEGIN
 END
 $$;
 
--- Lock the tables that have a function as a default; return their columns, the query for
--- the largest ID of each, and the role that may run it.
--- Sessions that insert with the old function as a default finish first, and sessions
--- that come later use the new one.  A call that waits for the sequence still ends in
--- the old function: for these calls, new IDs begin a second ahead of the clock.
+-- Take over the IDs that a function has made; return the largest one in a column that has the
+-- function as its default.
+-- The function is called once, to see whether its IDs have this epoch and come from this
+-- sequence.  A call that fails is a warning.
+--
+-- The tables are locked: sessions that insert with the old function as a default finish first,
+-- and sessions that come later use the new one.  A call that waits for the sequence still ends
+-- in the old function: for these calls, new IDs begin a second ahead of the clock.
 --
 -- Any role can write such a default.  Only tables of the owner of the function or of
 -- the schema, or of a superuser, are locked and read: the others cannot delay us.
-CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
-                                         OUT columns text[], OUT queries text[],
-                                         OUT readers regrole[])
+CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
+                                       adopted oid, adopted_owner regrole, sequence regclass)
+    RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    function_name CONSTANT text := format('%I.next_id()', schema_name);
     owners CONSTANT oid[] := ARRAY(
         SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
         UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
+    called boolean := true;
+    before bigint;
+    id bigint;
+    made_at timestamptz;
     part record;
     left_out regclass[] := '{}';
+    highest bigint;
+    youngest bigint;
+    place text;
 BEGIN
-    columns := '{}';
-    queries := '{}';
-    readers := '{}';
     FOR part IN
-        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
+        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
                c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
                AND instaid._is_in_safe_schema(c.oid)
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
-               array_agg(t.attname ORDER BY t.attnum) FILTER (
-                   WHERE y.base_type IN ('bigint'::regtype, 'instaid.id'::regtype)
-                     AND c.relkind <> 'v') AS columns
+               c.relkind <> 'v' AND instaid._base_type(t.atttypid)
+                                    IN ('bigint'::regtype, 'instaid.id'::regtype) AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             CROSS JOIN LATERAL instaid._base_type(t.atttypid) AS y (base_type)
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        GROUP BY c.oid
-        ORDER BY c.oid
+        ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
-            left_out := left_out || part.name;
+            left_out := array_remove(left_out, part.relation) || part.relation;
             CONTINUE;
         END IF;
         PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.name));
-        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
-            columns := columns || format('%s.%I', part.name, part.columns[i]);
-            queries := queries || format('SELECT max(%I)::bigint FROM %s',
-                                         part.columns[i], part.name);
-            readers := readers || part.owner;
-        END LOOP;
+                                                       part.relation));
+        IF part.has_ids THEN
+            highest := instaid._execute_as(part.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                              part.attname, part.relation));
+            IF youngest IS NULL OR highest > youngest THEN
+                youngest := highest;
+                place := format('%s.%I', part.relation, part.attname);
+            END IF;
+        END IF;
     END LOOP;
     IF left_out <> '{}' THEN
         RAISE WARNING USING
@@ -1073,56 +1079,66 @@ BEGIN
             HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
                    ' instaid.advance_past().';
     END IF;
-END
-$$;
 
--- Call a function once as its owner, and return its ID; refuse if it has another epoch or
--- sequence; null, with a warning, if the call fails.
-CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
-                                      epoch timestamptz) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    before bigint;
-    id bigint;
-    created_at timestamptz;
-BEGIN
     BEGIN
         -- so that currval() works
-        before := instaid._execute_as(owner, format('SELECT nextval(%L)', sequence::oid));
-        id := instaid._execute_as(owner, format('SELECT %s', function_name));
+        before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
+        id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
     EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
         RAISE;
     WHEN OTHERS THEN
+        called := false;
         RAISE WARNING USING
             MESSAGE = format('could not check the IDs of %s', function_name),
             DETAIL = format('The call failed: %s.', SQLERRM),
             HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
                    ' the function. If they are not, roll back.';
-        RETURN NULL;
     END;
-    created_at := instaid.extract_timestamp(id, epoch);
-    IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock'
-                            ' reads %s.', COALESCE(id::text, 'null'), created_at,
-                            clock_timestamp()),
-            HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
-                          ' If not, use create_shard() and adopt_column().',
-                          COALESCE(epoch - (created_at - clock_timestamp()), epoch));
+    IF called THEN
+        made_at := instaid.extract_timestamp(id, epoch);
+        IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+                DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
+                                ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
+                                clock_timestamp()),
+                HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
+                              ' If not, use create_shard() and adopt_column().',
+                              COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+        ELSIF currval(sequence) = before THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+                HINT = 'Pass the sequence that it uses.';
+        END IF;
     END IF;
-    IF currval(sequence) = before THEN
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', youngest, place, epoch,
+                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
+                   ' the epoch that next_id() subtracts.';
     END IF;
-    RETURN id;
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
+        RAISE WARNING USING
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
+                             instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('New IDs name shard %s.', shard_id),
+            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
+                            instaid.extract_timestamp(youngest, epoch));
+    END IF;
+    RETURN youngest;
 END
 $$;
 
--- The shards of the edition without C; for adopt_shard() and audit().
--- A shard of the edition without C (managed/instaid.sql): its functions have a parameter of a
--- type of the schema, and call functions of the schema instaid_sql.
+-- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
+-- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
 CREATE VIEW instaid._shards_without_c AS
     SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
            f.oid AS next_id, p.proowner AS owner, q.seqrelid AS sequence,
@@ -1144,34 +1160,29 @@ CREATE VIEW instaid._shards_without_c AS
 -- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
 -- second ahead of the clock.  A statement for several rows goes on with the old functions, by
 -- their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_shard_without_c(schema_name text, shard_id integer,
+CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
                                                epoch timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
-    owner regrole;
+    owner CONSTANT regrole := shard.owner;
+    schema_name CONSTANT text := shard.schema_name;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     tables regclass[];
     part record;
     last bigint;
     highest bigint;
 BEGIN
-    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
-    WHERE s.schema_name = _adopt_shard_without_c.schema_name;
-    owner := shard.owner;
     PERFORM instaid._check_owner(owner, 'schema', quote_ident(schema_name));
-    IF (shard.shard_id, shard.epoch) <> (_adopt_shard_without_c.shard_id,
-                                         _adopt_shard_without_c.epoch) THEN
+    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
-                             _adopt_shard_without_c.shard_id, _adopt_shard_without_c.epoch),
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
+                             epoch),
             DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
             HINT = format('SELECT instaid.adopt_shard(%L, %s, %L);', schema_name, shard.shard_id,
                           shard.epoch);
     END IF;
     PERFORM instaid._check_read_committed('adopt_shard');
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch,
-                                     COALESCE(main, shard.next_id));
+    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -1218,7 +1229,7 @@ BEGIN
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
         schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
+        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
@@ -1261,13 +1272,9 @@ $$;
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET row_security = off
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
@@ -1276,17 +1283,13 @@ DECLARE
     owner regrole;
     sequence_owner regrole;
     other_use text;
-    tables record;
-    id bigint;
-    highest bigint;
     youngest bigint;
-    place text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
-    IF EXISTS (SELECT FROM instaid._shards_without_c AS s
-               WHERE s.schema_name = adopt_shard.schema_name) THEN
-        PERFORM instaid._adopt_shard_without_c(schema_name, shard_id, epoch);
+    PERFORM instaid._adopt_shard_without_c(s, adopt_shard.shard_id, adopt_shard.epoch)
+    FROM instaid._shards_without_c AS s WHERE s.schema_name = adopt_shard.schema_name;
+    IF FOUND THEN
         RETURN;
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
@@ -1298,12 +1301,12 @@ BEGIN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no function next_id() that returns bigint',
                              schema_name),
-            DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
-                                             COALESCE(pg_get_function_result(p.oid), 'nothing'))
-                               FROM pg_proc AS p WHERE p.oid = adopted),
-                              CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                                   THEN 'There is no such schema.'
-                                   ELSE 'There is no such function in the schema.' END),
+            DETAIL = CASE WHEN adopted IS NOT NULL
+                          THEN format('%s returns %s.', function_name,
+                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
+                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                          THEN 'There is no such schema.'
+                          ELSE 'There is no such function in the schema.' END,
             HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
                    ' next_id; column defaults then use it under its new name. If no function makes'
                    ' them, use create_shard() and adopt_column().';
@@ -1358,27 +1361,9 @@ BEGIN
     -- Citus replaces no function on its workers in a transaction that has read a table by
     -- several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    tables := instaid._lock_id_columns(schema_name, adopted, owner);
-    id := instaid._try_function(function_name, owner, sequence, epoch);
+    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner, sequence);
     PERFORM instaid._alter_sequence(sequence_owner, sequence,
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
-
-    FOR i IN 1 .. cardinality(tables.queries) LOOP
-        highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
-        IF youngest IS NULL OR highest > youngest THEN
-            youngest := highest;
-            place := tables.columns[i];
-        END IF;
-    END LOOP;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', youngest, place, epoch,
-                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
-                   ' the epoch that next_id() subtracts.';
-    END IF;
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
         clock_timestamp() + interval '1 s', epoch)), epoch);
 
@@ -1394,20 +1379,6 @@ BEGIN
             DETAIL = 'Another transaction dropped it, or replaced it by another function.',
             HINT = 'Call adopt_shard() again.';
     END IF;
-
-    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING USING
-            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
-                             instaid.extract_shard_id(COALESCE(id, youngest))),
-            DETAIL = format('New IDs name shard %s.', shard_id),
-            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
-    END IF;
-    IF youngest IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
-                            instaid.extract_timestamp(youngest, epoch));
-    END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
@@ -1416,35 +1387,30 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'that use it; acts with the rights of the owners of the function, the sequence and the '
 'tables, which the caller needs';
 
--- Why Citus changes neither the default nor the type of a column; null if it does.
-CREATE FUNCTION instaid._citus_obstacle(relation oid, attnum smallint) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    obstacle text;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT CASE WHEN a.attidentity <> '''''
-                ' THEN ''an identity column of a Citus table'''
-                ' WHEN position(format('':varattno %s '', $2) IN p.partkey) > 0'
-                ' THEN ''the distribution column of a Citus table'' END'
-                ' FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a'
-                ' ON a.attrelid = p.logicalrelid AND a.attnum = $2 WHERE p.logicalrelid = $1'
-        INTO obstacle USING relation, attnum;
-    END IF;
-    RETURN obstacle;
-END
-$$;
-
 -- The statements that widen an integer column and the columns that refer to it; the other
--- tables that they alter, the sizes of all, and what prevents it.
+-- tables that they alter, the sizes of all, and what prevents it; and why Citus changes neither
+-- the default nor the type of the column, null if it does.
 -- The columns that must be widened are the given one, those that refer to it, and those
 -- that refer to them.  A column of a partition is altered through its parent's, and a
 -- foreign key can refer to a partition.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
                                        OUT statements text[], OUT other_tables text,
-                                       OUT sizes text, OUT obstacles text)
+                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
 BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
+                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
+                ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
+                ' WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
+        INTO kept_by_citus;
+    END IF;
+    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
         UNION
@@ -1498,10 +1464,9 @@ BEGIN
                        END
         FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
         UNION
-        SELECT n.name, c.obstacle
-        FROM narrow AS n
-             CROSS JOIN instaid._citus_obstacle(n.attrelid, n.attnum) AS c (obstacle)
-        WHERE c.obstacle IS NOT NULL
+        SELECT n.name, k.value
+        FROM narrow AS n JOIN jsonb_each_text(kept_by_citus) AS k
+                              ON k.key = format('%s %s', n.attrelid, n.attnum)
         UNION
         -- PostgreSQL checks it again, in both tables
         SELECT n.name, format('%s, a table of %I',
@@ -1534,62 +1499,55 @@ $$;
 -- A role can insert into the table itself, into a partition, or through a view.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        WITH RECURSIVE entrance (relid) AS (
-            SELECT d.relid FROM instaid._descendants(table_name) AS d
-            UNION
-            SELECT r.ev_class
-            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                                  AND d.refobjid = e.relid
-                                                  AND d.classid = 'pg_rewrite'::regclass
-                 JOIN pg_rewrite AS r ON r.oid = d.objid
-                 -- any role can create a view; rows pass it with the rights of its owner
-                 JOIN pg_class AS v ON v.oid = r.ev_class
-                      AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
-        inserter AS (
-            SELECT DISTINCT x.grantee AS role  -- 0 is PUBLIC
-            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
-                 JOIN pg_attribute AS a ON a.attrelid = c.oid
-                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                               || a.attacl) AS x
-            WHERE x.privilege_type = 'INSERT')
-        SELECT string_agg(format('GRANT %s TO %s;', g.what, r.name), ' ' ORDER BY r.name, g.what)
-        FROM inserter AS i
-             JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
-             CROSS JOIN LATERAL (VALUES
-                 (format('USAGE ON SEQUENCE %s', sequence),
-                  p.prosecdef OR has_sequence_privilege(i.role, sequence, 'USAGE, UPDATE')),
-                 (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-                  has_function_privilege(i.role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-             CROSS JOIN LATERAL (SELECT CASE i.role WHEN 0 THEN 'PUBLIC'
-                                        ELSE i.role::regrole::text END) AS r (name)
-        WHERE NOT g.is_granted
-          -- a declaration can name a sequence that its owner has no rights on
-          AND pg_has_role(p.proowner, (SELECT q.relowner FROM pg_class AS q
-                                       WHERE q.oid = sequence), 'USAGE'));
-END
-$$;
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH RECURSIVE entrance (relid) AS (
+        SELECT d.relid FROM instaid._descendants(table_name) AS d
+        UNION
+        SELECT r.ev_class
+        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                              AND d.refobjid = e.relid
+                                              AND d.classid = 'pg_rewrite'::regclass
+             JOIN pg_rewrite AS r ON r.oid = d.objid
+             -- any role can create a view; rows pass it with the rights of its owner
+             JOIN pg_class AS v ON v.oid = r.ev_class
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+    inserter AS (
+        SELECT DISTINCT x.grantee AS role  -- 0 is PUBLIC
+        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+             JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                           || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', g.what, r.name), ' ' ORDER BY r.name, g.what)
+    FROM inserter AS i
+         JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %s', sequence),
+              p.prosecdef OR has_sequence_privilege(i.role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(i.role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+         CROSS JOIN LATERAL (SELECT CASE i.role WHEN 0 THEN 'PUBLIC'
+                                    ELSE i.role::regrole::text END) AS r (name)
+    WHERE NOT g.is_granted
+      -- a declaration can name a sequence that its owner has no rights on
+      AND pg_has_role(p.proowner, (SELECT q.relowner FROM pg_class AS q
+                                   WHERE q.oid = sequence), 'USAGE');
+END;
 
 -- It alters tables of one owner, with the rights of that owner: a table can hold code
 -- that runs when the table is rewritten, or read.
 CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET row_security = off
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     main record;
     shard record;
     descendants oid[];
     others text;
     other record;
-    obstacle text;
     widening record;
     alter_column text;
     serial regclass;
@@ -1671,19 +1629,18 @@ BEGIN
                             other.default_text, main.name),
             HINT = 'Drop that default first.';
     END IF;
-    obstacle := instaid._citus_obstacle(table_name, main.attnum);
-    IF obstacle IS NOT NULL
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    IF widening.of_citus IS NOT NULL
        AND main.default_text IS DISTINCT FROM format('%I.next_id()', shard.schema_name) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
-            DETAIL = format('It is %s.', obstacle),
+            DETAIL = format('It is %s.', widening.of_citus),
             HINT = CASE WHEN main.attidentity <> ''
                         THEN format('Create another table with DEFAULT %I.next_id(), distribute'
                                     ' it, and copy the rows.', shard.schema_name)
                         ELSE format('Run SELECT undistribute_table(%L); adopt the column, and'
                                     ' distribute the table again.', table_name) END;
     END IF;
-    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
@@ -2528,19 +2485,23 @@ CREATE VIEW instaid._shards AS
          JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner
          LEFT JOIN pg_catalog.pg_class AS q ON q.oid = s.sequence;
 
--- Copies of the published function, and other functions next_id() that call
--- instaid.next_id().
--- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
--- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their names,
--- in the order in which they stand there, so that one pattern fits both.  Very long code is
--- read in part.
-CREATE VIEW instaid._copies AS
-    WITH written AS NOT MATERIALIZED (
-        SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema,
-               p.proowner AS owner,
+-- Copies of the published function, and columns that hold IDs; a part of audit().
+-- Copies and columns share this view, because a column can have the IDs of a copy, and to find
+-- the copies takes longest.
+CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+
+    -- Copies, and other functions next_id() that call instaid.next_id().
+    -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
+    -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
+    -- names, in the order in which they stand there, so that one pattern fits both.  Very long
+    -- code is read in part.
+    written AS NOT MATERIALIZED (
+        SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
+               p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
                format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
-               p.proname = 'next_id' AND p.pronargs = 0 AS is_next_id,
-               left(p.prosrc, 100000) AS source, left(p.prosqlbody::text, 1000000) AS parsed
+               NULL AS table_name, NULL AS column_name, left(p.prosrc, 100000) AS source,
+               left(p.prosqlbody::text, 1000000) AS parsed
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
@@ -2549,9 +2510,11 @@ CREATE VIEW instaid._copies AS
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
-        SELECT 'pg_attrdef'::regclass, d.oid, d.schema, d.owner,
-               d.table_name || '.' || d.column_name, false, '', left(d.expression::text, 1000000)
-        FROM instaid._defaults AS d WHERE NOT d.is_partition),
+        SELECT 'pg_attrdef'::regclass, d.oid, d.schema, n.nspname, d.owner, NULL, NULL, NULL,
+               d.table_name || '.' || d.column_name, d.table_name, d.column_name, '',
+               left(d.expression::text, 1000000)
+        FROM instaid._defaults AS d JOIN pg_namespace AS n ON n.oid = d.schema
+        WHERE NOT d.is_partition),
     code AS MATERIALIZED (
         SELECT w.*, CASE WHEN w.parsed IS NULL
             -- Strings and comments are left out.  One that is not closed ends with the text.
@@ -2569,48 +2532,39 @@ CREATE VIEW instaid._copies AS
                   FROM regexp_matches(w.parsed, '(funcid|opno|SQLVALUEFUNCTION) (\d*)', 'g')
                        AS m (word)) END AS code
         FROM written AS w
-        WHERE w.source ~* '\mnextval\M' OR w.is_next_id OR w.parsed
-              ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
+        WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
+              ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
     -- variable or a sum, or multiplies by such a power.
-    SELECT c.classid, c.objid, c.schema, c.owner, c.object, c.source, c.code, k.is_copy
-    FROM code AS c CROSS JOIN LATERAL (
-        SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
-           AND c.code ~* '\m(?:clock_timestamp|now|timeofday|(?:statement|transaction)_timestamp'
-                         '|current_timestamp|localtimestamp)\M'
-           AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
-                         '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
-                         '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
-    WHERE k.is_copy OR c.is_next_id AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
-                       AND c.schema NOT IN (SELECT s.schema FROM instaid._shards AS s);
-
--- Copies of the published function, and columns that hold IDs; a part of audit().
--- Copies and columns share this view, because a column can have the IDs of a copy, and to find
--- the copies takes longest.
-CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
-    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-    found AS MATERIALIZED (SELECT f.*, n.nspname
-                           FROM instaid._copies AS f JOIN pg_namespace AS n ON n.oid = f.schema),
+    found AS MATERIALIZED (
+        SELECT c.*, k.is_copy
+        FROM code AS c CROSS JOIN LATERAL (
+            SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
+               AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
+                             '|current_timestamp|(?:statement|transaction)_timestamp)\M'
+               AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
+                             '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
+                             '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
+        WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0
+                           AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
+                           AND c.schema NOT IN (SELECT s.schema FROM shard AS s)),
     copy AS MATERIALIZED (
         SELECT f.*, CASE
-            WHEN d.oid IS NOT NULL AND s.keeps_next_id AND (s.owner = f.owner OR s.is_superuser)
-            THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', d.table_name,
-                        d.column_name, s.name)
-            WHEN s.schema IS NOT NULL OR p.proname <> 'next_id'
+            WHEN f.column_name IS NOT NULL AND s.keeps_next_id
+                 AND (s.owner = f.owner OR s.is_superuser)
+            THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', f.table_name,
+                        f.column_name, s.name)
+            WHEN s.schema IS NOT NULL OR f.proname <> 'next_id'
                  AND instaid._find_function(f.nspname, 'next_id', '') IS NOT NULL
             THEN format('Let columns default to %I.next_id() instead.', f.nspname)
-            WHEN p.oid IS NULL OR p.pronargs > 0 OR p.prorettype <> 'bigint'::regtype
-            THEN 'Let columns default to the next_id() of a shard instead;'
-                 ' instaid.create_shard() makes one.'
-            ELSE format('Find its shard ID in its text, and pass it to'
+            WHEN f.pronargs = 0 AND f.prorettype = 'bigint'::regtype
+            THEN format('Find its shard ID in its text, and pass it to'
                         ' instaid.adopt_shard(%L, shard_id)%s.', f.nspname,
-                        CASE WHEN p.proname <> 'next_id' THEN
+                        CASE WHEN f.proname <> 'next_id' THEN
                             format(' after ALTER FUNCTION %s RENAME TO next_id', f.object) END)
-            END AS cure
+            ELSE 'Let columns default to the next_id() of a shard instead;'
+                 ' instaid.create_shard() makes one.' END AS cure
         FROM found AS f LEFT JOIN shard AS s ON s.schema = f.schema
-             LEFT JOIN pg_proc AS p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
-             LEFT JOIN instaid._defaults AS d ON f.classid <> 'pg_proc'::regclass
-                                             AND d.oid = f.objid
         WHERE f.is_copy),
     cached AS MATERIALIZED (
         SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
@@ -2727,25 +2681,22 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
               IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
           AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0)
 
-    -- A copy takes nextval and the time in two steps, so that two sessions can get the same of
-    -- both.  It also repeats IDs when the clock is set back.
-    SELECT 'error', c.object, 'copy of the published function: its IDs repeat', c.cure
-    FROM copy AS c
-    UNION ALL
-    -- Some web pages double the percent sign.  Every call of such a copy fails.
-    SELECT 'error', c.object, 'has the operator %%, which does not exist', c.cure
-    FROM copy AS c WHERE c.code ~ '%%'
-    UNION ALL
-    -- Such a clock stands still in a statement, or in a transaction.
-    SELECT 'error', c.object, 'reads a clock that stands still in a statement:'
-           ' its 1,025th ID is the first again', c.cure
-    FROM copy AS c WHERE c.code !~* '\m(?:clock_timestamp|timeofday)\M'
-    UNION ALL
-    -- A name in text is looked up at each call: after a rename it is not found,
-    -- or search_path finds another.  An argument can be a regclass, which follows a rename.
-    SELECT 'warning', c.object, 'names its sequence in its text: it fails after a rename', c.cure
-    FROM copy AS c
-    WHERE c.code ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) regclass\(x\)|\mexecute\M'
+    SELECT f.severity, c.object, f.problem, c.cure
+    FROM copy AS c CROSS JOIN LATERAL (VALUES
+        -- A copy takes nextval and the time in two steps, so that two sessions can get the same
+        -- of both.  It also repeats IDs when the clock is set back.
+        (true, 'error', 'copy of the published function: its IDs repeat'),
+        -- Some web pages double the percent sign.  Every call of such a copy fails.
+        (c.code ~ '%%', 'error', 'has the operator %%, which does not exist'),
+        -- Such a clock stands still in a statement, or in a transaction.
+        (c.code !~* '\m(?:clock_timestamp|timeofday)\M', 'error',
+         'reads a clock that stands still in a statement: its 1,025th ID is the first again'),
+        -- A name in text is looked up at each call: after a rename it is not found,
+        -- or search_path finds another.  An argument can be a regclass, which follows a rename.
+        (c.code ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) regclass\(x\)|\mexecute\M',
+         'warning', 'names its sequence in its text: it fails after a rename'))
+        AS f (applies, severity, problem)
+    WHERE f.applies
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
     SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
@@ -2882,9 +2833,52 @@ CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard_id;
 
--- Shards and the functions that declare them; a part of audit().
+-- Shards, the functions that declare them, the sequences that make IDs, and tickets; a part of
+-- audit().
 CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s)
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
+
+    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    used (sequence, epoch, owner, frozen) AS (
+        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
+        UNION
+        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), a.owner,
+               -- only then does freeze_shard() bound it
+               COALESCE(s.frozen AND s.owner = a.owner
+                        AND p.pronamespace <> 'instaid'::regnamespace, false)
+        FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
+             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+                                AND d.classid = 'pg_attrdef'::regclass
+             JOIN instaid._defaults AS a ON a.oid = d.objid
+             JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
+                                AND q.refclassid = 'pg_class'::regclass
+        WHERE p.proname = 'next_id'
+          AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
+
+    -- Those that belong to that role.  The drift is null if the position cannot be read.
+    clocked AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
+               c.relpersistence = 'u' AS is_unlogged,
+               q.seqmax >= 9007199254740991 AS is_unbounded,
+               t.issued_at - clock_timestamp() AS drift,
+               (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
+                WHERE g.name = 'instaid.max_drift') AS max_drift,
+               -- in the last millisecond of positive IDs, or past it, or at the last tick
+               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               t.problem AS fault, t.cure
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
+                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+        WHERE c.relpersistence <> 't'),
+    ticket AS MATERIALIZED (
+        SELECT c.relname, s.*
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
+        WHERE n.nspname = 'instaid_tickets' AND c.relkind IN ('S', 'f')
+          AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid))
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN s.has_two_epochs AND s.live = 1
@@ -2913,11 +2907,10 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     SELECT 'warning', s.name,
            format(CASE WHEN c.relnamespace <> s.schema THEN 'its sequence %I.%I is not in it'
                        ELSE 'its sequence %I.%I belongs to %I, and its next_id() to %I' END,
-                  n.nspname, c.relname, o.rolname, f.rolname),
+                  n.nspname, c.relname, pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner)),
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         JOIN pg_roles AS o ON o.oid = c.relowner JOIN pg_roles AS f ON f.oid = s.owner
     WHERE c.relnamespace <> s.schema
        -- the node's belongs to pg_database_owner
        OR c.relowner <> s.owner AND n.nspname <> 'instaid'
@@ -2956,92 +2949,43 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
-      AND strpos(p.prosrc, 'instaid_sql._') > 0;
-
--- Sequences that make IDs; a part of audit().
-CREATE VIEW instaid._audit_sequences (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
-    used (sequence, epoch, owner, frozen) AS (
-        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
-        UNION
-        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), a.owner,
-               -- only then does freeze_shard() bound it
-               COALESCE(s.frozen AND s.owner = a.owner
-                        AND p.pronamespace <> 'instaid'::regnamespace, false)
-        FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
-             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-                                AND d.classid = 'pg_attrdef'::regclass
-             JOIN instaid._defaults AS a ON a.oid = d.objid
-             JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
-                                AND q.refclassid = 'pg_class'::regclass
-        WHERE p.proname = 'next_id'
-          AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
-
-    -- Those that belong to that role.  The drift is null if the position cannot be read.
-    clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
-               u.frozen, t.issued_at - clock_timestamp() AS drift,
-               -- in the last millisecond of positive IDs, or past it, or at the last tick
-               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
-                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
-               t.problem, t.cure
-        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
-                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
-        WHERE c.relpersistence <> 't')
-    SELECT 'error', q.name, 'cannot serve as a source of IDs. ' || q.problem, q.cure
-    FROM clocked AS q WHERE q.problem IS NOT NULL
+      AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
-    -- a declaration that was written by hand, or a restore of a table alone
-    SELECT 'warning', q.name,
-           'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
-           'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'
-    FROM clocked AS q WHERE q.frozen AND q.seqmax >= 9007199254740991
+    SELECT f.severity, q.name, f.problem, f.cure
+    FROM clocked AS q CROSS JOIN LATERAL (VALUES
+        (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
+        -- a declaration that was written by hand, or a restore of a table alone
+        (q.frozen AND q.is_unbounded, 'warning',
+         'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+         'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        -- setval() or advance_past() took it too far, or its time is over
+        (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
+         'has reached the last tick of the ID format',
+         format('ALTER SEQUENCE %s RESTART;', q.name)),
+        -- After a crash it starts from the clock: IDs that were ahead of it come again.
+        (q.is_unlogged, 'warning', 'is unlogged: it forgets its IDs in a crash',
+         format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.
+        (NOT q.is_at_end AND q.drift > q.max_drift + interval '64 ms', 'warning',
+         format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
+                q.max_drift),
+         'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
+         ' one transaction.')) AS f (applies, severity, problem, cure)
+    WHERE f.applies
     UNION ALL
-    -- setval() or advance_past() took it too far, or its time is over
-    SELECT 'error', q.name, 'has reached the last tick of the ID format',
-           format('ALTER SEQUENCE %s RESTART;', q.name)
-    FROM clocked AS q WHERE q.is_at_end AND q.problem IS NULL AND NOT q.frozen
-    UNION ALL
-    -- After a crash it starts from the clock: IDs that were ahead of it come again.
-    SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',
-           format('ALTER SEQUENCE %s SET LOGGED;', q.name)
-    FROM clocked AS q WHERE q.relpersistence = 'u'
-    UNION ALL
-    -- The clock was set back: the time in IDs is wrong, and they come slowly.
-    SELECT 'warning', q.name,
-           format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift, d.drift),
-           'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-           ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-           ' one transaction.'
-    FROM clocked AS q JOIN (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
-                            WHERE g.name = 'instaid.max_drift') AS d (drift)
-         ON q.drift > d.drift + interval '64 ms'
-    WHERE NOT q.is_at_end;
-
--- Tickets; a part of audit().
-CREATE VIEW instaid._audit_tickets (severity, object, problem, cure) AS
-    WITH ticket AS MATERIALIZED (
-        SELECT c.relname, format('instaid_tickets.%I', c.relname) AS name, s.*
-        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-        WHERE n.nspname = 'instaid_tickets' AND c.relkind IN ('S', 'f')
-          AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid))
-    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-    SELECT 'warning', t.name, 'stands at a value of another server',
-           format('SELECT instaid.next_ticket(%L);', t.relname)
-    FROM ticket AS t WHERE t.off_stripe
-    UNION ALL
-    SELECT 'error', t.name, 'cannot ask ' || t.failure, 'Create or grant what is missing.'
-    FROM ticket AS t WHERE t.failure IS NOT NULL
-    UNION ALL
-    SELECT 'error', t.name, 'has a source, and the library is not preloaded: next_ticket() fails',
-           'Add instaid to shared_preload_libraries, and restart the server.'
-    FROM ticket AS t WHERE NOT t.is_preloaded;
+    SELECT f.severity, format('instaid_tickets.%I', t.relname), f.problem, f.cure
+    FROM ticket AS t CROSS JOIN LATERAL (VALUES
+        -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
+        (t.off_stripe, 'warning', 'stands at a value of another server',
+         format('SELECT instaid.next_ticket(%L);', t.relname)),
+        (t.failure IS NOT NULL, 'error', 'cannot ask ' || t.failure,
+         'Create or grant what is missing.'),
+        (NOT t.is_preloaded, 'error',
+         'has a source, and the library is not preloaded: next_ticket() fails',
+         'Add instaid to shared_preload_libraries, and restart the server.'))
+        AS f (applies, severity, problem, cure)
+    WHERE f.applies;
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -3065,9 +3009,7 @@ BEGIN ATOMIC
                 ELSE f.cure END
     FROM (SELECT * FROM instaid._audit_columns
           UNION SELECT * FROM instaid._audit_values
-          UNION SELECT * FROM instaid._audit_shards
-          UNION SELECT * FROM instaid._audit_sequences
-          UNION SELECT * FROM instaid._audit_tickets) AS f
+          UNION SELECT * FROM instaid._audit_shards) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
@@ -3113,8 +3055,7 @@ END;
 CREATE FUNCTION instaid._compare_servers(states jsonb,
                                          OUT severity text, OUT object text, OUT problem text,
                                          OUT cure text) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     -- number 0 is this server
     WITH answer AS MATERIALIZED (

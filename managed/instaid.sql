@@ -1760,59 +1760,66 @@ COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 -- Adopting what exists
 --
 
--- Lock the tables that have a function as a default; return their columns, the query for
--- the largest ID of each, and the role that may run it.
--- Sessions that insert with the old function as a default finish first, and sessions
--- that come later use the new one.  A call that waits for the sequence still ends in
--- the old function: for these calls, new IDs begin a second ahead of the clock.
+-- Take over the IDs that a function has made; return the largest one in a column that has the
+-- function as its default.
+-- The function is called once, to see whether its IDs have this epoch and come from this
+-- sequence.  A call that fails is a warning.
+--
+-- The tables are locked: sessions that insert with the old function as a default finish first,
+-- and sessions that come later use the new one.  A call that waits for the sequence still ends
+-- in the old function: for these calls, new IDs begin a second ahead of the clock.
 --
 -- Any role can write such a default.  Only tables of the owner of the function or of
 -- the schema, or of a superuser, are locked and read: the others cannot delay us.
-CREATE FUNCTION instaid._lock_id_columns(schema_name text, adopted oid, adopted_owner regrole,
-                                         OUT columns text[], OUT queries text[],
-                                         OUT readers regrole[])
+CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
+                                       adopted oid, adopted_owner regrole, sequence regclass)
+    RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    function_name CONSTANT text := format('%I.next_id()', schema_name);
     owners CONSTANT oid[] := ARRAY(
         SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
         UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
+    called boolean := true;
+    before bigint;
+    id bigint;
+    made_at timestamptz;
     part record;
     left_out regclass[] := '{}';
+    highest bigint;
+    youngest bigint;
+    place text;
 BEGIN
-    columns := '{}';
-    queries := '{}';
-    readers := '{}';
     FOR part IN
-        SELECT c.oid::regclass AS name, c.relowner::regrole AS owner,
+        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
                c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
                AND instaid._is_in_safe_schema(c.oid)
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
-               array_agg(t.attname ORDER BY t.attnum) FILTER (
-                   WHERE y.base_type IN ('bigint'::regtype)
-                     AND c.relkind <> 'v') AS columns
+               c.relkind <> 'v' AND instaid._base_type(t.atttypid)
+                                    IN ('bigint'::regtype) AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             CROSS JOIN LATERAL instaid._base_type(t.atttypid) AS y (base_type)
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        GROUP BY c.oid
-        ORDER BY c.oid
+        ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
-            left_out := left_out || part.name;
+            left_out := array_remove(left_out, part.relation) || part.relation;
             CONTINUE;
         END IF;
         PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.name));
-        FOR i IN 1 .. COALESCE(cardinality(part.columns), 0) LOOP
-            columns := columns || format('%s.%I', part.name, part.columns[i]);
-            queries := queries || format('SELECT max(%I)::bigint FROM %s',
-                                         part.columns[i], part.name);
-            readers := readers || part.owner;
-        END LOOP;
+                                                       part.relation));
+        IF part.has_ids THEN
+            highest := instaid._execute_as(part.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                              part.attname, part.relation));
+            IF youngest IS NULL OR highest > youngest THEN
+                youngest := highest;
+                place := format('%s.%I', part.relation, part.attname);
+            END IF;
+        END IF;
     END LOOP;
     IF left_out <> '{}' THEN
         RAISE WARNING USING
@@ -1823,50 +1830,61 @@ BEGIN
             HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
                    ' instaid.advance_past().';
     END IF;
-END
-$$;
 
--- Call a function once as its owner, and return its ID; refuse if it has another epoch or
--- sequence; null, with a warning, if the call fails.
-CREATE FUNCTION instaid._try_function(function_name text, owner regrole, sequence regclass,
-                                      epoch timestamptz) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    before bigint;
-    id bigint;
-    created_at timestamptz;
-BEGIN
     BEGIN
         -- so that currval() works
-        before := instaid._execute_as(owner, format('SELECT nextval(%L)', sequence::oid));
-        id := instaid._execute_as(owner, format('SELECT %s', function_name));
+        before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
+        id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
     EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
         RAISE;
     WHEN OTHERS THEN
+        called := false;
         RAISE WARNING USING
             MESSAGE = format('could not check the IDs of %s', function_name),
             DETAIL = format('The call failed: %s.', SQLERRM),
             HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
                    ' the function. If they are not, roll back.';
-        RETURN NULL;
     END;
-    created_at := instaid.extract_timestamp(id, epoch);
-    IF id IS NULL OR abs(extract(epoch FROM created_at - clock_timestamp())) > 86400 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The clock'
-                            ' reads %s.', COALESCE(id::text, 'null'), created_at,
-                            clock_timestamp()),
-            HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
-                          ' If not, use create_shard() and adopt_column().',
-                          COALESCE(epoch - (created_at - clock_timestamp()), epoch));
+    IF called THEN
+        made_at := instaid.extract_timestamp(id, epoch);
+        IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+                DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
+                                ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
+                                clock_timestamp()),
+                HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
+                              ' If not, use create_shard() and adopt_column().',
+                              COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+        ELSIF currval(sequence) = before THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+                HINT = 'Pass the sequence that it uses.';
+        END IF;
     END IF;
-    IF currval(sequence) = before THEN
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', youngest, place, epoch,
+                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
+                   ' the epoch that next_id() subtracts.';
     END IF;
-    RETURN id;
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
+        RAISE WARNING USING
+            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
+                             instaid.extract_shard_id(COALESCE(id, youngest))),
+            DETAIL = format('New IDs name shard %s.', shard_id),
+            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
+                            instaid.extract_timestamp(youngest, epoch));
+    END IF;
+    RETURN youngest;
 END
 $$;
 
@@ -1897,13 +1915,9 @@ $$;
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET row_security = off
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
@@ -1912,11 +1926,7 @@ DECLARE
     owner regrole;
     main record;
     other_use text;
-    tables record;
-    id bigint;
-    highest bigint;
     youngest bigint;
-    place text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
@@ -1929,12 +1939,12 @@ BEGIN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no function next_id() that returns bigint',
                              schema_name),
-            DETAIL = COALESCE((SELECT format('%s returns %s.', function_name,
-                                             COALESCE(pg_get_function_result(p.oid), 'nothing'))
-                               FROM pg_proc AS p WHERE p.oid = adopted),
-                              CASE WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                                   THEN 'There is no such schema.'
-                                   ELSE 'There is no such function in the schema.' END),
+            DETAIL = CASE WHEN adopted IS NOT NULL
+                          THEN format('%s returns %s.', function_name,
+                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
+                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                          THEN 'There is no such schema.'
+                          ELSE 'There is no such function in the schema.' END,
             HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
                    ' next_id; column defaults then use it under its new name. If no function makes'
                    ' them, use create_shard() and adopt_column().';
@@ -1991,25 +2001,7 @@ BEGIN
                    ' adopt_column().';
     END IF;
 
-    tables := instaid._lock_id_columns(schema_name, adopted, owner);
-    id := instaid._try_function(function_name, owner, sequence, epoch);
-    FOR i IN 1 .. cardinality(tables.queries) LOOP
-        highest := instaid._execute_as(tables.readers[i], tables.queries[i]);
-        IF youngest IS NULL OR highest > youngest THEN
-            youngest := highest;
-            place := tables.columns[i];
-        END IF;
-    END LOOP;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', youngest, place, epoch,
-                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
-                   ' the epoch that next_id() subtracts.';
-    END IF;
-
+    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner, sequence);
     -- This lock waits for all who have used the sequence, and keeps others out.  A call that
     -- waits for it still ends in the old function: for these calls, new IDs begin a second
     -- ahead of the clock.
@@ -2031,45 +2023,12 @@ BEGIN
                       schema_name, pg_get_function_arguments(p.oid),
                       CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
         FROM pg_proc AS p WHERE p.oid = adopted);
-
-    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING USING
-            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
-                             instaid.extract_shard_id(COALESCE(id, youngest))),
-            DETAIL = format('New IDs name shard %s.', shard_id),
-            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
-    END IF;
-    IF youngest IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
-                            instaid.extract_timestamp(youngest, epoch));
-    END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'make a schema with the published function next_id() a shard: call the function once, replace '
 'it, give its sequence (table_id_seq by default) the range of the shard, and continue above the '
 'IDs of the columns that use it; the caller must own the function, the sequence and the tables';
-
--- Why Citus changes neither the default nor the type of a column; null if it does.
-CREATE FUNCTION instaid._citus_obstacle(relation oid, attnum smallint) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    obstacle text;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT CASE WHEN a.attidentity <> '''''
-                ' THEN ''an identity column of a Citus table'''
-                ' WHEN position(format('':varattno %s '', $2) IN p.partkey) > 0'
-                ' THEN ''the distribution column of a Citus table'' END'
-                ' FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a'
-                ' ON a.attrelid = p.logicalrelid AND a.attnum = $2 WHERE p.logicalrelid = $1'
-        INTO obstacle USING relation, attnum;
-    END IF;
-    RETURN obstacle;
-END
-$$;
 
 -- The statements that widen an integer column and the columns that refer to it; the other
 -- tables that they alter, the sizes of all, and what prevents it.
@@ -2078,9 +2037,22 @@ $$;
 -- foreign key can refer to a partition.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
                                        OUT statements text[], OUT other_tables text,
-                                       OUT sizes text, OUT obstacles text)
+                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
 BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
+                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
+                ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
+                ' WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
+        INTO kept_by_citus;
+    END IF;
+    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
         UNION
@@ -2134,10 +2106,9 @@ BEGIN
                        END
         FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
         UNION
-        SELECT n.name, c.obstacle
-        FROM narrow AS n
-             CROSS JOIN instaid._citus_obstacle(n.attrelid, n.attnum) AS c (obstacle)
-        WHERE c.obstacle IS NOT NULL
+        SELECT n.name, k.value
+        FROM narrow AS n JOIN jsonb_each_text(kept_by_citus) AS k
+                              ON k.key = format('%s %s', n.attrelid, n.attnum)
         UNION
         -- PostgreSQL checks it again, in both tables
         SELECT n.name, format('%s, a table of %I',
@@ -2170,58 +2141,51 @@ $$;
 -- A role can insert into the table itself, into a partition, or through a view.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        WITH RECURSIVE entrance (relid) AS (
-            SELECT d.relid FROM instaid._descendants(table_name) AS d
-            UNION
-            SELECT r.ev_class
-            FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                                  AND d.refobjid = e.relid
-                                                  AND d.classid = 'pg_rewrite'::regclass
-                 JOIN pg_rewrite AS r ON r.oid = d.objid
-                 -- any role can create a view; rows pass it with the rights of its owner
-                 JOIN pg_class AS v ON v.oid = r.ev_class
-                      AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
-        inserter AS (
-            SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
-                                 ELSE pg_get_userbyid(x.grantee) END AS name,
-                            CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                 ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
-            FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
-                 JOIN pg_attribute AS a ON a.attrelid = c.oid
-                 CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                               || a.attacl) AS x
-            WHERE x.privilege_type = 'INSERT')
-        SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %I.next_id(%s) TO %s;', schema_name,
-                                 pg_get_function_identity_arguments(p.oid), i.grantee), ' '
-                          ORDER BY i.name, p.pronargs)
-        FROM inserter AS i
-             JOIN pg_proc AS p ON p.proname = 'next_id'
-             JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
-        WHERE NOT has_function_privilege(i.name, p.oid, 'EXECUTE'));
-END
-$$;
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH RECURSIVE entrance (relid) AS (
+        SELECT d.relid FROM instaid._descendants(table_name) AS d
+        UNION
+        SELECT r.ev_class
+        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                              AND d.refobjid = e.relid
+                                              AND d.classid = 'pg_rewrite'::regclass
+             JOIN pg_rewrite AS r ON r.oid = d.objid
+             -- any role can create a view; rows pass it with the rights of its owner
+             JOIN pg_class AS v ON v.oid = r.ev_class
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+    inserter AS (
+        SELECT DISTINCT CASE WHEN x.grantee = 0 THEN 'public'
+                             ELSE pg_get_userbyid(x.grantee) END AS name,
+                        CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                             ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS grantee
+        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+             JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                           || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %I.next_id(%s) TO %s;', schema_name,
+                             pg_get_function_identity_arguments(p.oid), i.grantee), ' '
+                      ORDER BY i.name, p.pronargs)
+    FROM inserter AS i
+         JOIN pg_proc AS p ON p.proname = 'next_id'
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
+    WHERE NOT has_function_privilege(i.name, p.oid, 'EXECUTE');
+END;
 
 -- It alters tables of one owner, with the rights of that owner: a table can hold code
 -- that runs when the table is rewritten, or read.
 CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET row_security = off
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     main record;
     shard record;
     descendants oid[];
     others text;
     other record;
-    obstacle text;
     widening record;
     alter_column text;
     serial regclass;
@@ -2303,19 +2267,18 @@ BEGIN
                             other.default_text, main.name),
             HINT = 'Drop that default first.';
     END IF;
-    obstacle := instaid._citus_obstacle(table_name, main.attnum);
-    IF obstacle IS NOT NULL
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    IF widening.of_citus IS NOT NULL
        AND main.default_text IS DISTINCT FROM format('%I.next_id()', shard.schema_name) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
-            DETAIL = format('It is %s.', obstacle),
+            DETAIL = format('It is %s.', widening.of_citus),
             HINT = CASE WHEN main.attidentity <> ''
                         THEN format('Create another table with DEFAULT %I.next_id(), distribute'
                                     ' it, and copy the rows.', shard.schema_name)
                         ELSE format('Run SELECT undistribute_table(%L); adopt the column, and'
                                     ' distribute the table again.', table_name) END;
     END IF;
-    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
