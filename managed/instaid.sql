@@ -540,11 +540,8 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO'
-    SET timezone = 'UTC'
-    SET standard_conforming_strings = on
-    SET quote_all_identifiers = off AS $$
+    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC'
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
     expires_at timestamptz;
@@ -2742,8 +2739,7 @@ BEGIN
             MESSAGE = format('server %s of %s is out of range', server, servers),
             DETAIL = 'There is at least one server, and a server is between 1 and their number.';
     END IF;
-    SELECT p.maximum_value INTO guard
-    FROM pg_sequence_parameters(instaid._lock_ticket(name)) AS p;
+    guard := (pg_sequence_parameters(instaid._lock_ticket(name))).maximum_value;
     IF mod(boundary, servers) <> 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
