@@ -2168,8 +2168,9 @@ BEGIN
     END IF;
     IF server NOT BETWEEN 1 AND servers THEN
         RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s of %s is out of range', server, servers),
-            DETAIL = 'There is at least one server, and a server is between 1 and their number.';
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
     END IF;
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
@@ -2407,8 +2408,9 @@ DECLARE
 BEGIN
     IF server NOT BETWEEN 1 AND servers THEN
         RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s of %s is out of range', server, servers),
-            DETAIL = 'There is at least one server, and a server is between 1 and their number.';
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
     END IF;
     guard := (pg_sequence_parameters(instaid._lock_ticket(name))).maximum_value;
     IF mod(boundary, servers) <> 0 THEN
