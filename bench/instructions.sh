@@ -130,7 +130,7 @@ pg_ctl -D "$SCRATCH/data" -m fast -s stop
 			sub(/1\.\.\*/, "1.." n, statement)
 			for (k = 1; k <= (table ? n : 1); k++) {
 				if (opens)
-					print "", "SELECT count(clock_timestamp()) FROM generate_series(1, 60)"
+					print "", "SELECT count(clock_timestamp()) FROM generate_series(1, 300)"
 				print count, !table ? statement : sent ? insert : "EXECUTE each" NR
 			}
 		}

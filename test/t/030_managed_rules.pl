@@ -15,7 +15,7 @@ use Managed;
 use MovedClock;
 
 my $clock = MovedClock->new;
-my $node  = Managed::server('main', $clock, 'autovacuum = off', q{wal_writer_delay = '10s'});
+my $node  = Managed::server('main', $clock, 'autovacuum = off');
 # a whole second, at which the clock can stand still; timeouts do not end then
 my $noon = 60 + int time;
 
@@ -115,7 +115,13 @@ my %seen = (
 		$clock->set(-3600);
 		my ($open, $other) = map { session($database, 'app') } 1, 2;
 		$other->('SELECT 1');
+		# what flushes WAL in the background
+		kill 'STOP', split /\n/, $node->safe_psql($database, q{SELECT pid FROM pg_stat_activity
+			WHERE backend_type IN ('walwriter', 'background writer', 'checkpointer')});
 		$open->('BEGIN; SELECT count(insta5.next_id()) FROM generate_series(1, 1500)');
+		# the five write no WAL of their own
+		$open->('SELECT insta5.next_id()')
+		  until $node->safe_psql($database, 'SELECT log_cnt > 9 FROM insta5.table_id_seq') eq 't';
 		my @ids = map { $other->('SELECT insta5.next_id()') } 1 .. 5;
 		Clients::crash($node);
 		$clock->start($node);
@@ -143,7 +149,7 @@ my %seen = (
 		return join ' ', map {
 			result($database, 'dba',
 				"ALTER SEQUENCE insta5.table_id_seq $_;"
-				  . " SELECT pg_sleep(0.002) \\g /dev/null\n SELECT insta5.next_id()")
+				  . " SELECT pg_sleep(0.005) \\g /dev/null\n SELECT insta5.next_id()")
 			  =~ s/ERROR: +//r
 		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2',
 			'INCREMENT 1 MAXVALUE 9223372036854775807';
@@ -157,6 +163,18 @@ my %seen = (
 			SELECT insta5.next_id() > :last});
 		$clock->set(0);
 		return $above;
+	},
+	# how many milliseconds the first ID, and those 3, 4 and 9 ms after it, are from the clock
+	time => sub {
+		my ($database) = @_;
+		my $session = session($database, 'app');
+		my @ms = map {
+			$clock->set(0, $noon + 10 + ($_ + 0.5) / 1000);
+			$session->(q{SELECT (insta5.next_id() >> 23) + 1314220021721
+				- floor(extract(epoch FROM clock_timestamp()) * 1000)})
+		} 0, 3, 4, 9;
+		$clock->set(0);
+		return join ' ', @ms;
 	},
 	default_rights => sub {
 		my ($database) = @_;
@@ -238,6 +256,7 @@ my %expected = (
 	foreign        => "1024\n23514\n23514\n23514",
 	options        => '55000 55000 55000 55000',
 	restarted      => 't',
+	time           => '0 -3 0 0',
 	default_rights => "42501\n42501",
 	called         => 'instaid_sql._flush_at_commit()'
 	  . ' instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'
@@ -260,7 +279,7 @@ my @mutants = (
 		'sequence::pg_catalog.text' ],
 		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.identity/,
 			'sequence::text' ],
-		[ qr/(_lock_command\([^;]*?)    SET search_path = pg_catalog, pg_temp\n/, '$1' ] ],
+		[ qr/(_lock_command\([^;]*?)\s+SET search_path = pg_catalog, pg_temp\b/, '$1' ] ],
 	[ 'the block is left by RETURN', 'kept',
 		[ qr/(id := instaid_sql\._take\(sequence, t\);\s*END IF;\s*)RAISE SQLSTATE 'ID001'/,
 		'RETURN_ID' ] ],
@@ -276,6 +295,8 @@ my @mutants = (
 		'WHEN true' ] ],
 	[ 'a restarted sequence begins at the clock', 'restarted',
 		[ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
+	[ 'an ID of any millisecond that was opened lately', 'time', [ qr/epoch_ms \+ 3\.4995/,
+		'epoch_ms + 9.4995' ] ],
 	[ 'default privileges', 'default_rights',
 		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
 	[ 'another name', 'called', [ qr/_flush_at_commit\(/, '_flush(' ] ]);
