@@ -60,7 +60,7 @@ SELECT throws_ok($$SELECT instaid.next_ticket('Tickets32')$$, '2200H', 'ticket "
 SELECT throws_ok($$SELECT instaid.next_ticket('nobody')$$, '42P01', 'ticket "nobody" does not exist', 'an unknown name');
 SELECT throws_ok($$SELECT instaid.create_ticket('photos')$$, '42P07', 'ticket photos already exists', 'a name that is taken');
 SELECT throws_ok(format('SELECT instaid.create_ticket(%L)', repeat('n', 64)), '42622', NULL, 'a name of 64 bytes');
-SELECT throws_ok($$SELECT instaid.create_ticket('bad', 3, 2)$$, '22003', 'server 3 of 2 is out of range', 'the third of two servers');
+SELECT throws_ok($$SELECT instaid.create_ticket('bad', 3, 2)$$, '22003', 'server 3 is out of range', 'the third of two servers');
 SELECT throws_ok($$SELECT instaid.restripe_ticket('photos', 1, 3, 300)$$, '55000', 'ticket photos is not guarded at 300', 'restriping without a guard');
 SELECT throws_ok($$SELECT instaid.guard_ticket('photos', 101)$$, '55000', 'ticket photos has gone past boundary 101', 'a guard below the last value');
 
