@@ -2673,7 +2673,58 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
               IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
-          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0)
+          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
+
+    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
+    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
+    -- next_id() is called.
+    filled (relid, attnum, schema, has_default) AS MATERIALIZED (
+        SELECT d.relid, d.attnum, p.pronamespace, true
+        FROM instaid._defaults AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass
+                                                       AND u.objid = d.oid
+             JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
+        WHERE p.proname = 'next_id'
+          AND (p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0)
+        UNION
+        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
+             JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''
+          AND c.relnamespace IN (SELECT s.schema FROM shard AS s)),
+
+    -- The statistics have a sample of the values.  To read them runs no code, and waits for
+    -- nothing.
+    sample AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
+               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
+               t.histogram_bounds::text::bigint[] AS bounds,
+               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
+               EXISTS (SELECT FROM pg_constraint AS k
+                       WHERE k.conrelid = f.relid AND k.contype = 'f'
+                         AND f.attnum = ANY (k.conkey)) AS is_reference
+        FROM filled AS f JOIN shard AS s ON s.schema = f.schema
+             JOIN pg_class AS c ON c.oid = f.relid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             -- a partition has statistics of its own, which are refreshed more often
+             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
+                                   AND t.attname = a.attname AND NOT t.inherited
+        WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
+    wrong AS (
+        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
+               to_timestamp((v.value >> 10) / 1000.0)
+                   BETWEEN m.epoch AND now() + interval '1 day' AS is_tick,
+               -- A key without a default is not one that was adopted.  Another column is like
+               -- it as long as its sequence has given nothing but small values.
+               i.made_at = m.epoch
+               AND (NOT m.has_default AND NOT m.is_reference
+                    OR v.value <= m.position AND m.position < 8388608)
+               AS is_small
+        FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
+             CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
+        -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
+        WHERE v.value > 0
+          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch))
 
     SELECT f.severity, c.object, f.problem, c.cure
     FROM copy AS c CROSS JOIN LATERAL (VALUES
@@ -2751,62 +2802,8 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
     FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.relid
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
-        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL);
-
--- Columns with values that their shard did not make, by the statistics; a part of audit().
-CREATE VIEW instaid._audit_values (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-
-    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
-    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
-    -- next_id() is called.
-    filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT d.relid, d.attnum, p.pronamespace, true
-        FROM instaid._defaults AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass
-                                                       AND u.objid = d.oid
-             JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
-        WHERE p.proname = 'next_id'
-          AND (p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0)
-        UNION
-        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
-        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
-             JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''
-          AND c.relnamespace IN (SELECT s.schema FROM shard AS s)),
-
-    -- The statistics have a sample of the values.  To read them runs no code, and waits for
-    -- nothing.
-    sample AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
-               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
-               t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
-               EXISTS (SELECT FROM pg_constraint AS k
-                       WHERE k.conrelid = f.relid AND k.contype = 'f'
-                         AND f.attnum = ANY (k.conkey)) AS is_reference
-        FROM filled AS f JOIN shard AS s ON s.schema = f.schema
-             JOIN pg_class AS c ON c.oid = f.relid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-             -- a partition has statistics of its own, which are refreshed more often
-             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
-                                   AND t.attname = a.attname AND NOT t.inherited
-        WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
-    wrong AS (
-        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
-               to_timestamp((v.value >> 10) / 1000.0)
-                   BETWEEN m.epoch AND now() + interval '1 day' AS is_tick,
-               -- A key without a default is not one that was adopted.  Another column is like
-               -- it as long as its sequence has given nothing but small values.
-               i.made_at = m.epoch
-               AND (NOT m.has_default AND NOT m.is_reference
-                    OR v.value <= m.position AND m.position < 8388608)
-               AS is_small
-        FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
-             CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
-        -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
-        WHERE v.value > 0
-          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch))
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+    UNION ALL
     SELECT 'warning', w.table_name || '.' || w.column_name,
            COALESCE('it has values that are ticks of a sequence, and not IDs, such as '
                     || max(w.value) FILTER (WHERE w.is_tick),
@@ -3001,9 +2998,7 @@ BEGIN ATOMIC
                      AND instaid._is_citus_worker()
                 THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
-    FROM (SELECT * FROM instaid._audit_columns
-          UNION SELECT * FROM instaid._audit_values
-          UNION SELECT * FROM instaid._audit_shards) AS f
+    FROM (SELECT * FROM instaid._audit_columns UNION SELECT * FROM instaid._audit_shards) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS

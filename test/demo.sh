@@ -24,6 +24,7 @@ with_dots()
 	dots=$!
 	"$@"
 	kill $dots
+	echo
 }
 
 server=$PG_CONFIG
@@ -31,7 +32,6 @@ server=$PG_CONFIG
 printf 'Building instaid, and starting a server '
 with_dots install_private
 with_dots start_server "max_connections = 40" "timezone = 'UTC'"
-echo
 
 title 'Two shards, and the published table in each'
 show 'CREATE EXTENSION instaid;'

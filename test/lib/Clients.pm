@@ -36,7 +36,7 @@ sub crash
 	my ($node) = @_;
 	my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 	kill 'STOP', $postmaster;		# so that it starts no process
-	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
+	my @children = split ' ', slurp_file("/proc/$postmaster/task/$postmaster/children");
 	kill 'KILL', @children, $postmaster;
 	# the next server refuses to start while a child lives, or seems to
 	for my $pid (@children, $postmaster)

@@ -21,5 +21,6 @@ cd "$build"
 tar -czf "instaid_${version%-*}.orig.tar.gz" --exclude="$source/debian" "$source"
 cd "$source"
 pg_buildext updatecontrol
+echo 'Building the package'
 dpkg-buildpackage -us -uc >"$log" 2>&1 || { tail -n 40 "$log"; exit 1; }
 cp ../*.deb ../*.dsc ../*.tar.* ../*.changes ../*.buildinfo "$SCRATCH/result/"

@@ -163,7 +163,8 @@ sub lies
 		}
 		my $fails = defined $shows && $shows =~ /^ERROR:/m;
 		next if !$ok == !!$fails && (!defined $shows || same($shows, $output));
-		push @lies, "$name, line $block->{line}, prints:\n$output"
+		push @lies, "$name, line $block->{line}, "
+			. ($ok ? 'succeeds' : 'fails') . ", and prints:\n$output"
 			. (defined $shows ? "and the page shows:\n$shows" : '');
 	}
 	$_->stop('immediate') for values %servers;
