@@ -7,6 +7,7 @@
 set -eu
 . test/lib/private.sh
 
+load=$(cut -d ' ' -f 1-3 /proc/loadavg 2>/dev/null || :)	# before it builds anything
 scale=${SCALE:-1}
 tab=$(printf '\t')
 
@@ -60,7 +61,7 @@ echo 'SELECT extract(epoch FROM clock_timestamp()), bench.drift() \watch 0.05' |
 	echo "machine: $(nproc) processors$(sed -n 's/^model name[^:]*: */ (/p' /proc/cpuinfo 2>/dev/null | sed 's/$/)/; q'),\
  $(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/null | awk '{ printf "%.0f", $1 / 1048576 }') GB,\
  $(uname -sr)"
-	echo "load when it began: $(cut -d ' ' -f 1-3 /proc/loadavg 2>/dev/null || :)"
+	echo "load when it began: $load"
 	echo "settings: $(echo $settings)"
 	echo "durability: $(sql -c "SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
 		WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'wal_sync_method')")"
