@@ -75,6 +75,9 @@ epoch passed  | -    | nextval | insert loop | 500 | 1   | DO \$\$ BEGIN FOR i I
 published     | -    | nextval | loop      | 500  | 1    | SELECT count(published.next_id()) $rows
 uuid          | -    | nextval | loop      | 2000 | 1    | SELECT count(gen_random_uuid()) $rows
 "
+[ "$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')" -lt 18 ] || cases="$cases
+uuidv7        | -    | nextval | loop      | 2000 | 1    | SELECT count(uuidv7()) $rows
+"
 
 mkdir -p "$SCRATCH/log"
 install_private >"$SCRATCH/log/install.log" 2>&1 || { cat "$SCRATCH/log/install.log" >&2; exit 1; }

@@ -186,11 +186,12 @@ my %counted = (
 	'gen_random_uuid' => [ 'uuid' ],
 	'uuidv7' => [ 'uuidv7' ]);
 my ($major) = map { /^server: PostgreSQL (\d+)/ ? $1 : () } @about;
-my %instructions;
+my (%instructions, %of_18);
 open my $expected, '<', dirname(__FILE__) . '/instructions.expected' or die $!;
 while (<$expected>)
 {
 	$instructions{$1} = $2 if /^$major x86_64 \| (.+) \| ([\d.]+)$/;
+	$of_18{$1} = $2 if /^18 x86_64 \| (.+) \| ([\d.]+)$/;
 }
 
 print "### An ID and a row\n\nIDs alone are made in one statement. *Given IDs* are rows that contain their IDs already: no generator can be below them.\n\n";
@@ -205,6 +206,9 @@ table([ 'generator', 'instructions of an ID alone', '... of an `INSERT` of one r
 			spread('%.2f', values_of('time', work => 'copy', label => $l)),
 			(turns(work => 'ids', label => $l) ? sprintf '%.1f', median(values_of('wal', work => 'ids', label => $l)) / 1000 : '') ]
 	} labels(work => 'insert'));
+print 'On PostgreSQL 18, an ID alone takes ', commas($of_18{next_id}), ' instructions with instaid, ',
+	commas($of_18{nextval}), ' with bigserial, and ', commas($of_18{uuidv7}), " with `uuidv7()`.\n\n"
+	if $of_18{uuidv7};
 
 print "### Many sessions\n\nThe table shows rows a second. The last column is the size of the index when 16 clients have inserted 100 rows in each statement.\n\n";
 table([ 'generator', map({ "$_ client" . ($_ > 1 ? 's' : '') } @clients), '16 clients, 100 rows a statement', 'index, MB' ],
