@@ -147,7 +147,7 @@ if ($plots)
 	{
 		my ($name, $measure, $work, $unit) = @$block;
 		print "\$$name << EOD\n";
-		printf qq("%s" %g\n), $_ =~ s/,? (?=CACHE|function|expression)/\\n/r,
+		printf qq("%s" %g\n), $_ =~ s/,? |(?<=_)/\\n/gr,
 		  median(values_of($measure, work => $work, label => $_)) / $unit
 		  for labels(work => $work);
 		print "EOD\n";
