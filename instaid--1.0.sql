@@ -2138,6 +2138,19 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
+-- What create_ticket() and restripe_ticket() check.
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
                                       step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
@@ -2166,12 +2179,7 @@ BEGIN
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
                    ' the source.';
     END IF;
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
+    PERFORM instaid._check_ticket_server(server, servers);
     IF last_of_type IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
@@ -2406,12 +2414,7 @@ CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integ
 DECLARE
     guard bigint;
 BEGIN
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
+    PERFORM instaid._check_ticket_server(server, servers);
     guard := (pg_sequence_parameters(instaid._lock_ticket(name))).maximum_value;
     IF mod(boundary, servers) <> 0 THEN
         RAISE invalid_parameter_value USING

@@ -13,6 +13,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "ids/declaration.h"
 #include "ids/layout.h"
 #include "ids/requirements.h"
 #include "sequence.h"
@@ -72,10 +73,16 @@ fault_cure(Form_pg_sequence options, bool is_frozen, const char *name)
 					name, is_frozen ? "" : " NO MAXVALUE");
 }
 
-/* Refuse a sequence that cannot serve as a source of IDs, or could not if it were thawed. */
-void
-requirements_check(Relation rel, Form_pg_sequence options, bool is_frozen)
+/*
+ * Refuse a sequence of a shard in this schema that cannot serve as a source of IDs, or
+ * could not if it were thawed.  Returns whether the shard is frozen.
+ *
+ * Only the MAXVALUE tells each call that the declaration is to be looked up.
+ */
+bool
+requirements_check(Relation rel, Form_pg_sequence options, Oid schema)
 {
+	bool		is_frozen = options->seqmax < MAX_TICK && is_declared_frozen(schema);
 	const char *fault = sequence_fault(options, is_frozen);
 
 	if (fault)
@@ -86,6 +93,7 @@ requirements_check(Relation rel, Form_pg_sequence options, bool is_frozen)
 				 errdetail_internal("%s", fault),
 				 errhint("%s", fault_cure(options, is_frozen,
 										  sequence_qualified_name(RelationGetRelid(rel))))));
+	return is_frozen;
 }
 
 /*

@@ -13,6 +13,6 @@
 #include "compat.h"
 
 extern const char *requirements_fault(Oid sequence, bool is_frozen, const char **cure);
-extern void requirements_check(Relation rel, Form_pg_sequence options, bool is_frozen);
+extern bool requirements_check(Relation rel, Form_pg_sequence options, Oid schema);
 
 #endif							/* INSTAID_REQUIREMENTS_H */

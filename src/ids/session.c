@@ -25,7 +25,6 @@
 #include "utils/syscache.h"
 
 #include "ids/declaration.h"
-#include "ids/layout.h"
 #include "ids/requirements.h"
 #include "ids/session.h"
 
@@ -175,20 +174,13 @@ load_sequence(ClockedSequence *seq)
 	uint64		invalidations_before = invalidations;
 	Relation	rel;
 	FormData_pg_sequence options;
-	bool		is_frozen;
 
 	seq->invalidations = 0;		/* in case of an error below */
 	release_pin();				/* the sequence can have another file */
 
 	rel = sequence_open_locked(seq->relid, SEQUENCE_RIGHTS, &options);
-
-	/*
-	 * A call that has waited for freeze_shard() ends here, because the MAXVALUE
-	 * has changed.  Only then is the declaration looked up.
-	 */
-	is_frozen = options.seqmax < MAX_TICK && is_declared_frozen(RelationGetNamespace(rel));
-	requirements_check(rel, &options, is_frozen);
-	if (is_frozen)
+	/* a call that has waited for freeze_shard() ends here */
+	if (requirements_check(rel, &options, RelationGetNamespace(rel)))
 		frozen_error(RelationGetNamespace(rel), seq->relid);
 	seq->cache = options.seqcache;
 

@@ -106,7 +106,7 @@ read_last_tick(Oid sequence, Oid schema, bool wait, int64 *tick)
 	if (!lock_to_read(sequence, wait))
 		return false;
 	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
-	requirements_check(rel, &options, is_declared_frozen(schema));
+	(void) requirements_check(rel, &options, schema);
 
 	/*
 	 * Step 2 does not find locks of this transaction.  It may have taken IDs.
