@@ -52,7 +52,6 @@ extern char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
 extern bool is_declared_frozen(Oid schema);
 extern char *declaration_body(HeapTuple tuple, bool frozen);
-pg_noreturn extern void frozen_error(Oid schema, Oid sequence);
 extern HeapTuple referenced_declaration(HeapTuple tuple);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
 extern const char *shard_function_fault(HeapTuple tuple);

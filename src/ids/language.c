@@ -26,6 +26,7 @@
 #include "ids/generator.h"
 #include "ids/language.h"
 #include "ids/next_id.h"
+#include "ids/requirements.h"
 #include "sequence.h"
 
 /* how many functions a session remembers before it forgets all of them */

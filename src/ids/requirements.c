@@ -117,3 +117,22 @@ requirements_fault(Oid sequence, bool is_frozen, const char **cure)
 	ReleaseSysCache(tuple);
 	return fault;
 }
+
+/* The error for a call that wants an ID of this sequence, which a frozen shard uses */
+pg_noinline void
+frozen_error(Oid schema, Oid sequence)
+{
+	/* no lock keeps another session from dropping either */
+	char	   *schema_name = get_namespace_name(schema);
+	char	   *sequence_name = get_rel_name(sequence);
+
+	if (schema_name == NULL)
+		schema_name = "?";
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("shard %s is frozen", quote_identifier(schema_name)),
+			 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
+					   sequence_name ? sequence_name : "?"),
+			 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
+					 quote_literal_cstr(schema_name))));
+}

@@ -14,5 +14,6 @@
 
 extern const char *requirements_fault(Oid sequence, bool is_frozen, const char **cure);
 extern bool requirements_check(Relation rel, Form_pg_sequence options, Oid schema);
+pg_noreturn extern void frozen_error(Oid schema, Oid sequence);
 
 #endif							/* INSTAID_REQUIREMENTS_H */

@@ -299,3 +299,30 @@ lease_values(const Source *source, int turn, int64 wanted, Lease *lease)
 	}
 	return failure != NULL ? psprintf("server \"%s\": %s", authority->name, failure) : NULL;
 }
+
+/*
+ * Is a lease above every value with its increment and residue that this server has
+ * had?  Then remember its last value.  The lowest mark gives way if there is no room.
+ */
+bool
+lease_raises_mark(const Lease *lease, Mark *marks)
+{
+	int64		residue = lease->first % lease->increment;
+	Mark	   *mark = marks;
+
+	for (Mark *it = marks; it < marks + MARK_COUNT; it++)
+	{
+		bool		is_same = it->increment == lease->increment && it->residue == residue;
+
+		if (is_same && lease->first <= it->last)
+			return false;
+		if (is_same || it->last < mark->last)
+			mark = it;
+		if (is_same)
+			break;
+	}
+	mark->increment = lease->increment;
+	mark->residue = residue;
+	mark->last = lease->last;
+	return true;
+}

@@ -19,6 +19,18 @@ typedef struct Lease
 	int64		count;
 } Lease;
 
+/* how many progressions of values are remembered for a ticket */
+#define MARK_COUNT		32
+
+/* The largest value that this server has had with an increment and residue */
+typedef struct Mark
+{
+	int64		increment;		/* 0 if there is none */
+	int64		residue;
+	int64		last;
+} Mark;
+
 extern char *lease_values(const Source *source, int turn, int64 wanted, Lease *lease);
+extern bool lease_raises_mark(const Lease *lease, Mark *marks);
 
 #endif							/* INSTAID_LEASE_H */

@@ -70,9 +70,6 @@
 #define LOOK_INTERVAL	1000
 #define WORKER_RETRY_INTERVAL	100
 
-/* how many progressions of values are remembered for a ticket */
-#define MARK_COUNT		32
-
 #define FAILURE_LENGTH	512
 
 PG_FUNCTION_INFO_V1(instaid_segment_state);
@@ -85,14 +82,6 @@ typedef struct Segment
 	int64		left;
 	int64		size;
 } Segment;
-
-/* The largest value that this server has had with an increment and residue */
-typedef struct Mark
-{
-	int64		increment;		/* 0 if there is none */
-	int64		residue;
-	int64		last;
-} Mark;
 
 typedef enum SlotState
 {
@@ -530,33 +519,6 @@ plan_refill(const Refill *refill, const Source *source, int64 *wanted, int *turn
 }
 
 /*
- * Is a lease above every value with its increment and residue that this server has
- * had?  Then remember its last value.  The lowest mark gives way if there is no room.
- */
-static bool
-raise_mark(Slot *slot, const Lease *lease)
-{
-	int64		residue = lease->first % lease->increment;
-	Mark	   *mark = slot->marks;
-
-	for (Mark *it = slot->marks; it < slot->marks + MARK_COUNT; it++)
-	{
-		bool		is_same = it->increment == lease->increment && it->residue == residue;
-
-		if (is_same && lease->first <= it->last)
-			return false;
-		if (is_same || it->last < mark->last)
-			mark = it;
-		if (is_same)
-			break;
-	}
-	mark->increment = lease->increment;
-	mark->residue = residue;
-	mark->last = lease->last;
-	return true;
-}
-
-/*
  * Store what an authority has leased.  Returns NULL if that is done, or is not wanted
  * any more, or else why the lease is refused.  Failures of other ones are noted.
  */
@@ -570,7 +532,7 @@ store_lease(const Refill *refill, const Source *source, int turn, const Lease *l
 
 	if (slot == NULL)
 		return NULL;
-	if (!raise_mark(slot, lease))
+	if (!lease_raises_mark(lease, slot->marks))
 	{
 		LWLockRelease(&slot->lock);
 		return psprintf("server \"%s\": it leased %lld to %lld by %lld, and this server has had such values: it counts as another authority does, or was set back",
