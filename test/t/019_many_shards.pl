@@ -162,7 +162,7 @@ sub how_far
 
 	# four roles, each with a part of the shards
 	my @parts = map { [ "owner$_", $_ * $shards / 4, ($_ + 1) * $shards / 4 - 1 ] } 0 .. 3;
-	$far->safe_psql('postgres', join '', 'CREATE DATABASE far; CREATE DATABASE copy;',
+	$far->safe_psql('postgres', join '', 'CREATE DATABASE far;',
 		map { "CREATE ROLE $_->[0]; GRANT CREATE ON DATABASE far TO $_->[0];" } @parts);
 	$far->safe_psql('far', 'CREATE EXTENSION instaid');
 	my $as_owners = sub {
@@ -225,9 +225,15 @@ sub how_far
 	};
 	my $file = "$dump.far";
 	seconds('pg_dump -Fc', '-f', $file, '-d', $far->connstr('far'));
-	seconds('pg_restore -e -j 2', '-d', $far->connstr('copy'), $file);
-	$copied->($far, 'copy', 'pg_restore');
-	$far->safe_psql('postgres', 'DROP DATABASE copy');
+	for my $restore ('pg_restore -e -j 2', 'pg_restore -e -j 2 --use-set-session-authorization')
+	{
+		# the latter creates each schema as its owner
+		$far->safe_psql('postgres', join '', 'CREATE DATABASE copy;',
+			map { "GRANT CREATE ON DATABASE copy TO $_->[0];" } @parts);
+		seconds($restore, '-d', $far->connstr('copy'), $file);
+		$copied->($far, 'copy', $restore);
+		$far->safe_psql('postgres', 'DROP DATABASE copy');
+	}
 	$far->stop;
 
 	my $new = PostgreSQL::Test::Cluster->new('new');
