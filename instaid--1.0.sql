@@ -1736,53 +1736,39 @@ COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
 'negative; needs UPDATE on the sequence';
 
--- The sequence that a function declares, first, and those that tables pass to
--- next_id(regclass).
-CREATE FUNCTION instaid._sequences_of(declaration oid, OUT sequence regclass,
-                                      OUT is_declared boolean) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    WITH shard AS MATERIALIZED (
-        SELECT p.oid, p.pronamespace, p.prolang
-        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.oid = declaration),
-    used (oid, is_declared) AS (
-        SELECT c.oid, true
-        FROM shard AS s JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-                                           AND d.refclassid = 'pg_class'::regclass
-             JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-        UNION ALL
-        -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-        -- such a default, so table and sequence must belong to the owner of the shard.
-        SELECT c.oid, false
-        FROM shard AS s
-             -- regclass is 2205: PostgreSQL shows a cast of an array without the cast, and
-             -- pg_upgrade fails
-             JOIN pg_proc AS r ON r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-                              AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-             JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                                AND f.classid = 'pg_attrdef'::regclass
-             JOIN pg_attrdef AS a ON a.oid = f.objid
-             JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-             JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                                AND d.refclassid = 'pg_class'::regclass
-             JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                               AND c.relkind = 'S' AND c.relpersistence <> 't')
-    SELECT u.oid::regclass, bool_or(u.is_declared) FROM used AS u
-    GROUP BY u.oid ORDER BY 2 DESC, u.oid;
-END;
-
--- the types integer and regclass, as in _sequences_of()
+-- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
+-- the cast, and pg_upgrade fails.
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    SELECT s.sequence
-    FROM instaid._sequences_of(instaid._find_function(schema_name, 'next_ids',
-                                                      '23 2205'::oidvector)) AS s;
+    SELECT u.oid::regclass
+    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL (
+             SELECT c.oid, 1
+             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+               AND d.refclassid = 'pg_class'::regclass
+             UNION ALL
+             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+             -- such a default, so table and sequence must belong to the owner of the shard.
+             SELECT c.oid, 2
+             FROM pg_proc AS r
+                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                                     AND f.classid = 'pg_attrdef'::regclass
+                  JOIN pg_attrdef AS a ON a.oid = f.objid
+                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                                     AND d.refclassid = 'pg_class'::regclass
+                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
+             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang) AS u (oid, place)
+    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
+    GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
 COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id(), and those that tables '
-'of its owner pass to next_id(regclass)';
+'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
+'tables of its owner pass to next_id(regclass)';
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, or
 -- the caller, does not have the rights of that role.
@@ -1836,7 +1822,7 @@ CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, froz
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
 -- all who use another one of the shard have locked it, too.  The others are looked up when the
--- lock is there.
+-- lock is there, in the schema of the declaration, which can have another name by then.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1848,8 +1834,11 @@ DECLARE
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     FOREACH first IN ARRAY ARRAY[true, false] LOOP
-        FOR sequence IN SELECT s.sequence FROM instaid._sequences_of(declaration) AS s
-                        WHERE s.is_declared = first
+        FOR sequence IN
+            SELECT s.name
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+            WHERE p.oid = declaration AND (s.place = 1) = first
         LOOP
             owner := instaid._sequence_owner(declaration, sequence);
             IF NOT frozen THEN
