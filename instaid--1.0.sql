@@ -976,14 +976,12 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
 
--- Alter a sequence with the rights of a role, on this node of Citus only.
--- ALTER SEQUENCE looks its name up again when it has waited for the lock.  Meanwhile the
--- owner of the schema can give the name to another sequence.  Therefore lock the sequence
--- first, and then see whether it has another file, as after each of these options.
+-- Alter a sequence with the rights of a role.
+-- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
+-- Therefore lock it first, and then see whether it has another file, as after these options.
 --
--- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers'
--- copies of the sequence have a range of their own, and issue no IDs.  Without Citus the
--- setting does nothing.
+-- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
+-- of the sequence have a range of their own, and issue no IDs.
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -1002,17 +1000,13 @@ BEGIN
 END
 $$;
 
--- Take over the IDs that a function has made; return the largest one in a column that has the
--- function as its default.
+-- Lock the tables that have a function as a default, and return the largest ID in them.
+-- Sessions that insert finish first, and those that come later use the new function.  Any role
+-- can write such a default.  Only tables of the owner of the function or of the schema, or of a
+-- superuser, are locked and read: the others cannot delay us.
+--
 -- The function is called once, to see whether its IDs have this epoch and come from this
 -- sequence.  A call that fails is a warning.
---
--- The tables are locked: sessions that insert with the old function as a default finish first,
--- and sessions that come later use the new one.  A call that waits for the sequence still ends
--- in the old function: for these calls, new IDs begin a second ahead of the clock.
---
--- Any role can write such a default.  Only tables of the owner of the function or of
--- the schema, or of a superuser, are locked and read: the others cannot delay us.
 CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
                                        adopted oid, adopted_owner regrole, sequence regclass)
     RETURNS bigint
@@ -1022,7 +1016,6 @@ DECLARE
     owners CONSTANT oid[] := ARRAY(
         SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
         UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
-    called boolean := true;
     before bigint;
     id bigint;
     made_at timestamptz;
@@ -1064,13 +1057,11 @@ BEGIN
         END IF;
     END LOOP;
     IF left_out <> '{}' THEN
-        RAISE WARNING USING
-            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
             DETAIL = format('Their rows are not read: %s%s.',
                             array_to_string(left_out[1:10], ', '),
                             CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
-            HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
-                   ' instaid.advance_past().';
+            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
 
     BEGIN
@@ -1080,14 +1071,12 @@ BEGIN
     EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
         RAISE;
     WHEN OTHERS THEN
-        called := false;
-        RAISE WARNING USING
-            MESSAGE = format('could not check the IDs of %s', function_name),
+        before := NULL;
+        RAISE WARNING 'could not check the IDs of %', function_name USING
             DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
-                   ' the function. If they are not, roll back.';
+            HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
     END;
-    IF called THEN
+    IF before IS NOT NULL THEN
         made_at := instaid.extract_timestamp(id, epoch);
         IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
             RAISE invalid_parameter_value USING
@@ -1110,19 +1099,15 @@ BEGIN
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
                             ' reads %s.', youngest, place, epoch,
                             instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
-                   ' the epoch that next_id() subtracts.';
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
     END IF;
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING USING
-            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
-                             instaid.extract_shard_id(COALESCE(id, youngest))),
-            DETAIL = format('New IDs name shard %s.', shard_id),
+        RAISE WARNING 'IDs of schema % named shard %, and not %', quote_ident(schema_name),
+            instaid.extract_shard_id(COALESCE(id, youngest)), shard_id USING
             HINT = 'If you do not want that, roll back, and pass the old shard ID.';
     END IF;
     IF youngest IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
@@ -1134,7 +1119,7 @@ $$;
 -- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
 CREATE VIEW instaid._shards_without_c AS
     SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
-           f.oid AS next_id, p.proowner AS owner, q.seqrelid AS sequence,
+           f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
            instaid.extract_shard_id(q.seqmax) AS shard_id,
            to_timestamp(q.seqmin / 1000.0) AS epoch,
            q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
@@ -1157,24 +1142,20 @@ CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, 
                                                epoch timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner CONSTANT regrole := shard.owner;
     schema_name CONSTANT text := shard.schema_name;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     tables regclass[];
     part record;
     last bigint;
-    highest bigint;
 BEGIN
-    PERFORM instaid._check_owner(owner, 'schema', quote_ident(schema_name));
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
     IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
                              epoch),
             DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = format('SELECT instaid.adopt_shard(%L, %s, %L);', schema_name, shard.shard_id,
-                          shard.epoch);
+            HINT = 'Pass that shard ID and that epoch.';
     END IF;
-    PERFORM instaid._check_read_committed('adopt_shard');
     PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
 
     -- The tables are locked before the sequences, as by an INSERT.
@@ -1185,35 +1166,28 @@ BEGIN
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
           AND instaid._is_in_safe_schema(a.relid)
         ORDER BY a.relid);
-    PERFORM instaid._execute_as(owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                              t.name))
+    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
+                                                    t.name))
     FROM unnest(tables) AS t (name);
     FOR part IN
-        SELECT DISTINCT q.seqrelid::regclass AS name, c.relname, n.nspname
-        FROM pg_depend AS d JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-             JOIN pg_class AS c ON c.oid = q.seqrelid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        SELECT DISTINCT c.oid::regclass AS name,
+               format('%s.%I', c.relnamespace::regnamespace, c.relname || '_lock') AS lock
+        FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
                                          AND k.oid = d.objid
              LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
         WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
           AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
     LOOP
-        -- This takes the lock.  What is read after it cannot change any more.
-        PERFORM instaid._alter_sequence(owner, part.name, 'NO CYCLE');
-        last := instaid._execute_as(owner, format(
-            'SELECT CASE WHEN is_called THEN last_value END FROM %s', part.name));
-        PERFORM instaid._alter_sequence(owner, part.name, 'AS bigint INCREMENT BY 1 NO MINVALUE'
-                                        ' NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
-        IF last IS NOT NULL THEN
-            PERFORM instaid.advance_past(part.name, last, epoch);
-            highest := GREATEST(highest, last);
-        END IF;
-        PERFORM instaid._execute_as(owner, format('DROP VIEW IF EXISTS %I.%I', part.nspname,
-                                                  part.relname || '_lock'));
+        PERFORM instaid._lock_sequence(part.name);
+        last := pg_sequence_last_value(part.name);
+        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
+            ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
+        PERFORM instaid.advance_past(part.name, last, epoch);
+        PERFORM instaid._execute_as(shard.owner, 'DROP VIEW IF EXISTS ' || part.lock);
     END LOOP;
 
-    PERFORM instaid._execute_as(owner, format(
+    PERFORM instaid._execute_as(shard.owner, format(
         'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
         ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
         -- As before, no role needs a right on the sequence.
@@ -1226,42 +1200,29 @@ BEGIN
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
-    PERFORM instaid._execute_as(owner, format(
+    PERFORM instaid._execute_as(shard.owner, format(
         'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name, g.grantees))
-    FROM (SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                          ELSE x.grantee::regrole::text END, ', ') AS grantees
-          FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-          WHERE p.oid = shard.next_id AND x.grantee <> p.proowner) AS g
-    WHERE g.grantees IS NOT NULL;
+        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
+        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
 
     -- A default of another form goes on with the old function.
     PERFORM instaid._execute_as(shard.owner, format(
         'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
-        schema_name, quote_literal((
-            SELECT q.seqrelid::regclass
-            FROM pg_depend AS d JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-            WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
-              AND d.refclassid = 'pg_class'::regclass)) || '::regclass'))
+        schema_name, m.sequence[1]))
     FROM instaid._defaults AS a
-    WHERE a.relid = ANY (tables)
-      -- pg_get_expr() waits for a lock on the table: it must not read those of others
-      AND CASE WHEN a.relid = ANY (tables)
-               THEN replace(pg_get_expr(a.expression, a.relid),
-                            format('%I.managed_next_id(', schema_name), 'old(')
-                    ~ '^old\((\(''.*''::regclass\)::[^()]*)?\)$' END;
-    IF shard.is_frozen THEN
-        PERFORM instaid.freeze_shard(schema_name);
-    END IF;
-    RAISE NOTICE USING
-        MESSAGE = format('IDs of schema %I go on above %s', schema_name, highest),
-        DETAIL = format('It is the last ID of its sequences. Its time is %s.',
-                        instaid.extract_timestamp(highest, epoch));
+         -- pg_get_expr() waits for a lock on the table: it must not read those of others
+         CROSS JOIN LATERAL regexp_match(
+             CASE WHEN a.relid = ANY (tables)
+                  THEN replace(pg_get_expr(a.expression, a.relid),
+                               format('%I.managed_next_id(', schema_name), 'old(') END,
+             '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
+    WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
+    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END
 $$;
 
--- The function and the tables can belong to other roles, and hold code of those roles.
--- Therefore every command on them runs with the rights of their owners.
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
@@ -1271,23 +1232,23 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    sequence_text CONSTANT text := COALESCE(sequence::text,
-                                            quote_ident(schema_name) || '.table_id_seq');
-    owner regrole;
+    main record;
     sequence_owner regrole;
-    other_use text;
+    column_name text;
     youngest bigint;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+    PERFORM instaid._check_read_committed('adopt_shard');
     PERFORM instaid._adopt_shard_without_c(s, adopt_shard.shard_id, adopt_shard.epoch)
     FROM instaid._shards_without_c AS s WHERE s.schema_name = adopt_shard.schema_name;
     IF FOUND THEN
         RETURN;
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
-    PERFORM instaid._check_read_committed('adopt_shard');
-    SELECT p.proowner INTO owner FROM pg_proc AS p
+    SELECT p.proowner::regrole AS owner, pg_get_function_arguments(p.oid) AS arguments,
+           CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END AS security INTO main
+    FROM pg_proc AS p
     WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
     IF NOT FOUND THEN
@@ -1300,34 +1261,15 @@ BEGIN
                           WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                           THEN 'There is no such schema.'
                           ELSE 'There is no such function in the schema.' END,
-            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
-                   ' next_id; column defaults then use it under its new name. If no function makes'
-                   ' them, use create_shard() and adopt_column().';
+            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
+                   ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(owner, 'function', function_name);
-    sequence := to_regclass(sequence_text);
-    IF NOT EXISTS (SELECT FROM pg_class AS c
-                   WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't') THEN
-        RAISE EXCEPTION USING
-            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table'
-                           ELSE 'wrong_object_type' END,
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
-            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
-                          ELSE 'It is not a sequence, or it is temporary.' END,
-            HINT = 'Pass the sequence that next_id() uses.';
-    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', function_name);
+    sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     sequence_owner := instaid._sequence_owner(adopted, sequence);
-    -- A sequence counts the ticks of one epoch, and nothing else.  What a role without
-    -- rights on the sequence declares, or uses as a default, does not count: that role
-    -- cannot use the sequence, and must not be able to block its owner.
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = adopt_shard.sequence
-      AND s.epoch <> adopt_shard.epoch
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.classid, d.objid, d.objsubid))
+    -- A sequence counts nothing else.  A default of a role without rights on the sequence cannot
+    -- use it, and must not be able to block its owner.
+    SELECT pg_describe_object(d.classid, d.objid, d.objsubid) INTO column_name
     FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
@@ -1336,42 +1278,32 @@ BEGIN
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
     UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
+    SELECT pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) FROM pg_depend AS d
     WHERE d.classid = 'pg_class'::regclass
       AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
     LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
-            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
-                   ' this sequence, give that column another default first, for example with'
-                   ' adopt_column().';
+            DETAIL = format('It also counts for %s.', column_name),
+            HINT = 'Give that column another default first, for example with adopt_column(), or'
+                   ' pass the sequence that next_id() uses.';
     END IF;
 
     -- Citus replaces no function on its workers in a transaction that has read a table by
     -- several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner, sequence);
+    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, main.owner,
+                                       sequence);
     PERFORM instaid._alter_sequence(sequence_owner, sequence,
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
+    -- a second ahead, because a call that waits for the lock ends in the old function
     PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
         clock_timestamp() + interval '1 s', epoch)), epoch);
 
     -- the replaced function keeps its OID, its owner, its rights, and the name of its result
-    PERFORM instaid._execute_as(owner, instaid._shard_commands(
-                schema_name, shard_id, epoch, sequence::text, false,
-                pg_get_function_arguments(p.oid),
-                CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('function %s was dropped meanwhile', function_name),
-            DETAIL = 'Another transaction dropped it, or replaced it by another function.',
-            HINT = 'Call adopt_shard() again.';
-    END IF;
+    PERFORM instaid._execute_as(main.owner, instaid._shard_commands(
+        schema_name, shard_id, epoch, sequence::text, false, main.arguments, main.security));
 END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
@@ -1380,12 +1312,9 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'that use it; acts with the rights of the owners of the function, the sequence and the '
 'tables, which the caller needs';
 
--- The statements that widen an integer column and the columns that refer to it; the other
--- tables that they alter, the sizes of all, and what prevents it; and why Citus changes neither
--- the default nor the type of the column, null if it does.
--- The columns that must be widened are the given one, those that refer to it, and those
--- that refer to them.  A column of a partition is altered through its parent's, and a
--- foreign key can refer to a partition.
+-- The statements that widen an integer column and, through foreign keys and partitions, the
+-- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
+-- it; and why Citus changes neither the default nor the type of the column, null if it does.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
                                        OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
@@ -1420,18 +1349,15 @@ BEGIN
             WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
     narrow AS (
         SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
-               c.reloftype, t.typtype, c.oid::regclass::text AS table_name,
-               format('%s.%I', c.oid::regclass, a.attname) AS name
+               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
         FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
         WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
     altered AS (
-        SELECT n.attrelid, n.table_name,
-               format('ALTER TABLE %s %s', n.table_name,
-                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
-                                 ORDER BY n.attnum))
-                   AS statement
-        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
+        -- a column of a partition is altered through its parent's
+        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                      ORDER BY n.attnum) AS actions
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
     -- what ALTER COLUMN TYPE would fail at, perhaps after hours
     obstacle (name, description) AS (
         SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
@@ -1453,43 +1379,37 @@ BEGIN
         UNION
         SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
                             WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
-                       END
-        FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
-        UNION
-        SELECT n.name, k.value
-        FROM narrow AS n JOIN jsonb_each_text(kept_by_citus) AS k
-                              ON k.key = format('%s %s', n.attrelid, n.attnum)
-        UNION
-        -- PostgreSQL checks it again, in both tables
-        SELECT n.name, format('%s, a table of %I',
-                              pg_describe_object('pg_constraint'::regclass, k.oid, 0),
-                              pg_get_userbyid(c.relowner))
+                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
         FROM narrow AS n
-             JOIN pg_constraint AS k ON k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                                     OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey)
-             JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
-        WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner)
-    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t),
+        UNION
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             LEFT JOIN pg_constraint AS k
+                       ON k.contype = 'f'
+                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
+                               AND c.relowner <> owner)
+    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
+                     ORDER BY t.attrelid),
            -- An INSERT locks its table first, and then the tables that the row refers
            -- to, which are mostly older.  This is the same order.
-           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
-            WHERE t.attrelid <> _widening_plan.table_name),
+           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
+               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
            (SELECT string_agg(format('%s (%s)', n.name,
                                      pg_size_pretty(pg_total_relation_size(n.attrelid))),
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
-           (SELECT string_agg(format('%s: %s', o.name, o.description), '; '
-                              ORDER BY o.name, o.description)
+           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o)
-    INTO statements, other_tables, sizes, obstacles;
+    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
 END
 $$;
 
--- The GRANT statements for roles that can insert into a table, and cannot use the
--- next_id() of the shard; null if there are none.
--- A role can insert into the table itself, into a partition, or through a view.
+-- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
+-- cannot use the next_id() of the shard; null if there are none.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
@@ -1506,13 +1426,14 @@ BEGIN ATOMIC
              JOIN pg_class AS v ON v.oid = r.ev_class
                   AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
     inserter AS (
-        SELECT DISTINCT x.grantee AS role  -- 0 is PUBLIC
+        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                           ELSE x.grantee::regrole::text END AS name
         FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                            || a.attacl) AS x
         WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', g.what, r.name), ' ' ORDER BY r.name, g.what)
+    SELECT string_agg(format('GRANT %s TO %s;', g.what, i.name), ' ' ORDER BY i.name, g.what)
     FROM inserter AS i
          JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
          CROSS JOIN LATERAL (VALUES
@@ -1520,16 +1441,12 @@ BEGIN ATOMIC
               p.prosecdef OR has_sequence_privilege(i.role, sequence, 'USAGE, UPDATE')),
              (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
               has_function_privilege(i.role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-         CROSS JOIN LATERAL (SELECT CASE i.role WHEN 0 THEN 'PUBLIC'
-                                    ELSE i.role::regrole::text END) AS r (name)
     WHERE NOT g.is_granted
       -- a declaration can name a sequence that its owner has no rights on
       AND pg_has_role(p.proowner, (SELECT q.relowner FROM pg_class AS q
                                    WHERE q.oid = sequence), 'USAGE');
 END;
 
--- It alters tables of one owner, with the rights of that owner: a table can hold code
--- that runs when the table is rewritten, or read.
 CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -1561,6 +1478,7 @@ BEGIN
     SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
            c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
            a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%I.next_id()', n.nspname) AS new_default,
            (SELECT i.inhparent::regclass FROM pg_inherits AS i
             WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -1572,25 +1490,19 @@ BEGIN
         RAISE undefined_column USING
             MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
     END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s cannot have a default of its own', main.name),
-            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+            DETAIL = CASE WHEN main.parent IS NOT NULL
+                          THEN format('It is inherited: adopt the column of %s.', main.parent)
+                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
                           ELSE 'It is not a column of a table.' END;
-    END IF;
-    IF main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s is inherited', main.name),
-            HINT = format('Adopt the column of the parent:'
-                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
-                          column_name);
     END IF;
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
-                   ' adopt_shard() make a schema a shard.';
+            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
     END IF;
     IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
                              'integer'::regtype, 'smallint'::regtype) THEN
@@ -1623,16 +1535,13 @@ BEGIN
             HINT = 'Drop that default first.';
     END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
-    IF widening.of_citus IS NOT NULL
-       AND main.default_text IS DISTINCT FROM format('%I.next_id()', shard.schema_name) THEN
+    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
             DETAIL = format('It is %s.', widening.of_citus),
             HINT = CASE WHEN main.attidentity <> ''
-                        THEN format('Create another table with DEFAULT %I.next_id(), distribute'
-                                    ' it, and copy the rows.', shard.schema_name)
-                        ELSE format('Run SELECT undistribute_table(%L); adopt the column, and'
-                                    ' distribute the table again.', table_name) END;
+                        THEN 'Create another table, distribute it, and copy the rows.'
+                        ELSE 'Run undistribute_table(), and distribute it again afterwards.' END;
     END IF;
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
@@ -1670,47 +1579,34 @@ BEGIN
     -- changes the type of no column that a sequence depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
-    IF main.default_text = format('%I.next_id()', shard.schema_name) THEN
-        statements := statements || widening.statements;
-    ELSE
-        IF main.attidentity <> '' THEN
-            statements := statements || (alter_column || ' DROP IDENTITY');
-        ELSIF main.default_text IS NOT NULL THEN
-            statements := statements || (alter_column || ' DROP DEFAULT');
-        END IF;
-        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
-            statements := statements || format(
-                CASE WHEN EXISTS (
-                         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
-                                ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                                   AND a.adrelid = ANY (descendants)
-                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                           AND d.deptype = 'n'
-                           AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
-                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
-        END IF;
-        statements := statements || widening.statements
-            || format('%s SET DEFAULT %I.next_id()', alter_column, shard.schema_name);
-    END IF;
+    statements := array_remove(statements || ARRAY[
+        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
+             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
+        CASE WHEN main.default_text = format('nextval(%L::regclass)', serial)
+             THEN format(CASE WHEN EXISTS (
+                     SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+                            ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                               AND a.adrelid = ANY (descendants)
+                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                       AND d.deptype = 'n'
+                       AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
+                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
+        || widening.statements
+        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
     IF cardinality(statements) = 1 THEN
-        RAISE NOTICE USING
-            MESSAGE = format('column %s has the IDs of shard %s already', main.name,
-                             shard.shard_id);
+        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
     END IF;
 
     IF widening.sizes IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = 'integer columns become bigint, which rewrites their tables',
-            DETAIL = format('They are %s.', widening.sizes);
+        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
+            USING DETAIL = format('They are %s.', widening.sizes);
     END IF;
     grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
     IF grants IS NOT NULL THEN
-        RAISE WARNING USING
-            MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
-                             table_name, shard.shard_id),
-            DETAIL = 'Their inserts will fail: permission denied.',
-            HINT = grants;
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = grants;
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
@@ -1770,10 +1666,8 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
 'tables of its owner pass to next_id(regclass)';
 
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, or
--- the caller, does not have the rights of that role.
--- A function can name any sequence, even one that its owner has no rights on.
---
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.
 -- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
 -- range to each worker's copy of a sequence: widened, one copy would issue values of another.
 CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
@@ -1784,12 +1678,12 @@ BEGIN
     SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
          pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence;
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = 'the function of a shard, or its sequence, does not exist',
-            DETAIL = 'Another transaction may just have dropped it.',
-            HINT = 'instaid.audit() shows what is wrong with a shard.';
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
+            HINT = 'Pass the sequence that next_id() uses.';
     END IF;
     IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING

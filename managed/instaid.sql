@@ -1759,17 +1759,13 @@ COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 -- Adopting what exists
 --
 
--- Take over the IDs that a function has made; return the largest one in a column that has the
--- function as its default.
+-- Lock the tables that have a function as a default, and return the largest ID in them.
+-- Sessions that insert finish first, and those that come later use the new function.  Any role
+-- can write such a default.  Only tables of the owner of the function or of the schema, or of a
+-- superuser, are locked and read: the others cannot delay us.
+--
 -- The function is called once, to see whether its IDs have this epoch and come from this
 -- sequence.  A call that fails is a warning.
---
--- The tables are locked: sessions that insert with the old function as a default finish first,
--- and sessions that come later use the new one.  A call that waits for the sequence still ends
--- in the old function: for these calls, new IDs begin a second ahead of the clock.
---
--- Any role can write such a default.  Only tables of the owner of the function or of
--- the schema, or of a superuser, are locked and read: the others cannot delay us.
 CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
                                        adopted oid, adopted_owner regrole, sequence regclass)
     RETURNS bigint
@@ -1779,7 +1775,6 @@ DECLARE
     owners CONSTANT oid[] := ARRAY(
         SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
         UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
-    called boolean := true;
     before bigint;
     id bigint;
     made_at timestamptz;
@@ -1821,13 +1816,11 @@ BEGIN
         END IF;
     END LOOP;
     IF left_out <> '{}' THEN
-        RAISE WARNING USING
-            MESSAGE = format('tables of other owners have IDs of schema %I', schema_name),
+        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
             DETAIL = format('Their rows are not read: %s%s.',
                             array_to_string(left_out[1:10], ', '),
                             CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
-            HINT = 'If their IDs can be ahead of the clock, pass the largest one to'
-                   ' instaid.advance_past().';
+            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
 
     BEGIN
@@ -1837,14 +1830,12 @@ BEGIN
     EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
         RAISE;
     WHEN OTHERS THEN
-        called := false;
-        RAISE WARNING USING
-            MESSAGE = format('could not check the IDs of %s', function_name),
+        before := NULL;
+        RAISE WARNING 'could not check the IDs of %', function_name USING
             DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Check that the shard ID, the epoch and the sequence are those in the text of'
-                   ' the function. If they are not, roll back.';
+            HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
     END;
-    IF called THEN
+    IF before IS NOT NULL THEN
         made_at := instaid.extract_timestamp(id, epoch);
         IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
             RAISE invalid_parameter_value USING
@@ -1867,19 +1858,15 @@ BEGIN
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
                             ' reads %s.', youngest, place, epoch,
                             instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'If next_id() did not make that ID, give the row another one. Otherwise pass'
-                   ' the epoch that next_id() subtracts.';
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
     END IF;
     IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING USING
-            MESSAGE = format('IDs of schema %I named shard %s', schema_name,
-                             instaid.extract_shard_id(COALESCE(id, youngest))),
-            DETAIL = format('New IDs name shard %s.', shard_id),
+        RAISE WARNING 'IDs of schema % named shard %, and not %', quote_ident(schema_name),
+            instaid.extract_shard_id(COALESCE(id, youngest)), shard_id USING
             HINT = 'If you do not want that, roll back, and pass the old shard ID.';
     END IF;
     IF youngest IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('IDs of schema %I go on above %s', schema_name, youngest),
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
@@ -1920,8 +1907,6 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
 DECLARE
     function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    sequence_text CONSTANT text := COALESCE(sequence::text,
-                                            quote_ident(schema_name) || '.table_id_seq');
     owner regrole;
     main record;
     other_use text;
@@ -1944,22 +1929,18 @@ BEGIN
                           WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                           THEN 'There is no such schema.'
                           ELSE 'There is no such function in the schema.' END,
-            HINT = 'If a function of another name makes its IDs: ALTER FUNCTION ... RENAME TO'
-                   ' next_id; column defaults then use it under its new name. If no function makes'
-                   ' them, use create_shard() and adopt_column().';
+            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
+                   ' function makes them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(owner, 'function', function_name);
-    sequence := to_regclass(sequence_text);
+    sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     SELECT c.relname, n.nspname, c.relowner::regrole AS owner INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.oid = sequence AND c.relkind = 'S' AND c.relpersistence <> 't';
     IF NOT FOUND THEN
-        RAISE EXCEPTION USING
-            ERRCODE = CASE WHEN sequence IS NULL THEN 'undefined_table'
-                           ELSE 'wrong_object_type' END,
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence_text),
-            DETAIL = CASE WHEN sequence IS NULL THEN 'It does not exist.'
-                          ELSE 'It is not a sequence, or it is temporary.' END,
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or it is temporary.',
             HINT = 'Pass the sequence that next_id() uses.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'sequence', sequence::text);
@@ -1995,9 +1976,8 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = other_use,
-            HINT = 'Pass the sequence that next_id() uses, and its epoch. If another column uses'
-                   ' this sequence, give that column another default first, for example with'
-                   ' adopt_column().';
+            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
+                   ' too, give it another default first, for example with adopt_column().';
     END IF;
 
     youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner, sequence);
@@ -2029,11 +2009,9 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'it, give its sequence (table_id_seq by default) the range of the shard, and continue above the '
 'IDs of the columns that use it; the caller must own the function, the sequence and the tables';
 
--- The statements that widen an integer column and the columns that refer to it; the other
--- tables that they alter, the sizes of all, and what prevents it.
--- The columns that must be widened are the given one, those that refer to it, and those
--- that refer to them.  A column of a partition is altered through its parent's, and a
--- foreign key can refer to a partition.
+-- The statements that widen an integer column and, through foreign keys and partitions, the
+-- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
+-- it.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
                                        OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
@@ -2068,18 +2046,15 @@ BEGIN
             WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
     narrow AS (
         SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
-               c.reloftype, t.typtype, c.oid::regclass::text AS table_name,
-               format('%s.%I', c.oid::regclass, a.attname) AS name
+               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
         FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
         WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
     altered AS (
-        SELECT n.attrelid, n.table_name,
-               format('ALTER TABLE %s %s', n.table_name,
-                      string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
-                                 ORDER BY n.attnum))
-                   AS statement
-        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid, n.table_name),
+        -- a column of a partition is altered through its parent's
+        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                      ORDER BY n.attnum) AS actions
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
     -- what ALTER COLUMN TYPE would fail at, perhaps after hours
     obstacle (name, description) AS (
         SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
@@ -2101,43 +2076,37 @@ BEGIN
         UNION
         SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
                             WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE format('the owner of its table, %I', pg_get_userbyid(n.relowner))
-                       END
-        FROM narrow AS n WHERE n.typtype = 'd' OR n.reloftype <> 0 OR n.relowner <> owner
-        UNION
-        SELECT n.name, k.value
-        FROM narrow AS n JOIN jsonb_each_text(kept_by_citus) AS k
-                              ON k.key = format('%s %s', n.attrelid, n.attnum)
-        UNION
-        -- PostgreSQL checks it again, in both tables
-        SELECT n.name, format('%s, a table of %I',
-                              pg_describe_object('pg_constraint'::regclass, k.oid, 0),
-                              pg_get_userbyid(c.relowner))
+                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
         FROM narrow AS n
-             JOIN pg_constraint AS k ON k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                                     OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey)
-             JOIN pg_class AS c ON c.oid IN (k.conrelid, k.confrelid)
-        WHERE k.contype = 'f' AND n.relowner = owner AND c.relowner <> owner)
-    SELECT (SELECT array_agg(t.statement ORDER BY t.attrelid) FROM altered AS t),
+        UNION
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             LEFT JOIN pg_constraint AS k
+                       ON k.contype = 'f'
+                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
+                               AND c.relowner <> owner)
+    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
+                     ORDER BY t.attrelid),
            -- An INSERT locks its table first, and then the tables that the row refers
            -- to, which are mostly older.  This is the same order.
-           (SELECT string_agg(t.table_name, ', ' ORDER BY t.attrelid DESC) FROM altered AS t
-            WHERE t.attrelid <> _widening_plan.table_name),
+           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
+               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
            (SELECT string_agg(format('%s (%s)', n.name,
                                      pg_size_pretty(pg_total_relation_size(n.attrelid))),
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
-           (SELECT string_agg(format('%s: %s', o.name, o.description), '; '
-                              ORDER BY o.name, o.description)
+           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o)
-    INTO statements, other_tables, sizes, obstacles;
+    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
 END
 $$;
 
--- The GRANT statements for roles that can insert into a table, and cannot use the
--- next_id() of the shard; null if there are none.
--- A role can insert into the table itself, into a partition, or through a view.
+-- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
+-- cannot use the next_id() of the shard; null if there are none.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
@@ -2172,8 +2141,6 @@ BEGIN ATOMIC
     WHERE NOT has_function_privilege(i.name, p.oid, 'EXECUTE');
 END;
 
--- It alters tables of one owner, with the rights of that owner: a table can hold code
--- that runs when the table is rewritten, or read.
 CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -2205,6 +2172,7 @@ BEGIN
     SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
            c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
            a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%I.next_id()', n.nspname) AS new_default,
            (SELECT i.inhparent::regclass FROM pg_inherits AS i
             WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2216,25 +2184,19 @@ BEGIN
         RAISE undefined_column USING
             MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
     END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' THEN
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s cannot have a default of its own', main.name),
-            DETAIL = CASE WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+            DETAIL = CASE WHEN main.parent IS NOT NULL
+                          THEN format('It is inherited: adopt the column of %s.', main.parent)
+                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
                           ELSE 'It is not a column of a table.' END;
-    END IF;
-    IF main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s is inherited', main.name),
-            HINT = format('Adopt the column of the parent:'
-                          ' SELECT * FROM instaid.adopt_column(%L, %L);', main.parent,
-                          column_name);
     END IF;
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'instaid.shards lists the shards of this database. create_shard() and'
-                   ' adopt_shard() make a schema a shard.';
+            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
     END IF;
     IF main.atttypid NOT IN ('bigint'::regtype,
                              'integer'::regtype, 'smallint'::regtype) THEN
@@ -2267,16 +2229,13 @@ BEGIN
             HINT = 'Drop that default first.';
     END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
-    IF widening.of_citus IS NOT NULL
-       AND main.default_text IS DISTINCT FROM format('%I.next_id()', shard.schema_name) THEN
+    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
             DETAIL = format('It is %s.', widening.of_citus),
             HINT = CASE WHEN main.attidentity <> ''
-                        THEN format('Create another table with DEFAULT %I.next_id(), distribute'
-                                    ' it, and copy the rows.', shard.schema_name)
-                        ELSE format('Run SELECT undistribute_table(%L); adopt the column, and'
-                                    ' distribute the table again.', table_name) END;
+                        THEN 'Create another table, distribute it, and copy the rows.'
+                        ELSE 'Run undistribute_table(), and distribute it again afterwards.' END;
     END IF;
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
@@ -2314,47 +2273,34 @@ BEGIN
     -- changes the type of no column that a sequence depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
-    IF main.default_text = format('%I.next_id()', shard.schema_name) THEN
-        statements := statements || widening.statements;
-    ELSE
-        IF main.attidentity <> '' THEN
-            statements := statements || (alter_column || ' DROP IDENTITY');
-        ELSIF main.default_text IS NOT NULL THEN
-            statements := statements || (alter_column || ' DROP DEFAULT');
-        END IF;
-        IF main.default_text = format('nextval(%L::regclass)', serial) THEN
-            statements := statements || format(
-                CASE WHEN EXISTS (
-                         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
-                                ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                                   AND a.adrelid = ANY (descendants)
-                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                           AND d.deptype = 'n'
-                           AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
-                     THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial);
-        END IF;
-        statements := statements || widening.statements
-            || format('%s SET DEFAULT %I.next_id()', alter_column, shard.schema_name);
-    END IF;
+    statements := array_remove(statements || ARRAY[
+        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
+             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
+        CASE WHEN main.default_text = format('nextval(%L::regclass)', serial)
+             THEN format(CASE WHEN EXISTS (
+                     SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+                            ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                               AND a.adrelid = ANY (descendants)
+                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                       AND d.deptype = 'n'
+                       AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
+                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
+        || widening.statements
+        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
     IF cardinality(statements) = 1 THEN
-        RAISE NOTICE USING
-            MESSAGE = format('column %s has the IDs of shard %s already', main.name,
-                             shard.shard_id);
+        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
     END IF;
 
     IF widening.sizes IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = 'integer columns become bigint, which rewrites their tables',
-            DETAIL = format('They are %s.', widening.sizes);
+        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
+            USING DETAIL = format('They are %s.', widening.sizes);
     END IF;
     grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
     IF grants IS NOT NULL THEN
-        RAISE WARNING USING
-            MESSAGE = format('roles that can insert into %s cannot take IDs of shard %s',
-                             table_name, shard.shard_id),
-            DETAIL = 'Their inserts will fail: permission denied.',
-            HINT = grants;
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = grants;
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;

@@ -122,7 +122,6 @@ SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.t')$$
 CREATE TEMP SEQUENCE temp_seq;
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'temp_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'nothing')$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt1.table_id_seq')$$);
 CREATE SEQUENCE adopt5.unused;
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.unused')$$);
@@ -131,6 +130,13 @@ CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i 
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
 DROP TABLE adopt5.counted;
+-- the sequence of a shard with another epoch
+CREATE SCHEMA adopt6;
+CREATE FUNCTION adopt6.next_id() RETURNS bigint LANGUAGE sql
+    RETURN instaid.make_id(clock_timestamp(), 406, nextval('adopt1.table_id_seq'), '2020-01-01 UTC');
+SELECT try($$SELECT instaid.adopt_shard('adopt6', 406, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
+SELECT lanname FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = 'adopt6.next_id()'::regprocedure;
+DROP SCHEMA adopt6 CASCADE;
 -- Citus gives each worker's copy of a sequence a range by its group.  The ticks of the
 -- years 2023 to 2029 are in the range of group 6.
 SELECT format('ALTER SEQUENCE adopt5.table_id_seq MINVALUE %s MAXVALUE %s START %1$s RESTART', g * (1::bigint << 48) + 1, (g + 1) * (1::bigint << 48) + 1),
