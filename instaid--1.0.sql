@@ -1013,9 +1013,6 @@ CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
-    owners CONSTANT oid[] := ARRAY(
-        SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
-        UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
     before bigint;
     id bigint;
     made_at timestamptz;
@@ -1027,15 +1024,16 @@ DECLARE
 BEGIN
     FOR part IN
         SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
+               (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
                AND instaid._is_in_safe_schema(c.oid)
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
                c.relkind <> 'v' AND instaid._base_type(t.atttypid)
                                     IN ('bigint'::regtype, 'instaid.id'::regtype) AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_namespace AS n ON n.nspname = schema_name
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
@@ -1230,7 +1228,6 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     main record;
     sequence_owner regrole;
@@ -1253,10 +1250,9 @@ BEGIN
       AND NOT p.proretset;
     IF NOT FOUND THEN
         RAISE undefined_function USING
-            MESSAGE = format('schema %I has no function next_id() that returns bigint',
-                             schema_name),
+            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
             DETAIL = CASE WHEN adopted IS NOT NULL
-                          THEN format('%s returns %s.', function_name,
+                          THEN format('Its next_id() returns %s.',
                                       COALESCE(pg_get_function_result(adopted), 'nothing'))
                           WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                           THEN 'There is no such schema.'
@@ -1264,7 +1260,7 @@ BEGIN
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', function_name);
+    PERFORM instaid._check_owner(main.owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     sequence_owner := instaid._sequence_owner(adopted, sequence);
     -- A sequence counts nothing else.  A default of a role without rights on the sequence cannot
@@ -1436,15 +1432,14 @@ BEGIN ATOMIC
     SELECT string_agg(format('GRANT %s TO %s;', g.what, i.name), ' ' ORDER BY i.name, g.what)
     FROM inserter AS i
          JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
          CROSS JOIN LATERAL (VALUES
              (format('USAGE ON SEQUENCE %s', sequence),
               p.prosecdef OR has_sequence_privilege(i.role, sequence, 'USAGE, UPDATE')),
              (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
               has_function_privilege(i.role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE NOT g.is_granted
-      -- a declaration can name a sequence that its owner has no rights on
-      AND pg_has_role(p.proowner, (SELECT q.relowner FROM pg_class AS q
-                                   WHERE q.oid = sequence), 'USAGE');
+    WHERE NOT g.is_granted;
 END;
 
 CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
@@ -1574,9 +1569,8 @@ BEGIN
                         ELSE 'Give those rows other values.' END;
     END IF;
 
-    -- The default goes before the type changes, because it need not fit the new type.
-    -- The sequence of a serial column goes, too, unless something else uses it.  Citus
-    -- changes the type of no column that a sequence depends on.
+    -- The default goes first, because it need not fit the new type, and then the sequence of a
+    -- serial column, unless something else uses it: Citus widens no column that one depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
     statements := array_remove(statements || ARRAY[

@@ -1772,9 +1772,6 @@ CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
-    owners CONSTANT oid[] := ARRAY(
-        SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.oid = adopted_owner
-        UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = schema_name);
     before bigint;
     id bigint;
     made_at timestamptz;
@@ -1786,15 +1783,16 @@ DECLARE
 BEGIN
     FOR part IN
         SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               c.relowner = ANY (owners) AND pg_has_role(c.relowner, 'USAGE')
+               (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
                AND instaid._is_in_safe_schema(c.oid)
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
                c.relkind <> 'v' AND instaid._base_type(t.atttypid)
                                     IN ('bigint'::regtype) AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
+             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_namespace AS n ON n.nspname = schema_name
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
@@ -1905,7 +1903,6 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    function_name CONSTANT text := quote_ident(schema_name) || '.next_id()';
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     owner regrole;
     main record;
@@ -1921,10 +1918,9 @@ BEGIN
       AND NOT p.proretset;
     IF NOT FOUND THEN
         RAISE undefined_function USING
-            MESSAGE = format('schema %I has no function next_id() that returns bigint',
-                             schema_name),
+            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
             DETAIL = CASE WHEN adopted IS NOT NULL
-                          THEN format('%s returns %s.', function_name,
+                          THEN format('Its next_id() returns %s.',
                                       COALESCE(pg_get_function_result(adopted), 'nothing'))
                           WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
                           THEN 'There is no such schema.'
@@ -1932,7 +1928,7 @@ BEGIN
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(owner, 'function', function_name);
+    PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     SELECT c.relname, n.nspname, c.relowner::regrole AS owner INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2268,9 +2264,8 @@ BEGIN
                         ELSE 'Give those rows other values.' END;
     END IF;
 
-    -- The default goes before the type changes, because it need not fit the new type.
-    -- The sequence of a serial column goes, too, unless something else uses it.  Citus
-    -- changes the type of no column that a sequence depends on.
+    -- The default goes first, because it need not fit the new type, and then the sequence of a
+    -- serial column, unless something else uses it: Citus widens no column that one depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
     statements := array_remove(statements || ARRAY[
