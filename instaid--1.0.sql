@@ -1833,20 +1833,15 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    part text;
 BEGIN
     IF catalog <> 'pg_foreign_table'::regclass THEN
         PERFORM postgresql_fdw_validator(options, catalog);
-        RETURN;
+    ELSIF array_to_string(options, ',') !~ '^(step=[0-9]{1,10})?$'
+          OR substr(options[1], 6)::bigint NOT BETWEEN 1 AND 2147483647 THEN
+        RAISE fdw_invalid_option_name USING
+            MESSAGE = format('invalid option %L', array_to_string(options, ',')),
+            DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
     END IF;
-    FOREACH part IN ARRAY options LOOP
-        IF part !~ '^step=[0-9]{1,10}$' OR substr(part, 6)::bigint NOT BETWEEN 1 AND 2147483647
-        THEN
-            RAISE fdw_invalid_option_name USING MESSAGE = format('invalid option %L', part),
-                DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
-        END IF;
-    END LOOP;
 END
 $$;
 
@@ -1894,25 +1889,18 @@ COMMENT ON VIEW instaid.tickets IS
 'another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
-'number of this server: the remainder of its values divided by servers, or servers if that is 0';
-COMMENT ON COLUMN instaid.tickets.servers IS
-'number of servers that share the ticket: the difference from one value to the next';
+'number of this server: its values modulo servers, or servers if that is 0';
+COMMENT ON COLUMN instaid.tickets.servers IS 'number of servers that share the ticket';
 COMMENT ON COLUMN instaid.tickets.step IS
-'number of values that one WAL record covers, the CACHE of the sequence; 1 stands for 32; with '
-'a source, number of values of the shortest segment';
+'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
 COMMENT ON COLUMN instaid.tickets.last_value IS
-'last value that was issued, null if there is none; on a standby and after a crash, up to a '
-'step more';
+'last value that was issued; on a standby and after a crash, up to a step more';
 COMMENT ON COLUMN instaid.tickets.values_left IS
 'number of values up to the guard, or else up to the end of the type';
 COMMENT ON COLUMN instaid.tickets.off_stripe IS
-'whether setval() or ALTER SEQUENCE left the sequence at a value of another server; '
-'next_ticket() continues with a value of its own, nextval() does not';
-COMMENT ON COLUMN instaid.tickets.source IS
-'names of the foreign servers that the values come from; then server, servers, last_value, '
-'values_left and off_stripe are null';
-COMMENT ON COLUMN instaid.tickets.sequence IS
-'sequence that is the ticket, or foreign table if it has a source';
+'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
+COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
 
 -- Segments in shared memory; see the view instaid.segments.
 CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
@@ -1937,31 +1925,24 @@ COMMENT ON VIEW instaid.segments IS
 'the tickets of this database that have a source and are in use, one row each; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.segments.state IS
-'idle; refilling while a background worker gets a segment; failed after an attempt without '
-'success';
-COMMENT ON COLUMN instaid.segments.segment_size IS
-'number of values in a segment: the step, or a multiple that follows demand';
-COMMENT ON COLUMN instaid.segments.next_value IS
-'next value of the current segment, null if it is empty';
-COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the current segment';
-COMMENT ON COLUMN instaid.segments.values_left IS 'number of values left in the current segment';
-COMMENT ON COLUMN instaid.segments.spare_first IS
-'first value of the next segment, null if there is none yet';
+COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
+COMMENT ON COLUMN instaid.segments.segment_size IS 'number of values in a segment';
+COMMENT ON COLUMN instaid.segments.next_value IS 'next value of the segment, null if it is empty';
+COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment';
+COMMENT ON COLUMN instaid.segments.values_left IS 'number of values left in the segment';
+COMMENT ON COLUMN instaid.segments.spare_first IS 'first value of the next segment, null if none';
 COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of the next segment';
 COMMENT ON COLUMN instaid.segments.spare_left IS 'number of values in the next segment';
 COMMENT ON COLUMN instaid.segments.server IS 'foreign server that the last segment came from';
-COMMENT ON COLUMN instaid.segments.refills IS 'number of refills: segments that were fetched';
+COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetched';
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
-COMMENT ON COLUMN instaid.segments.waits IS
-'number of calls that found both segments empty, and waited';
+COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
 COMMENT ON COLUMN instaid.segments.failures IS
 'number of refills that failed, or had to try another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
 COMMENT ON COLUMN instaid.segments.failure IS
-'reason for the last failure; only the owner of the ticket and members of pg_read_all_stats '
-'see it';
+'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket';
 
 CREATE VIEW instaid.metrics AS
@@ -1990,25 +1971,20 @@ COMMENT ON VIEW instaid.metrics IS
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
 COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
 COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
-'number of shards whose state the role cannot see, or another transaction is changing; the '
-'other columns do not count them';
+'number of shards that the role cannot see, or another transaction is changing: not counted below';
 COMMENT ON COLUMN instaid.metrics.drift_seconds IS
 'how far the last ID of any shard is ahead of the clock; null if there is no ID';
-COMMENT ON COLUMN instaid.metrics.drift_shard IS
-'the shard whose last ID is furthest ahead; null if none is';
+COMMENT ON COLUMN instaid.metrics.drift_shard IS 'shard with that ID; null if none is ahead';
 COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
-'instaid.max_drift and 64 ms: a greater drift means that the clock was set back, or a sequence '
-'was set ahead';
+'a greater drift means that the clock was set back, or a sequence was set ahead';
 COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
 COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
-'time until the IDs of a shard end, for the one that ends first and is not frozen';
+'time until the IDs of the first shard end that is not frozen';
 COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
-COMMENT ON COLUMN instaid.metrics.ticket_values_left IS
-'number of values that are left of the ticket that has the fewest';
+COMMENT ON COLUMN instaid.metrics.ticket_values_left IS 'fewest values that any ticket has left';
 COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
 COMMENT ON COLUMN instaid.metrics.failed_refills IS
-'number of refills of segments that failed, or had to try another server, since the start of '
-'the server';
+'refills that failed, or had to try another server, since the start of the server';
 
 -- Keep other sessions from creating a ticket of this name until the transaction ends;
 -- needs CREATE on the schema instaid_tickets.
@@ -2034,11 +2010,8 @@ CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer D
     RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    last_of_type bigint := CASE data_type WHEN 'smallint'::regtype THEN 32767
-                                          WHEN 'integer'::regtype THEN 2147483647
-                                          WHEN 'bigint'::regtype THEN 9223372036854775807 END;
     first numeric;
-    asked record;
+    odd record;
     part text;
     n integer := 1;
 BEGIN
@@ -2057,7 +2030,7 @@ BEGIN
                    ' the source.';
     END IF;
     PERFORM instaid._check_ticket_server(server, servers);
-    IF last_of_type IS NULL THEN
+    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
             DETAIL = 'A ticket is smallint, integer or bigint.';
@@ -2072,12 +2045,6 @@ BEGIN
     END IF;
     -- the smallest value in the stripe of the server that is not below start
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF first > last_of_type THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('start %s leaves no values', start),
-            DETAIL = format('The first value of server %s would be %s; the last of type %s is %s.',
-                            server, first, data_type, last_of_type);
-    END IF;
     IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s cannot be created on a worker of Citus',
@@ -2102,50 +2069,26 @@ BEGIN
     ELSE
         -- arrays can have other dimensions and bounds
         source := ARRAY(SELECT unnest(source));
-        IF array_position(source, NULL) IS NOT NULL THEN
-            RAISE null_value_not_allowed USING
-                MESSAGE = format('a server of the source of ticket %s is null', quote_ident(name)),
-                DETAIL = format('It is element %s of the array.', array_position(source, NULL));
-        END IF;
-        IF cardinality(source) NOT BETWEEN 1 AND 16 THEN
+        IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL
+           OR cardinality(source) > (SELECT count(DISTINCT u) FROM unnest(source) AS u) THEN
             RAISE invalid_parameter_value USING
-                MESSAGE = format('ticket %s cannot have %s servers as its source',
-                                 quote_ident(name), cardinality(source)),
-                DETAIL = 'A source is one name of a foreign server, or an array of up to 16'
-                         ' names.';
+                MESSAGE = format('%s cannot be the source of a ticket', source),
+                DETAIL = 'A source is one name of a foreign server, or an array of 1 to 16'
+                         ' different names.';
         END IF;
-        PERFORM instaid._check_name('server', s) FROM unnest(source) AS s;
-        FOR asked IN
-            SELECT u.name, count(*) > 1 AS is_twice, w.fdwname,
-                   has_server_privilege(s.oid, 'USAGE') AS is_usable
-            FROM unnest(source) AS u (name)
-                 LEFT JOIN (pg_foreign_server AS s
-                            JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw)
-                           ON s.srvname = u.name
-            GROUP BY u.name, s.oid, w.fdwname
-        LOOP
-            IF asked.fdwname IS NULL THEN
-                RAISE undefined_object USING
-                    MESSAGE = format('server %I does not exist', asked.name),
-                    DETAIL = 'A source is a foreign server, or an array of them.',
-                    HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
-            ELSIF asked.fdwname <> 'instaid' THEN
-                RAISE wrong_object_type USING
-                    MESSAGE = format('server %I cannot be the source of a ticket', asked.name),
-                    DETAIL = format('Its foreign-data wrapper is %I.', asked.fdwname),
-                    HINT = 'Create a server with FOREIGN DATA WRAPPER instaid.';
-            ELSIF asked.is_twice THEN
-                RAISE invalid_parameter_value USING
-                    MESSAGE = format('server %I is named twice', asked.name),
-                    DETAIL = 'A source has each of its servers once.';
-            ELSIF NOT asked.is_usable THEN
-                RAISE insufficient_privilege USING
-                    MESSAGE = format('permission denied for foreign server %I', asked.name),
-                    DETAIL = 'The owner of a ticket needs USAGE on the servers of its source.',
-                    HINT = format('Its owner can permit it: GRANT USAGE ON FOREIGN SERVER %I'
-                                  ' TO %I;', asked.name, current_user);
-            END IF;
-        END LOOP;
+        SELECT u.name, w.fdwname INTO odd
+        FROM unnest(source) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
+             LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+        WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION USING
+                ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
+                               ELSE 'wrong_object_type' END,
+                MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
+                DETAIL = COALESCE(format('Its foreign-data wrapper is %I.', odd.fdwname),
+                                  'It does not exist.'),
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
+        END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
         -- Each further server has a table of its own, which inherits.  Those of a ticket
@@ -2249,15 +2192,11 @@ CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
 DECLARE
     sequence regclass := instaid._lock_ticket(name);
     stands_at bigint;
-    last_of_type bigint;
     guard bigint;
 BEGIN
     EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
-    SELECT GREATEST(stands_at, start_value), maximum_value,
-           CASE data_type WHEN 'smallint'::regtype THEN 32767
-                          WHEN 'integer'::regtype THEN 2147483647
-                          ELSE 9223372036854775807 END
-    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
+    SELECT GREATEST(stands_at, start_value), maximum_value INTO stands_at, guard
+    FROM pg_sequence_parameters(sequence);
     IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
@@ -2265,16 +2204,11 @@ BEGIN
             HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
                    ' there on all of them.';
     END IF;
-    IF boundary < 2 OR boundary >= last_of_type THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('boundary %s is out of range', boundary),
-            DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
-                            last_of_type);
-    END IF;
     IF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
-            DETAIL = 'A server that was restriped at that boundary issues values above it.',
+            MESSAGE = format('ticket %s ends at %s already', quote_ident(name), guard),
+            DETAIL = 'That is a guard, or the end of its type. A server that was restriped at a'
+                     ' guard issues values above it.',
             HINT = format('If no server was, remove the guard on every server, and guard the'
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
