@@ -2072,10 +2072,11 @@ BEGIN
         IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL
            OR cardinality(source) > (SELECT count(DISTINCT u) FROM unnest(source) AS u) THEN
             RAISE invalid_parameter_value USING
-                MESSAGE = format('%s cannot be the source of a ticket', source),
+                MESSAGE = format('%s cannot be the source of a ticket', left(source::text, 200)),
                 DETAIL = 'A source is one name of a foreign server, or an array of 1 to 16'
                          ' different names.';
         END IF;
+        PERFORM instaid._check_name('server', u) FROM unnest(source) AS u;
         SELECT u.name, w.fdwname INTO odd
         FROM unnest(source) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
              LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
