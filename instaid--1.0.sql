@@ -2086,7 +2086,7 @@ BEGIN
                 ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
                                ELSE 'wrong_object_type' END,
                 MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
-                DETAIL = COALESCE(format('Its foreign-data wrapper is %I.', odd.fdwname),
+                DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
                                   'It does not exist.'),
                 HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
         END IF;
