@@ -521,9 +521,7 @@ my $create = q{SET ROLE app; SELECT instaid.create_ticket('ours', step => 10, so
 ($ret, $stdout, $stderr) = $one->psql('postgres', $create);
 like(
 	$stderr,
-	qr/ERROR:  permission denied for foreign server guarded
-.*
-HINT:  Its owner can permit it: GRANT USAGE ON FOREIGN SERVER guarded TO app;/,
+	qr/ERROR:  permission denied for foreign server guarded$/m,
 	'a role without USAGE on the server');
 $one->safe_psql('postgres', "GRANT USAGE ON FOREIGN SERVER guarded TO app; $create");
 like(
