@@ -1699,14 +1699,12 @@ BEGIN
 END
 $$;
 
--- Write into the declaration of a shard whether it is frozen; needs the rights of the
--- owner of its sequence, which the owner of the declaration must have, too.
+-- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
 CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
     RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
 
--- Declare whether a shard is frozen, and let its sequences end where they stand, or go on;
--- refuse a schema that is not a shard, and a caller who has no right to freeze it.
+-- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
 -- all who use another one of the shard have locked it, too.  The others are looked up when the
@@ -1772,8 +1770,7 @@ CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
     RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
-'let a frozen shard issue IDs again; needs the rights of the owners of its sequences, which '
-'the owner of the shard must have, too';
+'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
 
 --
 -- Tickets
