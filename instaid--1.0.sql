@@ -14,7 +14,7 @@
 -- something to it in another session, which is not visible yet.
 DO $$
 DECLARE
-    owner name;
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
 BEGIN
     -- PostgreSQL has parsed the whole script with this setting.
     IF current_setting('standard_conforming_strings') = 'off' THEN
@@ -22,20 +22,15 @@ BEGIN
             MESSAGE = 'standard_conforming_strings is off',
             DETAIL = 'The script of the extension has strings with backslashes.',
             HINT = 'SET standard_conforming_strings = on, and create the extension again.';
-    END IF;
-    SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'instaid';
-    IF FOUND THEN
+    ELSIF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
-            DETAIL = format('It belongs to role %I. The extension creates a schema of its own.',
-                            owner),
-            HINT = 'Run nothing in that schema. Rename or drop it, and create the extension'
-                   ' again.';
+            DETAIL = format('It belongs to role %s.', owner),
+            HINT = 'Run nothing in it. Rename or drop it, and create the extension again.';
     END IF;
-    SELECT pg_get_userbyid(nspowner) INTO owner FROM pg_namespace WHERE nspname = 'pg_catalog';
-    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %I', owner);
+    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
+                   (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
 END
 $$;
-
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
@@ -136,28 +131,20 @@ BEGIN ATOMIC
     WHERE n.oid = schema;
 END;
 
--- Whether a relation does not belong to a superuser, or its schema does, too.
--- A command that runs as the owner of a table names the table, and the owner of its
--- schema can put another table in its place meanwhile.  A superuser must not act on it.
-CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace)
-    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
-    WHERE c.oid = relation;
-END;
-
--- Refuse a caller who does not have the rights of the owner of a table, and a table that
--- another role could replace by another table.
+-- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
+-- table if the owner of its schema could put another table in its place, after this look and
+-- before a command that names the table.
 CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
-    SELECT c.relowner::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
+           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
+    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
     PERFORM instaid._check_owner(main.owner, 'table', relation::text);
-    IF NOT instaid._is_in_safe_schema(relation) THEN
+    IF main.can_be_replaced THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
             DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
@@ -1025,7 +1012,7 @@ BEGIN
     FOR part IN
         SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
                (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
-               AND instaid._is_in_safe_schema(c.oid)
+               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
                c.relkind <> 'v' AND instaid._base_type(t.atttypid)
@@ -1160,9 +1147,10 @@ BEGIN
     tables := ARRAY(
         SELECT DISTINCT a.relid
         FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+             JOIN pg_roles AS o ON o.oid = a.owner
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND instaid._is_in_safe_schema(a.relid)
+          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
         ORDER BY a.relid);
     PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
                                                     t.name))
@@ -2479,7 +2467,8 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
     narrow AS MATERIALIZED (
         SELECT a.attrelid AS relid, a.attnum, format('%I.%I', n.nspname, c.relname) AS table_name,
-               quote_ident(a.attname) AS column_name, c.relowner, c.relkind, t.oid AS type
+               quote_ident(a.attname) AS column_name, c.relowner, c.relnamespace, c.relkind,
+               t.oid AS type
         FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
              JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2597,7 +2586,7 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
                                  WHERE k.contype = 'f' AND b.relowner <> a.relowner)
                 THEN 'Separate it from the tables of other roles that inherit from it, or that'
                      ' foreign keys connect with it, and call audit() again.'
-                WHEN NOT instaid._is_in_safe_schema(w.relid)
+                WHEN o.rolsuper AND NOT instaid._is_superusers_schema(w.relnamespace)
                 THEN 'Give it to the owner of its schema, and call audit() again.'
                 ELSE format(CASE WHEN o.rolsuper OR o.rolname = current_user THEN '%2$s;'
                                  ELSE 'Connect as its owner, %1$I, and run: %2$s' END, o.rolname,

@@ -165,28 +165,20 @@ BEGIN ATOMIC
     WHERE n.oid = schema;
 END;
 
--- Whether a relation does not belong to a superuser, or its schema does, too.
--- A command that runs as the owner of a table names the table, and the owner of its
--- schema can put another table in its place meanwhile.  A superuser must not act on it.
-CREATE FUNCTION instaid._is_in_safe_schema(relation oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace)
-    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
-    WHERE c.oid = relation;
-END;
-
--- Refuse a caller who does not have the rights of the owner of a table, and a table that
--- another role could replace by another table.
+-- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
+-- table if the owner of its schema could put another table in its place, after this look and
+-- before a command that names the table.
 CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
-    SELECT c.relowner::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
+           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
+    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
     PERFORM instaid._check_owner(main.owner, 'table', relation::text);
-    IF NOT instaid._is_in_safe_schema(relation) THEN
+    IF main.can_be_replaced THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
             DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
@@ -1784,7 +1776,7 @@ BEGIN
     FOR part IN
         SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
                (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
-               AND instaid._is_in_safe_schema(c.oid)
+               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
                c.relkind <> 'v' AND instaid._base_type(t.atttypid)
