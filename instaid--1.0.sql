@@ -312,42 +312,33 @@ CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     max_partitions CONSTANT integer := 1000;
-    expires_at timestamptz;
     main record;
-    starts timestamptz[];
-    part record;
+    expires_at timestamptz;
     name_format text;
-    partition_name text;
-    partition text;
+    part record;
+    name text;
 BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
         'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
         'epoch', epoch));
-    SELECT c.relname, n.nspname, c.relowner::regrole AS owner, p.partstrat,
-           a.attname, a.atttypid,
-           CASE WHEN p.partrelid IS NULL THEN 'It is not partitioned.'
-                ELSE format('It is partitioned by %s.', pg_get_partkeydef(c.oid)) END AS key
-    INTO main
+    SELECT c.relname, n.nspname, c.relowner::regrole AS owner INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
-                                    AND p.partnatts = 1
-    WHERE c.oid = parent;
-    IF main.partstrat <> 'r'
-       OR main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype) IS NOT FALSE THEN
+         JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
+         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
+    WHERE c.oid = parent AND p.partstrat = 'r' AND p.partnatts = 1
+      AND a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype);
+    IF NOT FOUND THEN
         RAISE wrong_object_type USING
             MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
-            DETAIL = COALESCE(main.key, 'It does not exist.'),
+            DETAIL = COALESCE('It is partitioned by ' || pg_get_partkeydef(parent) || '.',
+                              'It is not partitioned.'),
             HINT = 'Create the table with PARTITION BY RANGE (id), where id is a bigint column.';
     END IF;
     PERFORM instaid._check_table_owner(parent);
-    IF step < '1 ms' THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('step %s is too short', step),
-            DETAIL = 'A step is at least one millisecond.';
-    END IF;
-    IF from_time >= to_time THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'from_time must be before to_time',
-            DETAIL = format('from_time is %s, to_time is %s.', from_time, to_time);
+    IF step < '1 ms' OR from_time >= to_time THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('step %s does not lead from %s to %s', step, from_time, to_time),
+            DETAIL = 'from_time must be before to_time, and the step at least 1 ms.';
     END IF;
     -- refuses an infinite epoch
     expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
@@ -357,25 +348,19 @@ BEGIN
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
     END IF;
-    -- By multiples of the step, because months differ in length: after the last day of a shorter
-    -- month comes the 31st again.
-    WITH RECURSIVE series (n, since) AS (
-        SELECT 0, from_time
-        UNION ALL
-        SELECT n + 1, from_time + (n + 1) * step FROM series
-        WHERE from_time + (n + 1) * step < to_time AND n < max_partitions)
-    SELECT array_agg(since ORDER BY n),
-           CASE WHEN step >= '1 day' AND bool_and(since = date_trunc('day', since)) THEN 'YYYYMMDD'
-                WHEN bool_and(since = date_trunc('second', since)) THEN 'YYYYMMDD_HH24MISS'
-                ELSE 'YYYYMMDD_HH24MISSUS' END
-    INTO starts, name_format FROM series;
-    IF cardinality(starts) > max_partitions THEN
+    IF from_time + max_partitions * step < to_time THEN
         RAISE program_limit_exceeded USING
             MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
             DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
-                            max_partitions, step, starts[max_partitions + 1]),
+                            max_partitions, step, from_time + max_partitions * step),
             HINT = 'Choose a longer step, or an earlier to_time.';
     END IF;
+    name_format := CASE
+        WHEN from_time = date_trunc('day', from_time)
+             AND step = date_trunc('day', justify_hours(step)) THEN 'YYYYMMDD'
+        WHEN from_time = date_trunc('second', from_time)
+             AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
+        ELSE 'YYYYMMDD_HH24MISSUS' END;
 
     -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
     -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
@@ -383,95 +368,56 @@ BEGIN
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
-        -- MINVALUE and MAXVALUE are not numbers, and so null, which a range takes for no
-        -- bound.  The end of a partition that ends after the format is null, too.
-        WITH existing AS MATERIALIZED (
-            SELECT i.inhrelid::regclass AS name, i.inhdetachpending AS is_leaving,
-                   int8range(substring(b.bound FROM 'FROM \(''?(-?\d+)''?\)')::bigint,
-                             substring(b.bound FROM 'TO \(''?(-?\d+)''?\)')::bigint) AS ids
-            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-                 -- without the table's OID it takes no lock
-                 CROSS JOIN LATERAL pg_get_expr(c.relpartbound, 0) AS b (bound)
-            WHERE i.inhparent = parent AND b.bound <> 'DEFAULT')
-        SELECT w.*, e.name AS other, e.is_leaving, e.ids AS others_ids,
-               (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
+        SELECT s.since, s.until, b.bounds,
+               (SELECT p.partdefid::regclass FROM pg_partitioned_table AS p
                 WHERE p.partrelid = parent) AS default_partition
-        FROM unnest(starts) WITH ORDINALITY AS s (since, n)
-             CROSS JOIN LATERAL (SELECT s.since, starts[1] + s.n * step AS until) AS u
-             CROSS JOIN LATERAL (SELECT instaid.min_id_from(u.since, epoch) AS first_id,
-                                        instaid.min_id_from(u.until, epoch) AS end_id) AS b
+        FROM generate_series(0, max_partitions - 1) AS n
+             -- By multiples of the step, because months differ in length: after the last day of
+             -- a shorter month comes the 31st again.
+             CROSS JOIN LATERAL (VALUES (from_time + n * step, from_time + (n + 1) * step))
+                                AS s (since, until)
              CROSS JOIN LATERAL (
-                 SELECT u.*, b.*, CASE WHEN b.first_id >= b.end_id THEN 'empty'
-                                       ELSE int8range(b.first_id, b.end_id) END AS ids) AS w
-             LEFT JOIN LATERAL (SELECT * FROM existing WHERE existing.ids && w.ids
-                                ORDER BY existing.ids LIMIT 1) AS e ON true
-        ORDER BY s.n
+                 SELECT replace(format('FOR VALUES FROM (%L) TO (%L)',
+                                       instaid.min_id_from(s.since, epoch),
+                                       instaid.min_id_from(s.until, epoch)), 'NULL', 'MAXVALUE'))
+                                AS b (bounds)
+        -- without the table's OID, pg_get_expr() takes no lock
+        WHERE s.since < to_time AND b.bounds NOT IN (
+            SELECT pg_get_expr(c.relpartbound, 0)
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+            WHERE i.inhparent = parent AND NOT i.inhdetachpending)
+        ORDER BY n
     LOOP
-        IF part.first_id IS NULL OR part.first_id >= part.end_id THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('a partition from %s to %s would hold no ID',
-                                 part.since, part.until),
-                DETAIL = format('The step is %s.', step);
-        END IF;
-        CONTINUE WHEN part.ids = part.others_ids AND NOT part.is_leaving;
-        IF part.other IS NOT NULL THEN
-            RAISE invalid_object_definition USING
-                MESSAGE = format('a partition from %s to %s would overlap %s',
-                                 part.since, part.until, part.other),
-                DETAIL = format('Partition %s has IDs from %s to %s, of the time from %s to %s%s.',
-                                part.other, COALESCE(lower(part.others_ids)::text, 'MINVALUE'),
-                                COALESCE(upper(part.others_ids)::text, 'MAXVALUE'),
-                                COALESCE(instaid.extract_timestamp(lower(part.others_ids), epoch),
-                                         '-infinity'),
-                                COALESCE(instaid.extract_timestamp(upper(part.others_ids), epoch),
-                                         'infinity'),
-                                CASE WHEN part.is_leaving THEN '; it is being detached' END),
-                HINT = 'Choose from_time and step so that partitions begin and end where it does,'
-                       ' or detach it.';
-        END IF;
-        partition_name := format('%s_%s', main.relname, to_char(part.since, name_format));
-        PERFORM instaid._check_name('partition', partition_name);
-        partition := format('%I.%I', main.nspname, partition_name);
-        IF to_regclass(partition) IS NOT NULL THEN
-            RAISE duplicate_table USING MESSAGE = format('relation %s already exists', partition),
-                DETAIL = format('The partition from %s to %s would have that name.',
-                                part.since, part.until),
-                HINT = 'Rename it, or drop it if nothing uses it.';
-        END IF;
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
                    WHERE d.owner <> main.owner) THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('default partition %s does not belong to the owner of table %s',
                                  part.default_partition, parent),
-                DETAIL = format('The owner of the table, %s, must be able to read the default'
-                                ' partition and its partitions.', main.owner),
+                DETAIL = format('The owner, %s, must be able to read it and its partitions.',
+                                main.owner),
                 HINT = 'Give them to one owner, or detach the default partition.';
         END IF;
-        -- The table is read: no other partition has such rows.
-        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
-               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %s AND %s)', parent, main.attname,
-               part.first_id, COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
-            RAISE check_violation USING
-                MESSAGE = format('default partition %s has rows from %s to %s',
-                                 part.default_partition, part.since, part.until),
-                DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+        name := format('%s_%s', main.relname, to_char(part.since, name_format));
+        PERFORM instaid._check_name('partition', name);
+        name := format('%I.%I', main.nspname, name);
+        IF to_regclass(name) IS NOT NULL THEN
+            RAISE duplicate_table USING MESSAGE = format('relation %s already exists', name),
+                DETAIL = format('It is not the partition from %s to %s.', part.since, part.until),
+                HINT = 'Choose from_time and step as before, or rename or drop it.';
         END IF;
+        -- PostgreSQL refuses a partition that overlaps another one, and one whose rows the
+        -- default partition has.
         PERFORM instaid._execute_as(main.owner, format(
-            'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)',
-            partition, parent, part.first_id, COALESCE(part.end_id::text, 'MAXVALUE')));
-        RETURN NEXT partition::regclass;
+            'CREATE TABLE %s PARTITION OF %s %s', name, parent, part.bounds));
+        RETURN NEXT name::regclass;
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
                                               timestamptz) IS
-'create the missing partitions of a table by range of its IDs, one for each step from '
-'from_time until to_time is covered, and return them; error if the step is shorter than 1 ms, '
-'or there would be more than 1000; acts with the rights of the owner of the table, which the '
-'caller needs';
+'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
+'each step from from_time until to_time is covered; the caller needs the rights of the owner';
 
 --
 -- Text forms

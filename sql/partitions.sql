@@ -62,6 +62,8 @@ SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-01 
 SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-03', '2026-01-04', '1 day');
 SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-05 00:00:59.5 UTC', '2026-01-05 00:01 UTC', '250 ms');
 SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-06 00:00:00.0005 UTC', '2026-01-06 00:00:00.001 UTC', '1 ms');
+SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-07 UTC', '2026-01-08 UTC', '36 hours');
+SELECT * FROM instaid.create_partitions('regress_p."Odd ""name"""', '2026-01-09 UTC', '2026-01-10 UTC', '24 hours');
 SELECT * FROM bounds('regress_p."Odd ""name"""');
 
 -- another epoch
@@ -93,6 +95,8 @@ SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UT
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '-1 day')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '999 us')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-02-01 UTC', '2027-04-01 UTC', '1 month -29 days')$$);
+-- after the last millisecond of the format
+SELECT try($$SELECT instaid.create_partitions('regress_p.months', '2046-06-27 17:00:49.4965 UTC', '2046-06-27 17:00:49.497 UTC', '1 ms')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-01 UTC', '1 day')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2028-01-01 UTC', '1 hour')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2011-01-01 UTC', '2012-01-01 UTC', '1 day')$$);
