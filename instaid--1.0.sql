@@ -3030,48 +3030,33 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    grantees CONSTANT text := (SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+                               FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
+                               WHERE x.grantee NOT IN (0, schema_owner));
     member record;
 BEGIN
     FOR member IN
-        SELECT o.kind, format('%s %s', o.kind, i.identity) AS name, o.owner,
+        SELECT CASE i.type WHEN 'view' THEN 'table' ELSE replace(i.type, '-', ' ') END
+               || ' ' || i.identity AS name,
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
-                               ELSE schema_owner END AS new_owner,
-               (SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
-                                           ELSE x.grantee::regrole::text END, ', ')
-                FROM aclexplode(o.acl) AS x
-                WHERE x.grantee NOT IN (o.owner, schema_owner)
-                  AND (x.grantee <> 0 OR o.kind IN ('SCHEMA', 'TABLE'))) AS grantees
+                               ELSE schema_owner END AS owner,
+               CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
+                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'
-             JOIN (SELECT tableoid, oid, 'SCHEMA', nspowner, nspacl FROM pg_namespace
-                   UNION ALL
-                   -- views and sequences, too
-                   SELECT tableoid, oid, 'TABLE', relowner, relacl FROM pg_class
-                   UNION ALL
-                   SELECT tableoid, oid, 'ROUTINE', proowner, proacl FROM pg_proc
-                   UNION ALL
-                   -- no types of arrays and rows, which have no rights of their own
-                   SELECT tableoid, oid, 'TYPE', typowner, typacl FROM pg_type
-                   WHERE typarray <> 0 AND typrelid = 0
-                   UNION ALL
-                   SELECT tableoid, oid, 'LANGUAGE', lanowner, lanacl FROM pg_language
-                   UNION ALL
-                   SELECT tableoid, oid, 'FOREIGN DATA WRAPPER', fdwowner, fdwacl
-                   FROM pg_foreign_data_wrapper) AS o (class, oid, kind, owner, acl)
-                  ON o.class = d.classid AND o.oid = d.objid
              CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+        -- casts, and types of arrays and rows, have no owner or no rights of their own
         WHERE e.extname = 'instaid'
+          AND (i.type NOT IN ('cast', 'type') OR i.identity = 'instaid.id')
     LOOP
-        IF member.owner <> member.new_owner THEN
-            EXECUTE format('ALTER %s OWNER TO %s', member.name, member.new_owner);
+        EXECUTE format('ALTER %s OWNER TO %s', member.name, member.owner);
+        IF grantees IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON %s FROM %s', member.name, grantees);
         END IF;
-        IF member.grantees IS NOT NULL THEN
-            EXECUTE format('REVOKE ALL ON %s FROM %s', member.name, member.grantees);
-        END IF;
-        IF member.kind IN ('SCHEMA', 'TABLE') THEN
-            EXECUTE format('GRANT %s ON %s TO PUBLIC', CASE member.kind
-                           WHEN 'SCHEMA' THEN 'USAGE' ELSE 'SELECT' END, member.name);
+        IF member.right_of_all IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON %1$s FROM PUBLIC; GRANT %2$s ON %1$s TO PUBLIC',
+                           member.name, member.right_of_all);
         END IF;
     END LOOP;
 END
