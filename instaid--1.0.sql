@@ -48,8 +48,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
 -- Private functions that several parts use
 --
 
--- The type under a domain, or under a domain over a domain; any other type unchanged; null
--- if the type does not exist.
+-- The type under a domain, or under several; any other type unchanged; null if there is none.
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -211,9 +210,8 @@ CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequen
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
-'the ID that has this time, shard ID and sequence; the time is rounded down to the '
-'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
-'time is before the epoch or 2^41 ms or more after it';
+'the ID of a time (rounded down to 1 ms), a shard ID (0 to 8191) and a sequence (taken modulo '
+'1024); error if the time is before the epoch, or 2^41 ms or more after it';
 
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
@@ -243,8 +241,7 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
                                OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
-'to 1023)';
+'the time of an ID, to the millisecond, its shard ID and its sequence field';
 
 --
 -- Time ranges and partitions
@@ -254,15 +251,13 @@ CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id';
 COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
-'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
-'first millisecond of the format, and a time after its end as the last';
+'the smallest ID of a millisecond, in all shards; times outside the format count as its ends';
 
 CREATE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id';
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
-'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
-'first millisecond of the format, and a time after its end as the last';
+'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
 
 CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
@@ -288,8 +283,7 @@ CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_tim
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
-'whether the time of an ID is at or after from_time and before to_time; PostgreSQL inlines '
-'it, so that it uses an index on the ID and prunes partitions';
+'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -426,8 +420,7 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
 COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
-'an ID as Instagram writes it in addresses: 1 to 11 base64url digits, the most significant '
-'first, without padding; error if it is negative';
+'an ID as in Instagram''s addresses: 1 to 11 base64url digits; error if it is negative';
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
@@ -443,8 +436,7 @@ COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
 COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
-'error for other text';
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
 --
 -- The type instaid.id
@@ -479,8 +471,7 @@ COMMENT ON TYPE instaid.id IS
 'a bigint that is a string in JSON, so that JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (instaid.id AS bigint) IS
-'no change of the bits; gives the type the operators of bigint';
+COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
 
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
@@ -517,8 +508,7 @@ CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS integer) IS
-'for columns of integer; error for an ID above 2^31 - 1';
+COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
 --
 -- Making IDs
@@ -529,16 +519,15 @@ COMMENT ON CAST (instaid.id AS integer) IS
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all IDs that '
-'the sequence issued before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the '
-'sequence';
+'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all before; '
+'shard_id is 0 to 8191; needs USAGE or UPDATE on the sequence';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence; with CACHE 1, greater than all IDs that the sequence issued '
-'before; error if shard_id is not 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence; with CACHE 1, greater than all before; shard_id is 0 to 8191; '
+'needs USAGE or UPDATE on the sequence';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
@@ -552,9 +541,8 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence issued, or reserved for a session; null if there is none, '
-'without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and while it is '
-'being altered';
+'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
+'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
 
 -- The last tick of a sequence, null if it has issued none, and the time of the tick.  They are
 -- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
@@ -579,8 +567,7 @@ CREATE FUNCTION instaid._validator(oid) RETURNS void
 
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
 COMMENT ON LANGUAGE instaid IS
-'declares shards, by the functions next_id(), next_id(regclass) and next_ids(integer, '
-'regclass) of a schema';
+'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
 
 -- The shard of the node: of this server, in this database.  Its shard ID is the setting
 -- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump writes
@@ -609,8 +596,7 @@ CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, and the OIDs of the declaring functions; see the '
-'view instaid.shards';
+'what the shards of this database declare, and the OIDs of the declaring functions';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -618,8 +604,7 @@ CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigi
                                        OUT last_issued_at timestamptz, OUT expires_at timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
--- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for
--- audit().
+-- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
@@ -645,13 +630,11 @@ COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
 COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
 COMMENT ON COLUMN instaid.shards.last_id IS
-'last ID that the sequence issued, or reserved for a session; on a standby and after a crash, '
-'up to a second more';
+'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
-COMMENT ON COLUMN instaid.shards.expires_at IS
-'time when the IDs of the shard end: later IDs would be negative';
+COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
 -- CREATE on the schema, or on the database if the schema is missing.
@@ -662,9 +645,8 @@ CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer, OUT t
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
--- What create_shard() and adopt_shard() check.
--- Refuses what cannot be a shard, and keeps other sessions from creating a shard with
--- this ID until the transaction ends.
+-- Refuse what cannot be a shard, for create_shard() and adopt_shard(); keep other sessions from
+-- creating a shard with this ID until the transaction ends.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -675,11 +657,9 @@ DECLARE
     other record;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name IN ('instaid', 'instaid_tickets', 'information_schema')
-       OR starts_with(schema_name, 'pg_') THEN
+    IF schema_name ~ '^(instaid|instaid_tickets|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = format('It belongs to the %s.', CASE WHEN starts_with(schema_name, 'instaid')
-                                                          THEN 'extension' ELSE 'server' END),
+            DETAIL = 'It belongs to the extension or the server.',
             HINT = 'Choose another schema.';
     END IF;
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
@@ -705,11 +685,9 @@ BEGIN
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could put other functions in place of those of a'
-                            ' superuser.', other.owner),
+            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
             HINT = CASE WHEN adopted IS NULL
-                        THEN format('SET ROLE %I first, so that the shard belongs to that role, or'
-                                    ' choose another schema.', other.owner)
+                        THEN format('SET ROLE %I first, or choose another schema.', other.owner)
                         ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
@@ -718,27 +696,25 @@ BEGIN
     -- sees the other's shard, in every isolation level.
     conflict := instaid._lock_shard_id(schema_name, shard_id);
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT p.prosrc INTO other
-        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-        WHERE p.oid = instaid._find_function(schema_name, 'next_ids', '23 2205');
-        IF FOUND THEN
+        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name,
+               p.prosrc, l.lanname
+        INTO other FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+        WHERE p.oid = conflict.routine;
+        IF other.lanname = 'instaid' THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
                 DETAIL = format('It declares "%s".', other.prosrc),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
-        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
-        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
             DETAIL = format('It is %s.', other.name),
-            HINT = CASE WHEN other.can_be_adopted
-                        THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
-                                    ' to keep it, rename it', schema_name, shard_id)
-                        ELSE 'Rename it' END
-                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
-                             ' use it under its new name.', other.name, other.proname);
+            HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
+                          other.name, other.proname)
+                   || CASE WHEN other.can_be_adopted
+                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L, %s);',
+                                       schema_name, shard_id) ELSE '' END;
     END IF;
     IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
@@ -788,9 +764,7 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   ' COMMENT ON SEQUENCE %2$s IS %4$L',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
-                         to_char(epoch, CASE WHEN epoch = date_trunc('second', epoch)
-                                             THEN 'YYYY-MM-DD HH24:MI:SS'
-                                             ELSE 'YYYY-MM-DD HH24:MI:SS.MS' END)),
+                         replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
                   (extract(epoch FROM clock_timestamp() + interval '64 ms'
                                       + current_setting('instaid.max_drift')::interval)
@@ -802,20 +776,15 @@ CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+    sequence CONSTANT text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
     -- A schema that another role creates after the checks is refused.
-    is_missing boolean := NOT EXISTS (SELECT FROM pg_namespace AS n
-                                      WHERE n.nspname = create_shard.schema_name);
+    is_missing CONSTANT boolean := to_regnamespace(quote_ident(schema_name)) IS NULL;
 BEGIN
     PERFORM instaid._check_no_nulls('create_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
         'sequence_name', sequence_name));
     PERFORM instaid._check_name('sequence', sequence_name);
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
-    IF to_regclass(sequence) IS NOT NULL THEN
-        RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
-            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
-    END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
@@ -823,10 +792,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
-'make a schema a shard: create the schema if it is missing, a sequence, and the functions '
-'next_id(), next_id(regclass), whose IDs are unique only among those of that sequence, and '
-'next_ids(integer, regclass); error if shard_id is not 0 to 8191, or taken; needs CREATE on the '
-'schema, or on the database if the schema is missing';
+'make a schema, which is created if it is missing, a shard: create a sequence, next_id(), '
+'next_ids(integer, regclass), and next_id(regclass), whose IDs are unique for that sequence only; '
+'shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
 -- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
@@ -840,8 +808,7 @@ BEGIN
     IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, which the shard ID replaces. A percent sign is %%.',
-            HINT = 'An example is insta%s.';
+            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
     END IF;
 
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
@@ -850,10 +817,8 @@ BEGIN
     -- SCHEMA, PostgreSQL plans every other expression again.
     FOR shard IN
         SELECT n AS shard_id, m.schema_name,
-               s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
                n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
-               OR octet_length(m.schema_name) > 63
-               OR starts_with(m.schema_name, 'pg_') AS needs_checks,
+               OR octet_length(m.schema_name) > 63 AS needs_checks,
                format('CREATE SCHEMA %I; ', m.schema_name)
                || instaid._shard_commands(m.schema_name, n, _create_batch.epoch,
                                           format('%I.table_id_seq', m.schema_name), true)
@@ -862,11 +827,10 @@ BEGIN
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
              LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+        WHERE (s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch) IS NOT TRUE
         ORDER BY n
     LOOP
-        IF shard.is_there THEN
-            CONTINUE;
-        ELSIF shard.needs_checks THEN
+        IF shard.needs_checks THEN
             PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
         ELSE
             EXECUTE shard.commands;
@@ -879,9 +843,8 @@ CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE c AS 'MODULE_PATHNAME', 'instaid_create_shards';
 COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
-'create the shards first to last (0 to 8191), as create_shard() does; format() of the shard '
-'ID is the name of each schema; commits after every 512 shards, with a notice, and skips '
-'shards that exist';
+'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
+'the name of a schema; commits after every 512 shards, with a notice';
 
 --
 -- Reading in batches

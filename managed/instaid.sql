@@ -117,13 +117,9 @@ CREATE FUNCTION instaid._check_shard_schema(schema_name text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name IN ('instaid', 'instaid_sql', 'instaid_tickets', 'information_schema')
-       OR starts_with(schema_name, 'pg_') THEN
-        RAISE reserved_name USING
-            MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = CASE WHEN starts_with(schema_name, 'instaid')
-                          THEN 'It belongs to the extension.'
-                          ELSE 'It belongs to the server.' END,
+    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
+        RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = 'It belongs to the extension or the server.',
             HINT = 'Choose another schema.';
     END IF;
 END
@@ -494,8 +490,7 @@ CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_tim
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
-'whether the time of an ID is at or after from_time and before to_time; PostgreSQL inlines '
-'it, so that it uses an index on the ID and prunes partitions';
+'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -1375,10 +1370,8 @@ BEGIN
     IF FOUND AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could put other functions in place of those of a'
-                            ' superuser.', other.owner),
-            HINT = format('SET ROLE %I first, so that the shard belongs to that role, or choose'
-                          ' another schema.', other.owner);
+            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
+            HINT = format('SET ROLE %I first, or choose another schema.', other.owner);
     END IF;
 
     PERFORM instaid._lock_shard_id(shard_id);
@@ -1401,12 +1394,11 @@ BEGIN
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
             DETAIL = format('It is %s.', other.routine),
-            HINT = CASE WHEN other.can_be_adopted
-                        THEN format('To replace it: SELECT instaid.adopt_shard(%L, %s);'
-                                    ' to keep it, rename it', schema_name, shard_id)
-                        ELSE 'Rename it' END
-                   || format(' first: ALTER ROUTINE %s RENAME TO old_%s; column defaults then'
-                             ' use it under its new name.', other.routine, other.proname);
+            HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
+                          other.routine, other.proname)
+                   || CASE WHEN other.can_be_adopted
+                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L, %s);',
+                                       schema_name, shard_id) ELSE '' END;
     END IF;
     SELECT s.schema_name INTO other FROM instaid.list_shards() AS s
     WHERE s.shard_id = _check_new_shard.shard_id ORDER BY s.schema_name LIMIT 1;
@@ -1570,26 +1562,22 @@ BEGIN
     IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, which the shard ID replaces. A percent sign is %%.',
-            HINT = 'An example is insta%s.';
+            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
     END IF;
 
     -- one query finds what exists
     FOR shard IN
         SELECT n AS shard_id, m.schema_name,
-               s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch AS is_there,
                n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
-               OR octet_length(m.schema_name) > 63
-               OR starts_with(m.schema_name, 'pg_') AS needs_checks
+               OR octet_length(m.schema_name) > 63 AS needs_checks
         FROM generate_series(first, last) AS n
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
              LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+        WHERE (s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch) IS NOT TRUE
         ORDER BY n
     LOOP
-        IF shard.is_there THEN
-            CONTINUE;
-        ELSIF shard.needs_checks THEN
+        IF shard.needs_checks THEN
             PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
         ELSE
             PERFORM instaid._lock_shard_id(shard.shard_id);
