@@ -2157,7 +2157,7 @@ BEGIN
             DETAIL = format('It is %s.', widening.of_citus),
             HINT = CASE WHEN main.attidentity <> ''
                         THEN 'Create another table, distribute it, and copy the rows.'
-                        ELSE 'Run undistribute_table(), and distribute it again afterwards.' END;
+                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
     END IF;
     IF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
