@@ -2728,8 +2728,9 @@ BEGIN ATOMIC
         'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
         'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
         'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
-        'started_at', extract(epoch FROM pg_postmaster_start_time()),
-        'in_recovery', pg_is_in_recovery(),
+        -- null for a standby
+        'started_at', CASE WHEN NOT pg_is_in_recovery()
+                           THEN extract(epoch FROM pg_postmaster_start_time()) END,
         'clock', extract(epoch FROM clock_timestamp()),
         'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
@@ -2759,77 +2760,70 @@ BEGIN ATOMIC
     -- number 0 is this server
     WITH answer AS MATERIALIZED (
         SELECT a.* FROM jsonb_to_recordset(states) AS a (
-            number integer, name text, asked_at numeric, answered_at numeric, max_drift numeric,
-            version text, system text, database oid, started_at numeric, in_recovery boolean,
-            clock numeric, shards jsonb, tickets jsonb)),
+            number integer, name text, asked_at numeric, answered_at numeric, version text,
+            system text, database oid, started_at numeric, clock numeric, shards jsonb,
+            tickets jsonb)),
     -- Two names of one server count once.  So do the standbys of one primary, and only if the
-    -- primary is not there.  A copy has the identifier of the original; it has started at
-    -- another time, and is not in recovery.
+    -- primary is not there.  A copy has the identifier of the original, and has started at
+    -- another time.
     server AS MATERIALIZED (
-        SELECT DISTINCT ON (a.system, a.database,
-                            CASE WHEN NOT a.in_recovery THEN a.started_at END) a.*
-        FROM answer AS a
-        WHERE NOT a.in_recovery OR NOT EXISTS (
+        SELECT DISTINCT ON (a.system, a.database, a.started_at) a.* FROM answer AS a
+        WHERE a.started_at IS NOT NULL OR NOT EXISTS (
             SELECT FROM answer AS p
-            WHERE p.system = a.system AND p.database = a.database AND NOT p.in_recovery)
-        ORDER BY a.system, a.database, CASE WHEN NOT a.in_recovery THEN a.started_at END,
-                 a.number),
+            WHERE p.system = a.system AND p.database = a.database AND p.started_at IS NOT NULL)
+        ORDER BY a.system, a.database, a.started_at, a.number),
     shard AS MATERIALIZED (
         SELECT v.number, v.name, v.system, v.started_at, h.*,
                h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
         FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.shards) AS h (
             schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
-    -- Databases of one server have the same setting, whether they use it or not.
-    pair AS MATERIALIZED (
-        SELECT b.name, a.name AS other, a.shard_id,
-               CASE WHEN a.is_node <> b.is_node THEN 'mixed'
-                    WHEN a.is_node THEN 'node' ELSE 'twice' END AS kind,
-               a.epoch <> b.epoch AS has_two_epochs,
-               a.is_live AND b.is_live
-               AND (a.used AND b.used OR NOT (a.is_node AND b.is_node) OR a.system <> b.system
-                    OR a.started_at <> b.started_at) AS is_twice
-        FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number),
-    -- Ranges and progressions meet: while servers are added, a range ends at the boundary.
+    epoch AS MATERIALIZED (
+        SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
+        FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name),
     ticket AS MATERIALIZED (
         SELECT v.number, v.name, t.*
         FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
             ticket text, first numeric, last numeric, increment numeric)),
-    kind (kind, problem, cure) AS (VALUES
-        ('twice', 'issues IDs of the same shards as %s: %s',
-         'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a copy'
-         ' of the other, stop it.'),
-        ('mixed', 'issues IDs of the same shards as %s, one of them by its'
-         ' instaid.node_shard_id: %s',
-         'Set instaid.node_shard_id to a number that no shard has.'),
-        ('node', 'has the same instaid.node_shard_id as %s: %s',
-         'Set instaid.node_shard_id to another number. If one is a copy of the other, stop it.'),
-        ('epochs', 'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
-         'Let the tables of one of them use a shard with another ID, and drop the old shard. IDs'
-         ' that exist on both servers can be equal.')),
-    finding (name, other, problem, cure, items) AS (
-        SELECT p.name, p.other, k.problem, k.cure, array_agg(DISTINCT p.shard_id)::text[]
-        FROM pair AS p JOIN kind AS k ON CASE k.kind WHEN 'epochs' THEN p.has_two_epochs
-                                                     ELSE p.is_twice AND k.kind = p.kind END
-        GROUP BY p.name, p.other, k.problem, k.cure
-        UNION ALL
-        SELECT b.name, a.name, 'issues values of the same tickets as %s: %s',
+    conflict (name, other, shard_id, ticket, problem, cure) AS (
+        SELECT b.name, a.name, a.shard_id, NULL, f.problem, f.cure
+        FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number
+             CROSS JOIN LATERAL (VALUES
+            (a.is_live AND b.is_live AND NOT a.is_node AND NOT b.is_node,
+             'issues IDs of the same shards as %s: %s',
+             'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a'
+             ' copy of the other, stop it.'),
+            (a.is_live AND b.is_live AND a.is_node <> b.is_node,
+             'issues IDs of the same shards as %s, one of them by its instaid.node_shard_id: %s',
+             'Set instaid.node_shard_id to a number that no shard has.'),
+            -- Databases of one server have the same setting, whether they use it or not.
+            (a.is_live AND b.is_live AND a.is_node AND b.is_node
+             AND (a.used AND b.used OR a.system <> b.system OR a.started_at <> b.started_at),
+             'has the same instaid.node_shard_id as %s: %s',
+             'Set instaid.node_shard_id to another number. If one is a copy of the other, stop'
+             ' it.'),
+            (a.epoch <> b.epoch,
+             'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
+             'Let the tables of one of them use a shard with another ID, and drop the old shard.'
+             ' IDs that exist on both servers can be equal.')) AS f (applies, problem, cure)
+        WHERE f.applies
+        UNION
+        -- Ranges and progressions meet: while servers are added, a range ends at the boundary.
+        SELECT b.name, a.name, NULL, a.ticket, 'issues values of the same tickets as %s: %s',
                'Create them with a number of its own for each server. If one server is a copy of'
-               ' the other, stop it. If a ticket is not shared, rename it on one of the servers.',
-               array_agg(quote_ident(a.ticket) ORDER BY a.ticket COLLATE "C")
+               ' the other, stop it. If a ticket is not shared, rename it on one of the servers.'
         FROM ticket AS a
              JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
                                  AND a.first <= b.last AND b.first <= a.last
-                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0
-        GROUP BY b.name, a.name),
-    epoch AS MATERIALIZED (
-        SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
-        FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name)
+                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0)
     SELECT 'error', f.name,
            format(f.problem, f.other, array_to_string(f.items[1:10], ', ')
                   || CASE WHEN cardinality(f.items) > 10
                           THEN format(' and %s others', cardinality(f.items) - 10) ELSE '' END),
            f.cure
-    FROM finding AS f
+    FROM (SELECT c.name, c.other, c.problem, c.cure,
+                 array_agg(COALESCE(c.shard_id::text, quote_ident(c.ticket))
+                           ORDER BY c.shard_id, c.ticket COLLATE "C") AS items
+          FROM conflict AS c GROUP BY c.name, c.other, c.problem, c.cure) AS f
     UNION ALL
     SELECT 'warning', e.name, format('its shards have epoch %s, and those of %s have epoch %s',
                                      e.epochs, o.name, o.epochs),
@@ -2837,21 +2831,22 @@ BEGIN ATOMIC
     FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
     WHERE e.epochs <> o.epochs
     UNION ALL
-    SELECT 'warning', a.name, format('its extension has version %s, and this one %s',
-                                     a.version, o.version),
-           'Install the newer one on both, and run ALTER EXTENSION instaid UPDATE where it is'
-           ' older.'
-    FROM answer AS a JOIN answer AS o ON o.number = 0 WHERE a.version <> o.version
-    UNION ALL
-    -- It read its clock between the question and the answer.
-    SELECT 'warning', a.name, format('its clock is %s s %s the clock of this server',
-                                     round(abs(d.seconds), 1),
-                                     CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
-           'Let a time service set both clocks.'
-    FROM answer AS a
+    SELECT 'warning', a.name, f.problem, f.cure
+    FROM answer AS a JOIN answer AS o ON o.number = 0
+         -- It read its clock between the question and the answer.
          CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
                                     + LEAST(a.clock - a.asked_at, 0)) AS d (seconds)
-    WHERE abs(d.seconds) * 1000 > a.max_drift;
+         CROSS JOIN LATERAL (VALUES
+        (a.version <> o.version,
+         format('its extension has version %s, and this one %s', a.version, o.version),
+         'Install the newer one on both, and run ALTER EXTENSION instaid UPDATE where it is'
+         ' older.'),
+        -- _server_state() has loaded the library, which defines the setting
+        (abs(d.seconds) > extract(epoch FROM current_setting('instaid.max_drift')::interval),
+         format('its clock is %s s %s the clock of this server', round(abs(d.seconds), 1),
+                CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
+         'Let a time service set both clocks.')) AS f (applies, problem, cure)
+    WHERE f.applies;
 END;
 
 CREATE FUNCTION instaid.audit_servers(servers text[],
@@ -2866,15 +2861,13 @@ DECLARE
     states jsonb;
     state jsonb;
     asked_at timestamptz;
-    message text;
     detail text;
 BEGIN
     -- a list that a query made from nothing must not look like a good result
-    IF COALESCE(cardinality(servers), 0) = 0 THEN
+    IF (cardinality(servers) > 0 AND array_position(servers, NULL) IS NULL) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'there is no server to ask',
-            DETAIL = 'The argument servers is null or empty; it must name one or more foreign'
-                     ' servers.',
+            MESSAGE = 'argument servers must name one or more foreign servers',
+            DETAIL = 'It is null or empty, or contains a null.',
             HINT = 'audit() looks at this server alone.';
     END IF;
     SELECT n.nspname, n.oid INTO dblink
@@ -2894,47 +2887,34 @@ BEGIN
             DETAIL = 'That role could put other functions in place of the functions of dblink.',
             HINT = 'CREATE SCHEMA dblink; ALTER EXTENSION dblink SET SCHEMA dblink;';
     END IF;
-    IF NOT has_schema_privilege(dblink.oid, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('permission denied for schema %I', dblink.nspname),
-            DETAIL = 'The functions of dblink are in this schema.',
-            HINT = format('GRANT USAGE ON SCHEMA %I TO %I;', dblink.nspname, current_user);
-    END IF;
-    -- a missing server, or else one of another role, which chooses where a superuser's
-    -- connection leads
-    SELECT COALESCE(quote_ident(u.name), 'null') AS name, o.rolname AS owner INTO part
-    FROM unnest(servers) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
-         LEFT JOIN pg_roles AS o ON o.oid = s.srvowner
-    WHERE s.oid IS NULL OR is_superuser AND NOT o.rolsuper
-    ORDER BY s.oid IS NOT NULL LIMIT 1;
-    IF part.owner IS NOT NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('server %s belongs to another role', part.name),
-            DETAIL = format('Its owner, %I, could lead the connection of a superuser to code of'
-                            ' that role.', part.owner),
-            HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', part.name,
-                          current_user);
-    ELSIF FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('server %s does not exist', part.name),
-            HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER dblink_fdw.';
-    END IF;
+    -- These fail without USAGE on the schema, and if there is no such server.
+    PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
+    PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
 
     states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
                                 || instaid._server_state());
     FOR part IN
         SELECT row_number() OVER (ORDER BY s.srvname) AS number, s.srvname::text AS name,
+               r.rolname AS owner, r.rolsuper,
                (SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
                 WHERE o.option_name = 'connect_timeout') AS connect_timeout
-        FROM pg_foreign_server AS s WHERE s.srvname = ANY (servers)
+        FROM pg_foreign_server AS s JOIN pg_roles AS r ON r.oid = s.srvowner
+        WHERE s.srvname = ANY (servers)
     LOOP
         object := quote_ident(part.name);
+        IF is_superuser AND NOT part.rolsuper THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('server %s belongs to another role', object),
+                DETAIL = format('Its owner, %I, could lead the connection of a superuser to code'
+                                ' of that role.', part.owner),
+                HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', object,
+                              current_user);
+        END IF;
         IF COALESCE(part.connect_timeout, '0') = '0' THEN
-            severity := 'warning';
-            problem := 'has no connect_timeout: if it hangs, audit_servers() hangs';
-            cure := format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
-                           CASE WHEN part.connect_timeout IS NULL THEN 'ADD' ELSE 'SET' END);
-            RETURN NEXT;
+            RETURN QUERY VALUES (
+                'warning', object, 'has no connect_timeout: if it hangs, audit_servers() hangs',
+                format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
+                       CASE WHEN part.connect_timeout IS NULL THEN 'ADD' ELSE 'SET' END));
         END IF;
         asked_at := clock_timestamp();
         BEGIN
@@ -2946,9 +2926,7 @@ BEGIN
             state := state || jsonb_build_object(
                 'number', part.number, 'name', object,
                 'asked_at', extract(epoch FROM asked_at),
-                'answered_at', extract(epoch FROM clock_timestamp()),
-                'max_drift', (SELECT g.setting FROM pg_settings AS g
-                              WHERE g.name = 'instaid.max_drift'));
+                'answered_at', extract(epoch FROM clock_timestamp()));
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
@@ -2958,16 +2936,14 @@ BEGIN
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;
             END IF;
-            GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-            severity := 'error';
-            problem := 'does not answer: ' || regexp_replace(
-                concat_ws(': ', message, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g');
-            cure := CASE WHEN SQLSTATE IN ('3F000', '42883')
-                         THEN 'Create the extension instaid, of the same version, in its database.'
-                         ELSE 'Start it, or correct the options of the server and the user'
-                              ' mapping.'
-                    END;
-            RETURN NEXT;
+            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+            RETURN QUERY VALUES (
+                'error', object, 'does not answer: ' || regexp_replace(
+                    concat_ws(': ', SQLERRM, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g'),
+                CASE WHEN SQLSTATE IN ('3F000', '42883')
+                     THEN 'Create the extension instaid, of the same version, in its database.'
+                     ELSE 'Start it, or correct the options of the server and the user mapping.'
+                END);
         END;
     END LOOP;
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
