@@ -2149,61 +2149,49 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 -- Knowing before it breaks
 --
 
--- audit() unites views, one for each subject.  It is an error if IDs repeat, name
--- a wrong shard, or are refused now.  It is a warning if that will happen, or if a
--- guarantee is weaker.
---
 -- A superuser may run audit() over everybody's objects.  Therefore:
 --
--- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An
---   expression is matched as it is stored: deparsing it can lock a table, fails if
---   it is nested deeply, and depends on settings.  What is very long is not read.
---   An object is named from its catalog rows: regclass and regprocedure look
---   at all other objects of its name, which takes long in a thousand schemas.
--- - A cure that is SQL runs nothing of another role either, and alters no object of
---   one role because of what another wrote.  Where PostgreSQL itself runs an owner's
---   code with the caller's rights, such as a CHECK during ALTER COLUMN TYPE, the
---   cure is left to the owner.  SET ROLE would not do: that code could reset it.
--- - The planner knows neither how many shards there are nor what a CTE gives.  Joins
---   by hash take linear time whatever there is.
+-- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
+--   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
+--   depends on settings.  What is very long is not read.  An object is named from its catalog
+--   rows: regclass and regprocedure look at all other objects of its name, which takes long in
+--   a thousand schemas.
+-- - A cure that is SQL runs nothing of another role either, and alters no object of one role
+--   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
+--   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
+--   SET ROLE would not do: that code could reset it.
+-- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
+--   linear time whatever there is.
 
--- The shards of this database, and the owners of their declarations; for audit().
-CREATE VIEW instaid._shards AS
-    SELECT p.pronamespace AS schema, pg_catalog.quote_ident(s.schema_name) AS name, s.shard_id,
-           s.epoch, s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
-           r.rolsuper AS is_superuser,
-           -- anybody may declare a shard with another's sequence, and cannot use it
-           r.rolsuper OR p.proowner = q.relowner AS has_sequence,
-           -- whether no other role can put another function in place of next_id()
-           (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
-           AND EXISTS (SELECT FROM pg_catalog.pg_proc AS f
-                       WHERE f.proname = 'next_id' AND f.proargtypes = ''::pg_catalog.oidvector
-                         AND f.pronamespace = n.oid AND f.prolang = p.prolang
-                         AND f.proowner = p.proowner) AS keeps_next_id,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid.list_shards() AS s
-         JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
-         JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_catalog.pg_roles AS r ON r.oid = p.proowner
-         LEFT JOIN pg_catalog.pg_class AS q ON q.oid = s.sequence;
+-- What audit() returns, some of it twice.  It is an error if IDs repeat, name a wrong shard, or
+-- are refused now.  It is a warning if that will happen, or if a guarantee is weaker.
+CREATE VIEW instaid._findings (severity, object, problem, cure) AS
+    -- The shards of this database, and the owners of their declarations
+    WITH RECURSIVE shard AS MATERIALIZED (
+        SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
+               s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
+               r.rolsuper AS is_superuser,
+               -- anybody may declare a shard with another's sequence, and cannot use it
+               r.rolsuper OR p.proowner = q.relowner AS has_sequence,
+               -- whether no other role can put another function in place of next_id()
+               (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
+               AND EXISTS (SELECT FROM pg_proc AS f
+                           WHERE f.proname = 'next_id' AND f.proargtypes = ''::oidvector
+                             AND f.pronamespace = n.oid AND f.prolang = p.prolang
+                             AND f.proowner = p.proowner) AS keeps_next_id
+        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             JOIN pg_roles AS r ON r.oid = p.proowner
+             LEFT JOIN pg_class AS q ON q.oid = s.sequence),
 
--- Copies of the published function, and columns that hold IDs; a part of audit().
--- Copies and columns share this view, because a column can have the IDs of a copy, and to find
--- the copies takes longest.
-CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
-    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-
-    -- Copies, and other functions next_id() that call instaid.next_id().
     -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
     -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
-    -- names, in the order in which they stand there, so that one pattern fits both.  Very long
-    -- code is read in part.
+    -- names, in the order in which they stand there, so that one pattern fits both.
     written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
                format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
-               NULL AS table_name, NULL AS column_name, left(p.prosrc, 100000) AS source,
+               NULL AS alteration, left(p.prosrc, 100000) AS source,
                left(p.prosqlbody::text, 1000000) AS parsed
         FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
              JOIN pg_namespace AS n ON n.oid = p.pronamespace
@@ -2214,7 +2202,8 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
         SELECT 'pg_attrdef'::regclass, d.oid, d.schema, n.nspname, d.owner, NULL, NULL, NULL,
-               d.table_name || '.' || d.column_name, d.table_name, d.column_name, '',
+               d.table_name || '.' || d.column_name,
+               format('ALTER TABLE %s ALTER %s', d.table_name, d.column_name), '',
                left(d.expression::text, 1000000)
         FROM instaid._defaults AS d JOIN pg_namespace AS n ON n.oid = d.schema
         WHERE NOT d.is_partition),
@@ -2237,88 +2226,75 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         FROM written AS w
         WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
+    -- Copies of the published function, and other functions next_id() that call instaid.next_id().
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
     -- variable or a sum, or multiplies by such a power.
     found AS MATERIALIZED (
-        SELECT c.*, k.is_copy
-        FROM code AS c CROSS JOIN LATERAL (
+        SELECT c.*, k.is_copy, CASE
+            WHEN NOT k.is_copy
+            THEN format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', c.nspname)
+            WHEN c.alteration IS NOT NULL AND s.keeps_next_id
+                 AND (s.owner = c.owner OR s.is_superuser)
+            THEN format('%s SET DEFAULT %s.next_id();', c.alteration, s.name)
+            WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
+                 AND (c.proname = 'next_id'
+                      OR instaid._find_function(c.nspname, 'next_id', '') IS NULL)
+            THEN format('Find its shard ID in its text, and pass it to'
+                        ' instaid.adopt_shard(%L, shard_id)%s.', c.nspname,
+                        CASE WHEN c.proname <> 'next_id' THEN
+                            format(' after ALTER FUNCTION %s RENAME TO next_id', c.object) END)
+            ELSE 'Let columns default to the next_id() of a shard instead;'
+                 ' instaid.create_shard() makes one.' END AS cure
+        FROM code AS c LEFT JOIN shard AS s ON s.schema = c.schema CROSS JOIN LATERAL (
             SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
                AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
                              '|current_timestamp|(?:statement|transaction)_timestamp)\M'
                AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
                              '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
                              '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
-        WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0
-                           AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
-                           AND c.schema NOT IN (SELECT s.schema FROM shard AS s)),
-    copy AS MATERIALIZED (
-        SELECT f.*, CASE
-            WHEN f.column_name IS NOT NULL AND s.keeps_next_id
-                 AND (s.owner = f.owner OR s.is_superuser)
-            THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', f.table_name,
-                        f.column_name, s.name)
-            WHEN s.schema IS NOT NULL OR f.proname <> 'next_id'
-                 AND instaid._find_function(f.nspname, 'next_id', '') IS NOT NULL
-            THEN format('Let columns default to %I.next_id() instead.', f.nspname)
-            WHEN f.pronargs = 0 AND f.prorettype = 'bigint'::regtype
-            THEN format('Find its shard ID in its text, and pass it to'
-                        ' instaid.adopt_shard(%L, shard_id)%s.', f.nspname,
-                        CASE WHEN f.proname <> 'next_id' THEN
-                            format(' after ALTER FUNCTION %s RENAME TO next_id', f.object) END)
-            ELSE 'Let columns default to the next_id() of a shard instead;'
-                 ' instaid.create_shard() makes one.' END AS cure
-        FROM found AS f LEFT JOIN shard AS s ON s.schema = f.schema
-        WHERE f.is_copy),
+        WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0 AND s.schema IS NULL
+                           AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'),
     cached AS MATERIALIZED (
         SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
                lower(replace(n.nspname || '.' || s.relname, '"', '')) AS plain_name
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
         WHERE q.seqcache > 1 AND s.relpersistence <> 't'),
-    string AS MATERIALIZED (
-        SELECT c.classid, c.objid,
-               COALESCE(m.name[1], lower(c.nspname) || '.') || m.name[2] AS plain_name
-        FROM copy AS c CROSS JOIN LATERAL regexp_matches(
-                 lower(replace(c.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)),
 
-    -- Functions that make IDs, and the columns that have them by default.  A default that is a
-    -- copy makes them itself.  shard_id is an argument of instaid.next_id().
-    maker (classid, objid, schema, is_copy, takes_shard_id) AS MATERIALIZED (
-        SELECT 'pg_proc'::regclass::oid, p.oid, CASE WHEN NOT o.is_ours THEN p.pronamespace END,
-               false, o.is_ours
-        FROM pg_proc AS p CROSS JOIN LATERAL (
-                 SELECT p.pronamespace = 'instaid'::regnamespace AND p.pronargs > 0) AS o (is_ours)
+    -- Functions that make IDs, and the columns that have them by default, with the sequence that
+    -- the default names.  A default that is a copy makes them itself.  schema is null for
+    -- instaid.next_id() with a shard ID as an argument.
+    maker (classid, objid, schema, is_copy) AS MATERIALIZED (
+        SELECT 'pg_proc'::regclass::oid, p.oid,
+               CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
+                    THEN p.pronamespace END, false
+        FROM pg_proc AS p
         WHERE p.proname = 'next_id' AND (p.pronamespace = 'instaid'::regnamespace
                                          OR p.pronamespace IN (SELECT s.schema FROM shard AS s))
         UNION
-        SELECT f.classid, f.objid, f.schema, f.is_copy, false FROM found AS f),
+        SELECT f.classid, f.objid, f.schema, f.is_copy FROM found AS f),
     id_column AS MATERIALIZED (
         SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
-               m.is_copy,
+               m.is_copy, q.oid AS sequence, q.relnamespace AS sequence_schema,
                -- A constant has eight bytes, in the order of the machine: the two that can be
                -- other than 0 come first or last.
-               ((b.byte[1]::integer | b.byte[4]::integer) & 255)
-               + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256 AS shard_id
-        FROM (SELECT p.objid AS oid, m.schema, m.is_copy, m.takes_shard_id
-              FROM maker AS m JOIN pg_depend AS p ON p.refclassid = m.classid
-                                                 AND p.refobjid = m.objid
-              WHERE p.classid = 'pg_attrdef'::regclass
-              UNION
-              SELECT m.objid, NULL, true, false FROM maker AS m
-              WHERE m.classid = 'pg_attrdef'::regclass) AS m
-             JOIN instaid._defaults AS d ON d.oid = m.oid
-             LEFT JOIN LATERAL regexp_match(left(d.expression::text, 1000000), format(
-                 ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\} \{CONST :consttype %s [^{}]*'
-                 ':constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
-                 (SELECT string_agg(f.objid::text, '|') FROM maker AS f WHERE f.takes_shard_id),
-                 'regclass'::regtype::oid, 'integer'::regtype::oid)) AS b (byte)
-                  ON m.takes_shard_id),
-    id_sequence AS MATERIALIZED (
-        SELECT i.oid, i.maker_schema, s.relnamespace AS schema
-        FROM id_column AS i JOIN pg_depend AS d ON d.objid = i.oid
-             JOIN pg_class AS s ON s.oid = d.refobjid
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
-          AND s.relkind = 'S' AND s.relpersistence <> 't'),
+               (SELECT ((b.byte[1]::integer | b.byte[4]::integer) & 255)
+                       + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256
+                FROM regexp_match(left(d.expression::text, 1000000), format(
+                    ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\} \{CONST :consttype %s'
+                    ' [^{}]*:constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
+                    (SELECT string_agg(f.objid::text, '|') FROM maker AS f WHERE f.schema IS NULL),
+                    'regclass'::regtype::oid, 'integer'::regtype::oid)) AS b (byte)
+                WHERE m.schema IS NULL) AS shard_id
+        FROM maker AS m
+             LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
+                                     AND p.classid = 'pg_attrdef'::regclass
+             JOIN instaid._defaults AS d
+                  ON d.oid = CASE m.classid WHEN 'pg_proc'::regclass THEN p.objid ELSE m.objid END
+             LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
+                                                         AND q.relpersistence <> 't')
+                  ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
+                     AND u.refclassid = 'pg_class'::regclass),
     -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
     -- functions in a schema do not make it one that makes IDs.
     home AS MATERIALIZED (
@@ -2330,15 +2306,13 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
     misled (oid, problem, remedy) AS (
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
         SELECT i.oid, format('its %s of schema %I', o.what, n.nspname), i.schema
-        FROM (SELECT c.oid, c.maker_schema, 'IDs are those' FROM id_column AS c
-              UNION
-              SELECT q.oid, q.schema, 'sequence is that' FROM id_sequence AS q
-              WHERE q.schema IS DISTINCT FROM q.maker_schema) AS o (oid, schema, what)
-             JOIN id_column AS i ON i.oid = o.oid AND i.schema <> o.schema
+        FROM id_column AS i CROSS JOIN LATERAL (VALUES
+                 (i.maker_schema, 'IDs are those'),
+                 (NULLIF(i.sequence_schema, i.maker_schema), 'sequence is that'))
+                 AS o (schema, what)
              JOIN pg_namespace AS n ON n.oid = o.schema
-        WHERE i.schema IN (SELECT h.schema FROM home AS h)
-          AND (o.schema IN (SELECT h.schema FROM home AS h)
-               OR o.schema IN (SELECT c.maker_schema FROM id_column AS c WHERE c.is_copy))
+        WHERE o.schema <> i.schema AND i.schema IN (SELECT h.schema FROM home AS h)
+          AND o.schema IN (SELECT m.schema FROM maker AS m)
         UNION ALL
         -- instaid.next_id() with the shard ID of another schema
         SELECT i.oid, CASE WHEN own.schema IS NULL
@@ -2347,12 +2321,12 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
                                        i.shard_id, own.shard_id) END,
                COALESCE(own.schema, s.schema)
         FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
+             LEFT JOIN shard AS q ON q.schema = i.sequence_schema
              LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
                         ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
         WHERE own.shard_id <> i.shard_id
            OR own.schema IS NULL AND s.schema IS NOT NULL
-              AND NOT EXISTS (SELECT FROM id_sequence AS q JOIN shard AS a ON a.schema = q.schema
-                              WHERE q.oid = i.oid AND a.shard_id = i.shard_id)
+              AND q.shard_id IS DISTINCT FROM i.shard_id
         UNION ALL
         -- The default is nothing but the call, and casts to the type of the column.
         SELECT d.oid, 'its default is nextval() of a shard''s sequence, which gives ticks, and not'
@@ -2364,7 +2338,7 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
             '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
             'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
 
-    -- Columns that hold an ID, refer to one, or refer to one that does; and those too narrow
+    -- Columns that hold an ID, refer to one, or refer to one that does
     holder (relid, attnum) AS (
         SELECT i.relid, i.attnum FROM id_column AS i
         UNION
@@ -2374,36 +2348,18 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
-    narrow AS MATERIALIZED (
-        SELECT a.attrelid AS relid, a.attnum, format('%I.%I', n.nspname, c.relname) AS table_name,
-               quote_ident(a.attname) AS column_name, c.relowner, c.relnamespace, c.relkind,
-               t.oid AS type
-        FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
-             JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
-              IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
-          AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0),
 
     -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
     -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
     -- next_id() is called.
     filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT d.relid, d.attnum, p.pronamespace, true
-        FROM instaid._defaults AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass
-                                                       AND u.objid = d.oid
-             JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
-        WHERE p.proname = 'next_id'
-          AND (p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0)
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM id_column AS i WHERE NOT i.is_copy
         UNION
         SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''
-          AND c.relnamespace IN (SELECT s.schema FROM shard AS s)),
-
-    -- The statistics have a sample of the values.  To read them runs no code, and waits for
-    -- nothing.
+        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
+    -- To read a sample of the values in the statistics runs no code, and waits for nothing.
     sample AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
@@ -2422,56 +2378,80 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
     wrong AS (
         SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
+               -- A tick, or a small value.  A key without a default is not one that was adopted.
+               -- Another column is like it as long as its sequence has given only small values.
                to_timestamp((v.value >> 10) / 1000.0)
-                   BETWEEN m.epoch AND now() + interval '1 day' AS is_tick,
-               -- A key without a default is not one that was adopted.  Another column is like
-               -- it as long as its sequence has given nothing but small values.
-               i.made_at = m.epoch
-               AND (NOT m.has_default AND NOT m.is_reference
-                    OR v.value <= m.position AND m.position < 8388608)
-               AS is_small
+                   BETWEEN m.epoch AND now() + interval '1 day'
+               OR i.made_at = m.epoch
+                  AND (NOT m.has_default AND NOT m.is_reference
+                       OR v.value <= m.position AND m.position < 8388608) AS is_nextval
         FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
              CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
         -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
         WHERE v.value > 0
-          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch))
+          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch)),
+
+    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    used (sequence, epoch, owner, frozen) AS (
+        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
+        UNION
+        SELECT i.sequence, COALESCE(s.epoch, instaid.default_epoch()), i.owner,
+               -- only then does freeze_shard() bound it
+               COALESCE(s.frozen AND s.owner = i.owner, false)
+        FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
+    -- Those that belong to that role.  The drift is null if the position cannot be read.
+    clocked AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen, c.relpersistence, q.seqmax,
+               t.issued_at - clock_timestamp() AS drift,
+               -- list_shards() has loaded the library, which defines the setting
+               current_setting('instaid.max_drift')::interval AS max_drift,
+               -- in the last millisecond of positive IDs, or past it, or at the last tick
+               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               t.problem AS fault, t.cure
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
+                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+        WHERE c.relpersistence <> 't')
 
     SELECT f.severity, c.object, f.problem, c.cure
-    FROM copy AS c CROSS JOIN LATERAL (VALUES
+    FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
         -- of both.  It also repeats IDs when the clock is set back.
-        (true, 'error', 'copy of the published function: its IDs repeat'),
+        (c.is_copy, 'error', 'copy of the published function: its IDs repeat'),
         -- Some web pages double the percent sign.  Every call of such a copy fails.
-        (c.code ~ '%%', 'error', 'has the operator %%, which does not exist'),
-        -- Such a clock stands still in a statement, or in a transaction.
-        (c.code !~* '\m(?:clock_timestamp|timeofday)\M', 'error',
+        (c.is_copy AND c.code ~ '%%', 'error', 'has the operator %%, which does not exist'),
+        (c.is_copy AND c.code !~* '\m(?:clock_timestamp|timeofday)\M', 'error',
          'reads a clock that stands still in a statement: its 1,025th ID is the first again'),
         -- A name in text is looked up at each call: after a rename it is not found,
         -- or search_path finds another.  An argument can be a regclass, which follows a rename.
-        (c.code ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) regclass\(x\)|\mexecute\M',
-         'warning', 'names its sequence in its text: it fails after a rename'))
+        (c.is_copy AND c.code
+         ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) regclass\(x\)|\mexecute\M',
+         'warning', 'names its sequence in its text: it fails after a rename'),
+        -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
+        (NOT c.is_copy, 'warning',
+         'calls instaid.next_id() in a way that instaid.shards does not see'))
         AS f (applies, severity, problem)
     WHERE f.applies
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
     SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
-                                     s.name, s.seqcache),
-           CASE WHEN s.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', s.name)
+                                     c.name, c.seqcache),
+           CASE WHEN c.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', c.name)
                 ELSE 'If it is its sequence, set its CACHE to 1.' END
-    FROM copy AS c
-         JOIN (SELECT d.classid, d.objid, s.*
-               FROM cached AS s JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                                   AND d.refobjid = s.oid
-               UNION
-               SELECT t.classid, t.objid, s.*
-               FROM cached AS s JOIN string AS t ON t.plain_name = s.plain_name) AS s
-              ON s.classid = c.classid AND s.objid = c.objid
-    UNION ALL
-    -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
-    SELECT 'warning', f.object,
-           'calls instaid.next_id() in a way that instaid.shards does not see',
-           format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', f.nspname)
-    FROM found AS f WHERE NOT f.is_copy
+    FROM (SELECT f.object, f.owner, s.*
+          FROM found AS f JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+               JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+          WHERE f.is_copy
+          UNION ALL
+          SELECT f.object, f.owner, s.*
+          FROM found AS f CROSS JOIN LATERAL regexp_matches(
+                   lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
+               JOIN cached AS s
+                    ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
+          WHERE f.is_copy) AS c
     UNION ALL
     SELECT 'error', d.table_name || '.' || d.column_name, m.problem,
            CASE WHEN s.keeps_next_id AND (s.owner = d.owner OR s.is_superuser)
@@ -2484,9 +2464,7 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
     -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
     -- table reads, checks or alters children and both tables of a foreign key, too.
     SELECT 'error', w.table_name || '.' || w.column_name,
-           format('type %s cannot hold %s', format_type(w.type, NULL),
-                  CASE WHEN (w.relid, w.attnum) IN (SELECT i.relid, i.attnum FROM id_column AS i)
-                       THEN 'its IDs' ELSE 'the IDs that it refers to' END),
+           format('type %s cannot hold IDs', format_type(w.type, NULL)),
            CASE WHEN EXISTS (SELECT FROM instaid._descendants(w.relid) AS d
                              WHERE d.owner <> w.relowner)
                   OR w.relid IN (SELECT unnest(ARRAY[k.conrelid, k.confrelid])
@@ -2501,7 +2479,16 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
                                  ELSE 'Connect as its owner, %1$I, and run: %2$s' END, o.rolname,
                             format('ALTER %sTABLE %s ALTER %s TYPE bigint', CASE w.relkind
                                    WHEN 'f' THEN 'FOREIGN ' END, w.table_name, w.column_name)) END
-    FROM narrow AS w JOIN pg_roles AS o ON o.oid = w.relowner
+    FROM (SELECT a.attrelid AS relid, format('%I.%I', n.nspname, c.relname) AS table_name,
+                 quote_ident(a.attname) AS column_name, c.relowner, c.relnamespace, c.relkind,
+                 t.oid AS type
+          FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
+               JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
+               JOIN pg_namespace AS n ON n.oid = c.relnamespace
+          WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
+                IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
+            AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0)
+         AS w JOIN pg_roles AS o ON o.oid = w.relowner
     UNION ALL
     -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
     SELECT 'warning', i.name, 'no unique index on the ID alone',
@@ -2515,71 +2502,21 @@ CREATE VIEW instaid._audit_columns (severity, object, problem, cure) AS
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
     UNION ALL
     SELECT 'warning', w.table_name || '.' || w.column_name,
-           COALESCE('it has values that are ticks of a sequence, and not IDs, such as '
-                    || max(w.value) FILTER (WHERE w.is_tick),
-                    'it has values that are not IDs, such as '
-                    || max(w.value) FILTER (WHERE w.is_small)
-                    || '; nextval() gives these until next_id() is called',
+           COALESCE('it has values of nextval() on a sequence, which are not IDs, such as '
+                    || max(w.value) FILTER (WHERE w.is_nextval),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
            format('Let the default make the ID: insert without the column, and use RETURNING.'
-                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s%s) NOT VALID'
-                  ' refuses such values.', w.table_name, w.column_name, w.shard_id,
-                  -- Some small values name this shard.
-                  CASE WHEN bool_or(w.is_small)
-                       THEN format(' AND %s >= 8388608', w.column_name) END)
+                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s AND %2$s >='
+                  ' 8388608) NOT VALID refuses such values.', w.table_name, w.column_name,
+                  w.shard_id)
     FROM wrong AS w
-    WHERE w.is_tick OR w.is_small
+    WHERE w.is_nextval
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
-    GROUP BY w.table_name, w.column_name, w.shard_id;
+    GROUP BY w.table_name, w.column_name, w.shard_id
 
--- Shards, the functions that declare them, the sequences that make IDs, and tickets; a part of
--- audit().
-CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._shards AS s),
-
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
-    used (sequence, epoch, owner, frozen) AS (
-        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
-        UNION
-        SELECT q.refobjid, COALESCE(s.epoch, instaid.default_epoch()), a.owner,
-               -- only then does freeze_shard() bound it
-               COALESCE(s.frozen AND s.owner = a.owner
-                        AND p.pronamespace <> 'instaid'::regnamespace, false)
-        FROM pg_proc AS p LEFT JOIN shard AS s ON s.schema = p.pronamespace
-             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-                                AND d.classid = 'pg_attrdef'::regclass
-             JOIN instaid._defaults AS a ON a.oid = d.objid
-             JOIN pg_depend AS q ON q.classid = d.classid AND q.objid = d.objid
-                                AND q.refclassid = 'pg_class'::regclass
-        WHERE p.proname = 'next_id'
-          AND (s.schema IS NOT NULL OR p.pronamespace = 'instaid'::regnamespace)),
-
-    -- Those that belong to that role.  The drift is null if the position cannot be read.
-    clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
-               c.relpersistence = 'u' AS is_unlogged,
-               q.seqmax >= 9007199254740991 AS is_unbounded,
-               t.issued_at - clock_timestamp() AS drift,
-               (SELECT g.setting::integer * interval '1 ms' FROM pg_settings AS g
-                WHERE g.name = 'instaid.max_drift') AS max_drift,
-               -- in the last millisecond of positive IDs, or past it, or at the last tick
-               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
-                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
-               t.problem AS fault, t.cure
-        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
-                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
-        WHERE c.relpersistence <> 't'),
-    ticket AS MATERIALIZED (
-        SELECT c.relname, s.*
-        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-        WHERE n.nspname = 'instaid_tickets' AND c.relkind IN ('S', 'f')
-          AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid))
+    UNION ALL
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN s.has_two_epochs AND s.live = 1
@@ -2597,32 +2534,36 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
     UNION ALL
-    -- One ID is then the ID of two times.
-    SELECT 'error', s.name, 'its sequence serves a shard of another epoch, too: their IDs repeat',
+    SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
-    FROM (SELECT s.name, min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM shard AS s WHERE s.has_sequence WINDOW w AS (PARTITION BY s.sequence)) AS s
-    WHERE s.is_mixed
-    UNION ALL
-    -- pg_dump -n leaves behind what is in another schema, and another owner may set it back.
-    SELECT 'warning', s.name,
-           format(CASE WHEN c.relnamespace <> s.schema THEN 'its sequence %I.%I is not in it'
-                       ELSE 'its sequence %I.%I belongs to %I, and its next_id() to %I' END,
-                  n.nspname, c.relname, pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner)),
-           'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
-    FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relnamespace <> s.schema
-       -- the node's belongs to pg_database_owner
-       OR c.relowner <> s.owner AND n.nspname <> 'instaid'
+    FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
+          FROM shard AS s WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
+         JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         CROSS JOIN LATERAL (VALUES
+        -- One ID is then the ID of two times.
+        (s.is_mixed, 'error',
+         'its sequence serves a shard of another epoch, too: their IDs repeat'),
+        -- pg_dump -n leaves it behind.
+        (c.relnamespace <> s.schema, 'warning',
+         format('its sequence %I.%I is not in it', n.nspname, c.relname)),
+        -- The other owner may set it back.  The node's belongs to pg_database_owner.
+        (c.relnamespace = s.schema AND c.relowner <> s.owner AND n.nspname <> 'instaid', 'warning',
+         format('its sequence %I.%I belongs to %I, and its next_id() to %I', n.nspname, c.relname,
+                pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner))))
+        AS f (applies, severity, problem)
+    WHERE f.applies
     UNION ALL
     -- next_id() fails after that time.  Large tables need long to move to another shard.
-    SELECT CASE WHEN s.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
-           format(CASE WHEN s.expires_at <= now() THEN 'its IDs ended at %s'
-                       ELSE 'its IDs end at %s, in under five years' END, s.expires_at),
+    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
            'Let its tables use another shard, with a later epoch:'
            ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s WHERE s.expires_at < now() + interval '5 years'
+    FROM shard AS s
+         -- the time of the first ID that would be negative
+         CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
+                            AS e (expires_at)
+    WHERE e.expires_at < now() + interval '5 years'
     UNION ALL
     SELECT 'error', f.signature, o.problem,
            CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
@@ -2638,7 +2579,7 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
     UNION ALL
-    -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
+    -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'warning', quote_ident(m.schema_name),
            'is a shard of the edition without C, which instaid.shards does not show',
            format('SELECT instaid.adopt_shard(%L, %s, %L);', m.schema_name, m.shard_id, m.epoch)
@@ -2651,12 +2592,13 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
       AND strpos(p.prosrc, 'instaid_sql._') > 0
+
     UNION ALL
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
         -- a declaration that was written by hand, or a restore of a table alone
-        (q.frozen AND q.is_unbounded, 'warning',
+        (q.frozen AND q.seqmax >= 9007199254740991, 'warning',
          'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
          'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
         -- setval() or advance_past() took it too far, or its time is over
@@ -2664,7 +2606,7 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
          'has reached the last tick of the ID format',
          format('ALTER SEQUENCE %s RESTART;', q.name)),
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
-        (q.is_unlogged, 'warning', 'is unlogged: it forgets its IDs in a crash',
+        (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
         -- The clock was set back: the time in IDs is wrong, and they come slowly.
         (NOT q.is_at_end AND q.drift > q.max_drift + interval '64 ms', 'warning',
@@ -2675,18 +2617,20 @@ CREATE VIEW instaid._audit_shards (severity, object, problem, cure) AS
          ' one transaction.')) AS f (applies, severity, problem, cure)
     WHERE f.applies
     UNION ALL
-    SELECT f.severity, format('instaid_tickets.%I', t.relname), f.problem, f.cure
-    FROM ticket AS t CROSS JOIN LATERAL (VALUES
+    SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
+    FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
+         CROSS JOIN LATERAL (VALUES
         -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
         (t.off_stripe, 'warning', 'stands at a value of another server',
-         format('SELECT instaid.next_ticket(%L);', t.relname)),
+         format('SELECT instaid.next_ticket(%L);', c.relname)),
         (t.failure IS NOT NULL, 'error', 'cannot ask ' || t.failure,
          'Create or grant what is missing.'),
         (NOT t.is_preloaded, 'error',
          'has a source, and the library is not preloaded: next_ticket() fails',
          'Add instaid to shared_preload_libraries, and restart the server.'))
         AS f (applies, severity, problem, cure)
-    WHERE f.applies;
+    WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
+      AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -2708,7 +2652,7 @@ BEGIN ATOMIC
                      AND instaid._is_citus_worker()
                 THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
-    FROM (SELECT * FROM instaid._audit_columns UNION SELECT * FROM instaid._audit_shards) AS f
+    FROM (SELECT DISTINCT * FROM instaid._findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
@@ -2719,8 +2663,7 @@ COMMENT ON FUNCTION instaid.audit() IS
 -- One shard ID on two servers
 --
 
--- What audit_servers() asks each server.
--- A server asks another one by this function.  Later versions keep it, and what it returns.
+-- What audit_servers() asks each server.  Later versions keep it, and what it returns.
 CREATE FUNCTION instaid._server_state() RETURNS jsonb
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 BEGIN ATOMIC
@@ -2735,8 +2678,7 @@ BEGIN ATOMIC
         'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
                        'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
-                       -- or the range of its sequence stops it, as of Citus' copy for a
-                       -- worker
+                       -- or a range of its own stops its sequence, as on a worker of Citus
                        'frozen', s.frozen OR (
                            SELECT q.seqmin > 1 OR q.seqmax < 9007199254740991
                            FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
@@ -2931,8 +2873,7 @@ BEGIN
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
         EXCEPTION WHEN OTHERS OR query_canceled THEN
-            -- Before 10 s, this is a cancel of this statement.  Later, it can be the
-            -- other server's statement_timeout.
+            -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;
             END IF;

@@ -533,7 +533,7 @@ SELECT * FROM instaid.audit();
 ANALYZE;
 SELECT severity, object, regexp_replace(problem, '\d{16,}', '...') AS problem, cure FROM instaid.audit();
 -- the constraint that the cure names
-ALTER TABLE regress_5.mixed ADD CHECK (instaid.extract_shard_id(id) = 5) NOT VALID;
+ALTER TABLE regress_5.mixed ADD CHECK (instaid.extract_shard_id(id) = 5 AND id >= 8388608) NOT VALID;
 INSERT INTO regress_5.mixed DEFAULT VALUES;
 SELECT try('INSERT INTO regress_5.mixed VALUES (1838407098201298)') LIMIT 1;
 DROP SCHEMA regress_5 CASCADE;
