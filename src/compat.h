@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * compat.h
- *	  The newest PostgreSQL's names and signatures, emulated for older servers.
- *
- *-------------------------------------------------------------------------
- */
+/* The newest PostgreSQL's names and signatures, emulated for older servers. */
 #ifndef INSTAID_COMPAT_H
 #define INSTAID_COMPAT_H
 

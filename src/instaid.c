@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * instaid.c
- *	  The module's face: magic block, start, and what the install script calls.
- *
- *-------------------------------------------------------------------------
- */
+/* The module's face: magic block, start, and what the install script calls. */
 #include "postgres.h"
 
 #include "commands/extension.h"

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * names.c
- *	  Checks of the names of objects that callers pass.
- *
- *-------------------------------------------------------------------------
- */
+/* Checks of the names of objects that callers pass. */
 #include "postgres.h"
 
 #include "fmgr.h"

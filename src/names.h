@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * names.h
- *	  Checks of the names of objects that callers pass.
- *
- *-------------------------------------------------------------------------
- */
+/* Checks of the names of objects that callers pass. */
 #ifndef INSTAID_NAMES_H
 #define INSTAID_NAMES_H
 

@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * sequence.c
- *	  What both wings, IDs and tickets, know of PostgreSQL's sequences.
+/*
+ * What both wings, IDs and tickets, know of PostgreSQL's sequences.
  *
  * Both take values from a sequence's page themselves, by the rules of
  * nextval_internal() in src/backend/commands/sequence.c.
  *
  * PostgreSQL 17 has sequence_open() and sequence_close(), so these names are
  * not free.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * sequence.h
- *	  What both wings, IDs and tickets, know of PostgreSQL's sequences.
- *
- *-------------------------------------------------------------------------
- */
+/* What both wings, IDs and tickets, know of PostgreSQL's sequences. */
 #ifndef INSTAID_SEQUENCE_H
 #define INSTAID_SEQUENCE_H
 

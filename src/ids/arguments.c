@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * arguments.c
- *	  Checks of the shard IDs and epochs that callers pass.
- *
- *-------------------------------------------------------------------------
- */
+/* Checks of the shard IDs and epochs that callers pass. */
 #include "postgres.h"
 
 #include "utils/timestamp.h"

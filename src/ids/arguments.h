@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * arguments.h
- *	  Checks of the shard IDs and epochs that callers pass.
- *
- *-------------------------------------------------------------------------
- */
+/* Checks of the shard IDs and epochs that callers pass. */
 #ifndef INSTAID_ARGUMENTS_H
 #define INSTAID_ARGUMENTS_H
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * declaration.c
- *	  What the functions of a shard say: to read it, and to refuse what is wrong.
+/*
+ * What the functions of a shard say: to read it, and to refuse what is wrong.
  *
  * A shard is a schema with three functions in the language instaid:
  *
@@ -20,8 +18,6 @@
  * copies bodies as text, and a rename does not change them.  The sequence is
  * the default of a parameter, for which core records a dependency and whose
  * new name it shows.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

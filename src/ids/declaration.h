@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * declaration.h
- *	  What the functions of a shard say: see declaration.c.
- *
- *-------------------------------------------------------------------------
- */
+/* What the functions of a shard say: see declaration.c. */
 #ifndef INSTAID_DECLARATION_H
 #define INSTAID_DECLARATION_H
 

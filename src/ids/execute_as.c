@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * execute_as.c
- *	  Run a command with the rights of a role, and with no way back to the caller's.
- *
- *-------------------------------------------------------------------------
- */
+/* Run a command with the rights of a role, and with no way back to the caller's. */
 #include "postgres.h"
 
 #include "executor/spi.h"

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * fields.c
- *	  The SQL-callable functions that pack and read IDs, without a sequence.
- *
- *-------------------------------------------------------------------------
- */
+/* The SQL-callable functions that pack and read IDs, without a sequence. */
 #include "postgres.h"
 
 #include "access/htup_details.h"

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * freeze.c
- *	  What freeze_shard() and thaw_shard() need from C.
+/*
+ * What freeze_shard() and thaw_shard() need from C.
  *
  * They change the declaration of a shard and the MAXVALUE of its sequences.  While
  * they wait for a lock, the owner of a schema can rename it, and give its name to
  * another one.  Therefore both functions here find what they act on by its OID, as
  * the catalogs are now, and not as the snapshot of the transaction shows them.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

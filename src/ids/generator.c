@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * generator.c
- *	  The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
+/*
+ * The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
  * The value of a shard's sequence is a tick, ms << 10 | sequence, with the
  * milliseconds since 1970.  The generator does not use an epoch.  The next
@@ -20,8 +18,6 @@
  *
  * Code that few calls need is in separate functions, marked pg_noinline, so
  * that the other calls save no registers and check no stack for it.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

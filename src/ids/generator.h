@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * generator.h
- *	  The clocked sequence: see generator.c.
- *
- *-------------------------------------------------------------------------
- */
+/* The clocked sequence: see generator.c. */
 #ifndef INSTAID_GENERATOR_H
 #define INSTAID_GENERATOR_H
 

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * language.c
- *	  The language instaid, whose functions declare a shard: a call of one of
- *	  them, and what a session remembers of their declarations.
+/*
+ * The language instaid, whose functions declare a shard: a call of one of
+ * them, and what a session remembers of their declarations.
  *
  * A session reads a declaration from the catalogs once, and again when the
  * function or its declaration has changed.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

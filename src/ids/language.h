@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * language.h
- *	  The language instaid: see language.c.
- *
- *-------------------------------------------------------------------------
- */
+/* The language instaid: see language.c. */
 #ifndef INSTAID_LANGUAGE_H
 #define INSTAID_LANGUAGE_H
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * layout.h
- *	  The 64 bits of an ID and the 53 bits of a tick.
+/*
+ * The 64 bits of an ID and the 53 bits of a tick.
  *
  *	  bit 63                          23 22          10 9          0
  *		  +-----------------------------+--------------+------------+
@@ -26,8 +24,6 @@
  * Packing and unpacking use all 41 bits of time, so that any bigint can be
  * read.  IDs are made for the first 2^40 ms only: later ones would have
  * bigint's sign bit set, and would no longer sort by time.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef INSTAID_LAYOUT_H
 #define INSTAID_LAYOUT_H

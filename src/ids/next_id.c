@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * next_id.c
- *	  The SQL-callable functions that take IDs of a sequence.
- *
- *-------------------------------------------------------------------------
- */
+/* The SQL-callable functions that take IDs of a sequence. */
 #include "postgres.h"
 
 #include "fmgr.h"

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * node.c
- *	  The shard ID of this server, which instaid.next_id() uses.
- *
- *-------------------------------------------------------------------------
- */
+/* The shard ID of this server, which instaid.next_id() uses. */
 #include "postgres.h"
 
 #include "utils/guc.h"

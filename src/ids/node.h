@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * node.h
- *	  The shard ID of this server: see node.c.
- *
- *-------------------------------------------------------------------------
- */
+/* The shard ID of this server: see node.c. */
 #ifndef INSTAID_NODE_H
 #define INSTAID_NODE_H
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * position.c
- *	  Where a sequence stands, in C and for SQL.
- *
- *-------------------------------------------------------------------------
- */
+/* Where a sequence stands, in C and for SQL. */
 #include "postgres.h"
 
 #include "access/htup_details.h"

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * position.h
- *	  Where a sequence stands: see position.c.
- *
- *-------------------------------------------------------------------------
- */
+/* Where a sequence stands: see position.c. */
 #ifndef INSTAID_POSITION_H
 #define INSTAID_POSITION_H
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * requirements.c
- *	  What a sequence must be to serve as a source of IDs.
- *
- *-------------------------------------------------------------------------
- */
+/* What a sequence must be to serve as a source of IDs. */
 #include "postgres.h"
 
 #include "access/htup_details.h"

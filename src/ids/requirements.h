@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * requirements.h
- *	  What a sequence must be to serve as a source of IDs: see requirements.c.
- *
- *-------------------------------------------------------------------------
- */
+/* What a sequence must be to serve as a source of IDs: see requirements.c. */
 #ifndef INSTAID_REQUIREMENTS_H
 #define INSTAID_REQUIREMENTS_H
 

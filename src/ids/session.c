@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * session.c
- *	  What a session remembers of the sequences that it takes ticks of.
+/*
+ * What a session remembers of the sequences that it takes ticks of.
  *
  * To lock a sequence, to check the role's rights and to find the page are most
  * of the cost of nextval().  Here each is done once a transaction, or once for a
@@ -10,8 +8,6 @@
  * The page of the sequence that was used last stays pinned until the
  * transaction ends, as the sequence stays locked.  To look it up, pin it and
  * release it in each call was half of the cost ("make bench-instructions").
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

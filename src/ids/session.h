@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * session.h
- *	  What a session remembers of the sequences that it takes ticks of: see
- *	  session.c.
- *
- *-------------------------------------------------------------------------
+/*
+ * What a session remembers of the sequences that it takes ticks of: see
+ * session.c.
  */
 #ifndef INSTAID_SESSION_H
 #define INSTAID_SESSION_H

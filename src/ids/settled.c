@@ -1,8 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * settled.c
- *	  How far the IDs of a sequence are settled: every transaction that took one
- *	  of them has ended.
+/*
+ * How far the IDs of a sequence are settled: every transaction that took one
+ * of them has ended.
  *
  * A transaction that takes a tick first locks the sequence in
  * RowExclusiveLock, and keeps the lock until it ends, or until COMMIT PREPARED.
@@ -20,8 +18,6 @@
  * No session may keep a tick for its next transaction: see
  * lock_sequence() in session.c.  Core's nextval() keeps values if the
  * sequence has CACHE above 1.  Such values are not covered.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * shards.c
- *	  Which shards a database has: the list of them, what is wrong with one, and
- *	  what a new one conflicts with.
- *
- *-------------------------------------------------------------------------
+/*
+ * Which shards a database has: the list of them, what is wrong with one, and
+ * what a new one conflicts with.
  */
 #include "postgres.h"
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * text_forms.c
- *	  The SQL-callable functions that write and read IDs as text.
- *
- *-------------------------------------------------------------------------
- */
+/* The SQL-callable functions that write and read IDs as text. */
 #include "postgres.h"
 
 #include "fmgr.h"

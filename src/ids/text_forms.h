@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * text_forms.h
- *	  IDs as text: shortcodes, and Crockford's base32.
+/*
+ * IDs as text: shortcodes, and Crockford's base32.
  *
  *	               digits                           bits  length  0         2^63 - 1
  *	  shortcode    A-Z a-z 0-9 - _                  6     1..11   A         H__________
@@ -14,8 +12,6 @@
  * Only IDs that are not negative have a text form.  Each ID has one shortcode,
  * and leading zeros are refused.  Base32 can be in lower case, can have I or L
  * for 1 and O for 0, and hyphens in it are ignored.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef INSTAID_TEXT_FORMS_H
 #define INSTAID_TEXT_FORMS_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * autocreate.c
- *	  Creating a ticket on first use, apart from the caller's transaction.
+/*
+ * Creating a ticket on first use, apart from the caller's transaction.
  *
  * Other sessions use the ticket at once, so it must not disappear when the
  * transaction that needed it first is rolled back.  Therefore a background worker
@@ -10,8 +8,6 @@
  *
  * The deadlock detector does not see that the caller waits for the worker.
  * Therefore the worker waits for locks only for a limited time.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * autocreate.h
- *	  Tickets that are created on first use: see autocreate.c.
- *
- *-------------------------------------------------------------------------
- */
+/* Tickets that are created on first use: see autocreate.c. */
 #ifndef INSTAID_AUTOCREATE_H
 #define INSTAID_AUTOCREATE_H
 

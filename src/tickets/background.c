@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * background.c
- *	  Running one thing in a background worker.
+/*
+ * Running one thing in a background worker.
  *
  * A session starts a worker for one task, waits for it or not, and the worker ends.
  * A ticket that is created on first use needs this (autocreate.c), and a segment that
  * is fetched while sessions go on (segments.c).
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

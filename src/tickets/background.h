@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * background.h
- *	  Running one thing in a background worker: see background.c.
- *
- *-------------------------------------------------------------------------
- */
+/* Running one thing in a background worker: see background.c. */
 #ifndef INSTAID_BACKGROUND_H
 #define INSTAID_BACKGROUND_H
 

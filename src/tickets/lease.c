@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * lease.c
- *	  The client of an authority: one question, one answer.
+/*
+ * The client of an authority: one question, one answer.
  *
  * An authority is a server with instaid, which has a ticket of the same name.  A
  * lease is a session of its own with it, in which lease_ticket() is called.  Nothing
  * is trusted: how long it takes, how much is sent, which numbers, nor that text is
  * text.  Values that are not received as they should be are left out.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * lease.h
- *	  The client of an authority: see lease.c.
- *
- *-------------------------------------------------------------------------
- */
+/* The client of an authority: see lease.c. */
 #ifndef INSTAID_LEASE_H
 #define INSTAID_LEASE_H
 

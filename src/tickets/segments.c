@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * segments.c
- *	  Segments of tickets that have a source, in shared memory, for all sessions.
+/*
+ * Segments of tickets that have a source, in shared memory, for all sessions.
  *
  * A ticket in use has a slot, with room for two segments.  When a tenth of one is
  * used, a session starts a background worker, which leases the other one, stores it
@@ -22,8 +20,6 @@
  *
  * The lock of the table is taken before the lock of a slot.  A slot belongs to its
  * ticket while one of them is held.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * segments.h
- *	  Segments of tickets in shared memory: see segments.c.
- *
- *-------------------------------------------------------------------------
- */
+/* Segments of tickets in shared memory: see segments.c. */
 #ifndef INSTAID_SEGMENTS_H
 #define INSTAID_SEGMENTS_H
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * source.c
- *	  The servers that a ticket has its values from, its authorities.
+/*
+ * The servers that a ticket has its values from, its authorities.
  *
  * A ticket with a source is a foreign table in the schema of the tickets.  Its server
  * is the first authority.  Each further authority is the server of another foreign
@@ -10,8 +8,6 @@
  * refuses to drop a server that a ticket needs.  The foreign-data wrapper has no
  * handler, so nobody can read or write such a table.  Its first column has the type of
  * the values, and its option "step" is the step.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

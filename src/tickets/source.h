@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * source.h
- *	  The servers that a ticket has its values from: see source.c.
- *
- *-------------------------------------------------------------------------
- */
+/* The servers that a ticket has its values from: see source.c. */
 #ifndef INSTAID_SOURCE_H
 #define INSTAID_SOURCE_H
 

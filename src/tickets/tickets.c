@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * tickets.c
- *	  Named, dense, durable integers: the values of PostgreSQL sequences.
+/*
+ * Named, dense, durable integers: the values of PostgreSQL sequences.
  *
  * A ticket is a sequence in a schema of its own, and is configured by the options
  * of that sequence alone: INCREMENT is the number of servers, START modulo
@@ -21,8 +19,6 @@
  *	 values.  Sessions that come before the record is flushed share the flush.
  *
  * A session remembers what it found out about a name, which is most of the work.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

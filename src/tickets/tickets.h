@@ -1,10 +1,4 @@
-/*-------------------------------------------------------------------------
- *
- * tickets.h
- *	  Named tickets: see tickets.c.
- *
- *-------------------------------------------------------------------------
- */
+/* Named tickets: see tickets.c. */
 #ifndef INSTAID_TICKETS_H
 #define INSTAID_TICKETS_H
 
