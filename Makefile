@@ -21,8 +21,8 @@ PG_CONFIG ?= pg_config
 EXTENSION = instaid
 MODULE_big = instaid
 OBJS = \
+	src/functions.o \
 	src/instaid.o \
-	src/names.o \
 	src/sequence.o \
 	src/ids/arguments.o \
 	src/ids/declaration.o \
@@ -48,24 +48,12 @@ OBJS = \
 # not HEADERS, which make would install
 INCLUDED = \
 	src/compat.h \
-	src/names.h \
+	src/functions.h \
 	src/sequence.h \
-	src/ids/arguments.h \
-	src/ids/declaration.h \
-	src/ids/generator.h \
-	src/ids/language.h \
+	src/ids/ids.h \
 	src/ids/layout.h \
-	src/ids/next_id.h \
-	src/ids/node.h \
-	src/ids/position.h \
-	src/ids/requirements.h \
 	src/ids/session.h \
 	src/ids/text_forms.h \
-	src/tickets/autocreate.h \
-	src/tickets/background.h \
-	src/tickets/lease.h \
-	src/tickets/segments.h \
-	src/tickets/source.h \
 	src/tickets/tickets.h
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"

@@ -3,16 +3,11 @@
 
 #include "commands/extension.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-#include "ids/generator.h"
-#include "ids/language.h"
-#include "ids/node.h"
+#include "ids/ids.h"
 #include "ids/session.h"
-#include "tickets/autocreate.h"
-#include "tickets/segments.h"
 #include "tickets/tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
@@ -40,11 +35,8 @@ _PG_init(void)
 }
 
 /*
- * _check_library(version text) -> void
- *
- * The scripts of a version call this first.  The loaded library can be of
- * another version: a server that preloads it keeps the version that it started
- * with.
+ * The scripts of a version call this first.  The loaded library can be of another version: a
+ * server that preloads it keeps the version that it started with.
  */
 Datum
 instaid_check_library(PG_FUNCTION_ARGS)
@@ -61,8 +53,6 @@ instaid_check_library(PG_FUNCTION_ARGS)
 }
 
 /*
- * _execute_outside_script(command text) -> void
- *
  * The script of the extension calls this to run a command as if it were given
  * after the script.  PostgreSQL records what a script grants in pg_init_privs, as
  * a part of the extension.  pg_dump does not dump it, and before PostgreSQL 17

@@ -2,10 +2,8 @@
  * What both wings, IDs and tickets, know of PostgreSQL's sequences.
  *
  * Both take values from a sequence's page themselves, by the rules of
- * nextval_internal() in src/backend/commands/sequence.c.
- *
- * PostgreSQL 17 has sequence_open() and sequence_close(), so these names are
- * not free.
+ * nextval_internal() in src/backend/commands/sequence.c.  PostgreSQL 17 has
+ * sequence_open() and sequence_close(), so these names are not free.
  */
 #include "postgres.h"
 
@@ -32,12 +30,15 @@
 
 #include "sequence.h"
 
-/* schema.sequence of a sequence that is locked, quoted for use in a statement */
+/* schema.sequence, quoted for use in a statement */
 char *
 sequence_qualified_name(Oid sequence)
 {
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
-									  get_rel_name(sequence));
+	char	   *name = get_rel_name(sequence);
+
+	/* no lock may keep another session from dropping it */
+	return name == NULL ? pstrdup("?") :
+		quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)), name);
 }
 
 /* The owner of a sequence, or of any other relation; InvalidOid if it is gone */
@@ -55,18 +56,30 @@ sequence_owner(Oid sequence)
 	return owner;
 }
 
-/*
- * The error for a role that lacks the rights that nextval() needs.  The schema
- * is NULL if it was dropped meanwhile.
- */
-void
-sequence_no_permission_error(const char *schema, const char *sequence)
+/* Copy the options of a sequence.  Returns false if it is gone. */
+bool
+sequence_copy_options(Oid sequence, Form_pg_sequence options)
 {
+	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	*options = *(Form_pg_sequence) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	return true;
+}
+
+/* The error for a role that lacks the rights that nextval() needs */
+void
+sequence_no_permission_error(Oid sequence)
+{
+	char	   *name = get_rel_name(sequence);
+
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("permission denied for sequence %s", sequence),
+			 errmsg("permission denied for sequence %s", name ? name : "?"),
 			 errhint("Its owner can permit it: GRANT USAGE ON SEQUENCE %s TO %s;",
-					 quote_qualified_identifier(schema, sequence),
+					 sequence_qualified_name(sequence),
 					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
@@ -91,14 +104,12 @@ check_sequence(Oid sequence, AclMode rights)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a sequence", name),
 				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
-	sequence_no_permission_error(get_namespace_name(get_rel_namespace(sequence)), name);
+	sequence_no_permission_error(sequence);
 }
 
 /*
- * Refuse a role that has none of these rights, before it gets the lock.  A lock
- * of the top transaction stays when a savepoint is rolled back, and other
- * sessions wait for it.  sequence_open_locked() checks again, because
- * a REVOKE can be committed before the lock is taken.
+ * Refuse a role that has none of these rights, before it gets the lock, for which other
+ * sessions wait.  sequence_open_locked() checks again: a REVOKE can be committed before.
  */
 void
 sequence_check_rights(Oid sequence, AclMode rights)
@@ -108,10 +119,7 @@ sequence_check_rights(Oid sequence, AclMode rights)
 	check_sequence(sequence, rights);
 }
 
-/*
- * Lock a sequence as nextval() does.  The lock keeps ALTER SEQUENCE away until
- * the top transaction ends.
- */
+/* Lock a sequence as nextval() does: no ALTER SEQUENCE until the top transaction ends. */
 void
 sequence_lock(Oid sequence)
 {
@@ -122,15 +130,11 @@ sequence_lock(Oid sequence)
 	CurrentResourceOwner = saved;
 }
 
-/*
- * Open a sequence that the caller has locked, if the role has one of these
- * rights, and copy its options.
- */
+/* Open a sequence that the caller has locked, if the role has one of these rights. */
 Relation
 sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options)
 {
 	Relation	rel;
-	HeapTuple	tuple;
 
 	check_sequence(sequence, rights);
 	rel = relation_open(sequence, NoLock);
@@ -140,121 +144,88 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 				 errmsg("cannot access temporary sequence \"%s\" of another session",
 						RelationGetRelationName(rel)),
 				 errhint("Create the sequence without TEMPORARY.")));
-
-	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	if (!HeapTupleIsValid(tuple))
+	if (!sequence_copy_options(sequence, options))
 		elog(ERROR, "cache lookup failed for sequence %u", sequence);
-	*options = *(Form_pg_sequence) GETSTRUCT(tuple);
-	ReleaseSysCache(tuple);
 	return rel;
 }
 
 /*
- * May the role see where a sequence stands?  Members of pg_read_all_stats may,
- * because roles of monitors are members.  Others need one of the rights to read it.
- * A sequence that is gone cannot be seen.
+ * May the role see the state of a relation?  Members of pg_read_all_stats may, because
+ * roles of monitors are members.  Others need one of these rights, and the relation.
  */
-static bool
-is_visible(Oid sequence)
+bool
+sequence_is_visible(Oid relation, AclMode rights)
 {
 	bool		is_missing = false;
 
-	return get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-		(has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		 pg_class_aclcheck_ext(sequence, GetUserId(), SEQUENCE_READ_RIGHTS,
-							   &is_missing) == ACLCHECK_OK);
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		pg_class_aclcheck_ext(relation, GetUserId(), rights, &is_missing) == ACLCHECK_OK;
 }
 
 /*
- * Lock a sequence in RowExclusiveLock, to read it.  The caller unlocks it
- * afterwards.  Returns false if it is no sequence, or is gone, or the role may
- * not see it, or another transaction is altering or dropping it.
- *
- * A superuser may list all sequences, and any role may have locked one of them.
- * Therefore this asks for no lock without the right to read, and waits for none.
- */
-bool
-sequence_try_lock(Oid sequence)
-{
-	return is_visible(sequence) &&
-	/* the mode of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
-		ConditionalLockRelationOid(sequence, RowExclusiveLock);
-}
-
-/* Pin and lock the page of a sequence to read it. */
-static Form_pg_sequence_data
-lock_page_of_class(Form_pg_class class, Buffer *buffer)
-{
-	/* tablespace, database, file: their names differ between versions */
-	RelFileLocator locator = {
-		OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
-		MyDatabaseId, class->relfilenode
-	};
-
-	if (class->relpersistence == RELPERSISTENCE_TEMP)
-	{
-		/* local buffers are found by the relation only */
-		Relation	rel = relation_open(class->oid, NoLock);
-		Form_pg_sequence_data data;
-
-		data = sequence_lock_page(rel, buffer, BUFFER_LOCK_SHARE);
-		relation_close(rel, NoLock);
-		return data;
-	}
-
-	*buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
-										class->relpersistence == RELPERSISTENCE_PERMANENT);
-	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
-	return sequence_read_page(*buffer, class->oid);
-}
-
-/*
- * Copy the options, unless they are not wanted (NULL), and the state of a
- * sequence that sequence_try_lock() has locked.  Returns false if it was dropped
- * before that, or cannot be read: it is temporary and another session's, or not
+ * Copy the state of a sequence, and its options, unless they are not wanted (NULL).
+ * Returns false if it is no sequence, or is gone; the role may not see it; another
+ * transaction is altering or dropping it; or it is temporary and another session's, or not
  * permanent and this is a standby.
  *
- * There may be thousands of sequences, and so the relation is not opened, which
- * would build it for each.
+ * A superuser may list all sequences, and any role may have locked one of them.
+ * Therefore this asks for no lock without the right to read, and waits for none.  There
+ * may be thousands, and so the relation is not opened, which would build it for each.
  */
 bool
-sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
-					 FormData_pg_sequence_data *data)
+sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data)
 {
-	HeapTuple	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
-	HeapTuple	options_tuple = options == NULL ? NULL :
-		SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	bool		readable = false;
+	Buffer		buffer = InvalidBuffer;
+	HeapTuple	tuple;
 
-	if (HeapTupleIsValid(class_tuple) && (options == NULL || HeapTupleIsValid(options_tuple)))
+	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+	if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
+		!sequence_is_visible(sequence, SEQUENCE_READ_RIGHTS) ||
+		!ConditionalLockRelationOid(sequence, RowExclusiveLock))
+		return false;
+
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+	if (HeapTupleIsValid(tuple) && (options == NULL || sequence_copy_options(sequence, options)))
 	{
-		Form_pg_class class = (Form_pg_class) GETSTRUCT(class_tuple);
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
+		bool		is_permanent = class->relpersistence == RELPERSISTENCE_PERMANENT;
 
 		if (class->relpersistence == RELPERSISTENCE_TEMP)
-			readable = isTempNamespace(class->relnamespace);
-		else
-			readable = class->relpersistence == RELPERSISTENCE_PERMANENT || !RecoveryInProgress();
-		if (readable)
 		{
-			Buffer		buffer;
+			/* local buffers are found by the relation only */
+			if (isTempNamespace(class->relnamespace))
+			{
+				Relation	rel = relation_open(sequence, NoLock);
 
-			if (options != NULL)
-				*options = *(Form_pg_sequence) GETSTRUCT(options_tuple);
-			*data = *lock_page_of_class(class, &buffer);
-			UnlockReleaseBuffer(buffer);
+				*data = *sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
+				relation_close(rel, NoLock);
+			}
+		}
+		else if (is_permanent || !RecoveryInProgress())
+		{
+			/* tablespace, database, file: their names differ between versions */
+			RelFileLocator locator = {
+				OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+				MyDatabaseId, class->relfilenode
+			};
+
+			buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
+											   is_permanent);
+			LockBuffer(buffer, BUFFER_LOCK_SHARE);
+			*data = *sequence_read_page(buffer, sequence);
 		}
 	}
-	if (HeapTupleIsValid(class_tuple))
-		ReleaseSysCache(class_tuple);
-	if (HeapTupleIsValid(options_tuple))
-		ReleaseSysCache(options_tuple);
-	return readable;
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	UnlockRelationOid(sequence, RowExclusiveLock);
+	return BufferIsValid(buffer);
 }
 
 /*
- * Write a WAL record of a sequence whose page the caller has locked exclusively,
- * and marked dirty.  Replay sets the sequence to last_value.  Until the caller
- * stores another state, the page stands there, too.  Returns the record's LSN.
+ * Write a WAL record of a sequence whose page the caller has locked exclusively and marked
+ * dirty.  It sets the sequence to last_value, in replay and in the page.  Returns its LSN.
  */
 XLogRecPtr
 sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data,
@@ -292,23 +263,10 @@ has_named_standbys(void)
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
 }
 
-/* Write an empty WAL record, to have an LSN.  Returns the LSN. */
-static XLogRecPtr
-log_empty_record(void)
-{
-	char		nothing = 0;
-
-	XLogBeginInsert();
-	XLogRegisterData(&nothing, sizeof(nothing));
-	return XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-}
-
 /*
  * Wait until WAL up to this LSN is as durable as a commit of this session would be:
- * flushed here, and on synchronous standbys as synchronous_commit says.
- *
- * Errors: the wait for a standby was cancelled (57014).  If the session is
- * terminated while it waits, it ends.
+ * flushed here, and on synchronous standbys as synchronous_commit says.  It is an error
+ * (57014) if the wait for a standby is cancelled.
  */
 void
 sequence_make_durable(XLogRecPtr lsn)
@@ -323,12 +281,18 @@ sequence_make_durable(XLogRecPtr lsn)
 		return;
 
 	/*
-	 * Several sessions can need one record of a sequence.  An assertion of
-	 * syncrep.c fails if two sessions wait for the same LSN, as no two
-	 * commits do.  Nothing else in syncrep.c needs different LSNs.
+	 * Several sessions can need one record of a sequence.  An assertion of syncrep.c
+	 * fails if two sessions wait for the same LSN, as no two commits do.  Nothing else
+	 * there needs different LSNs.  Therefore each waits for an empty record of its own.
 	 */
 	if (wait && has_named_standbys())
-		lsn = log_empty_record();
+	{
+		char		nothing = 0;
+
+		XLogBeginInsert();
+		XLogRegisterData(&nothing, sizeof(nothing));
+		lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	}
 	XLogFlush(lsn);
 	if (!wait)
 		return;
@@ -338,11 +302,7 @@ sequence_make_durable(XLogRecPtr lsn)
 		CHECK_FOR_INTERRUPTS();
 		HOLD_INTERRUPTS();
 
-		/*
-		 * Even with remote_apply, wait only until the standby has flushed the
-		 * WAL: it does not report at once that it has applied WAL that is not
-		 * a commit.
-		 */
+		/* not for remote_apply: a standby does not report that at once without a commit */
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
 
@@ -354,12 +314,11 @@ sequence_make_durable(XLogRecPtr lsn)
 		}
 
 		/*
-		 * The wait ends when a standby has confirmed the LSN, or when there
-		 * are no synchronous standbys any more.  It also ends when it is
-		 * cancelled: SyncRepWaitForLSN() then warns, and forgets the
-		 * cancellation.  Shared memory says whether there are synchronous
-		 * standbys, but not in the same place in all minor releases, so this
-		 * does not look there.
+		 * The wait ends when a standby has confirmed the LSN, when there are no
+		 * synchronous standbys any more, and when it is cancelled:
+		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.  Whether
+		 * there are such standbys is in shared memory, but not in the same place in
+		 * all minor releases, so this does not look there.
 		 */
 		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
 			return;

@@ -5,6 +5,7 @@
 #include "access/htup_details.h"
 #include "access/xlogdefs.h"
 #include "catalog/pg_sequence.h"
+#include "catalog/pg_type.h"
 #include "storage/bufmgr.h"
 
 #include "compat.h"
@@ -16,14 +17,13 @@
 
 extern char *sequence_qualified_name(Oid sequence);
 extern Oid	sequence_owner(Oid sequence);
-extern void sequence_no_permission_error(const char *schema, const char *sequence);
+extern bool sequence_copy_options(Oid sequence, Form_pg_sequence options);
+extern void sequence_no_permission_error(Oid sequence);
 extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
-extern Relation sequence_open_locked(Oid sequence, AclMode rights,
-									 FormData_pg_sequence *options);
-extern bool sequence_try_lock(Oid sequence);
-extern bool sequence_read_locked(Oid sequence, FormData_pg_sequence *options,
-								 FormData_pg_sequence_data *data);
+extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
+extern bool sequence_is_visible(Oid relation, AclMode rights);
+extern bool sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data);
 extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
 									Form_pg_sequence_data data, int64 last_value);
 extern void sequence_make_durable(XLogRecPtr lsn);
@@ -34,6 +34,13 @@ sequence_is_uncommitted(Relation rel)
 {
 	return rel->rd_createSubid != InvalidSubTransactionId ||
 		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+}
+
+/* The greatest value of a sequence's type */
+static inline int64
+sequence_type_max(Oid type)
+{
+	return type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
 }
 
 /* The one tuple of a sequence's page, which the caller has locked. */
@@ -55,8 +62,7 @@ sequence_read_page(Buffer buffer, Oid relid)
 	HeapTupleHeader tuple;
 
 	if (unlikely(sm->magic != SEQ_MAGIC))
-		elog(ERROR, "bad magic number in sequence with OID %u: %08X",
-			 relid, sm->magic);
+		elog(ERROR, "bad magic number in sequence with OID %u: %08X", relid, sm->magic);
 
 	tuple = (HeapTupleHeader) PageGetItem(page, sequence_item(page));
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
@@ -101,10 +107,7 @@ sequence_is_cores(Form_pg_sequence_data data)
 	return data->log_cnt >= 0;
 }
 
-/*
- * How many values the last record still covers: none, if core wrote log_cnt, or if
- * it was written for another file.
- */
+/* How many values the last record covers: none, if it is core's, or for another file */
 static inline int64
 sequence_values_covered(uint32 file, Form_pg_sequence_data data)
 {

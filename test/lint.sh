@@ -72,10 +72,10 @@ check 'a suite names what FULL=1 adds to it' sh -c '
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \
-	sh -c '! grep -n PG_VERSION_NUM src/*.c src/names.h src/sequence.h src/*/*.[ch]'
+	sh -c '! grep -n PG_VERSION_NUM src/*.c src/functions.h src/sequence.h src/*/*.[ch]'
 check 'the two wings do not include each other' \
-	sh -c '! grep -n "include \"tickets/" src/ids/* src/names.* src/sequence.* &&
-		! grep -n "include \"ids/" src/tickets/* src/names.* src/sequence.*'
+	sh -c '! grep -n "include \"tickets/" src/ids/* src/functions.* src/sequence.* &&
+		! grep -n "include \"ids/" src/tickets/* src/functions.* src/sequence.*'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"

@@ -3,8 +3,7 @@
 
 #include "utils/timestamp.h"
 
-#include "ids/arguments.h"
-#include "ids/layout.h"
+#include "ids/ids.h"
 
 void
 check_shard_id(int32 shard_id)

@@ -8,16 +8,13 @@
  *	  next_id()					AS 'as next_ids(integer, regclass)'
  *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
  *
- * (The declaration in the extension's own schema says 'node shard' instead: its
- * shard ID is a setting of the server.)
+ * The first is the declaration.  It ends in ", frozen" if freeze_shard() has stopped the
+ * shard.  In the extension's own schema it says 'node shard' instead, whose shard ID is a
+ * setting of the server.  The others refer to the declaration in their own schema.
  *
- * The first ends in ", frozen" if freeze_shard() has stopped the shard.
- *
- * The first is the declaration, and the others refer to the declaration in
- * their own schema.  No body names a schema, a table or a sequence: pg_dump
- * copies bodies as text, and a rename does not change them.  The sequence is
- * the default of a parameter, for which core records a dependency and whose
- * new name it shows.
+ * No body names a schema, a table or a sequence: pg_dump copies bodies as text, and a rename
+ * does not change them.  The sequence is the default of a parameter, for which core records a
+ * dependency and whose new name it shows.
  */
 #include "postgres.h"
 
@@ -25,7 +22,6 @@
 
 #include "access/detoast.h"
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
@@ -33,10 +29,8 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/proclang.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -47,14 +41,11 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
-#include "ids/declaration.h"
-#include "ids/layout.h"
-#include "ids/node.h"
+#include "ids/ids.h"
 #include "sequence.h"
 
 #define REFERENCE	"as next_ids(integer, regclass)"
-#define NODE_DECLARATION "node shard, "
+#define NODE_DECLARATION "node shard"
 #define FROZEN		", frozen"
 
 /* the hint of all errors about a declaration */
@@ -112,10 +103,7 @@ which_shard_function(Form_pg_proc proc)
 	return NO_SHARD_FUNCTION;
 }
 
-/*
- * Does a function in the language declare a shard?  Under another name it does
- * not: a schema is one shard, and has one shard ID.
- */
+/* Does a function in the language declare a shard?  Under another name it does not. */
 bool
 is_declaration(Form_pg_proc proc)
 {
@@ -131,79 +119,37 @@ is_declaration(Form_pg_proc proc)
  */
 
 /*
- * Read a number of this many digits, and move past it.  Returns -1 if there is
- * none.
- */
-static int
-read_digits(const char **input, int digits)
-{
-	int			value = 0;
-
-	for (int i = 0; i < digits; i++)
-	{
-		if (**input < '0' || **input > '9')
-			return -1;
-		value = value * 10 + (*(*input)++ - '0');
-	}
-	return value;
-}
-
-/*
  * Read YYYY-MM-DD HH:MM:SS[.mmm]+00.  timestamptz_in() cannot be used, because
  * DateStyle and TimeZone would change the meaning.
  */
 static bool
 read_epoch(const char *input, int64 *epoch_ms)
 {
-	static const char format[] = "Y-M-D h:m:s";
-	int			fields[6];
-	int			ms = 0;
+	int			fields[7] = {0};
 	int			n = 0;
 	int64		seconds;
 
-	for (const char *f = format; *f != '\0'; f++)
+	for (const char *form = "0000-00-00 00:00:00.000"; *form != '\0'; form++, input++)
 	{
-		if (isalpha((unsigned char) *f))
-		{
-			fields[n] = read_digits(&input, *f == 'Y' ? 4 : 2);
-			if (fields[n++] < 0)
-				return false;
-		}
-		else if (*input++ != *f)
+		if (*form == '.' && *input == '+')
+			break;
+		if (*form != '0' ? *input != *form : !isdigit((unsigned char) *input))
 			return false;
+		if (*form == '0')
+			fields[n] = fields[n] * 10 + (*input - '0');
+		else
+			n++;
 	}
-	if (*input == '.')
-	{
-		input++;
-		ms = read_digits(&input, 3);
-	}
-	if (ms < 0 || strcmp(input, "+00") != 0)
-		return false;
-	if (fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
+	if (strcmp(input, "+00") != 0 ||
+		fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
 		fields[2] < 1 || fields[2] > day_tab[isleap(fields[0])][fields[1] - 1] ||
 		fields[3] >= HOURS_PER_DAY || fields[4] >= MINS_PER_HOUR || fields[5] >= SECS_PER_MINUTE)
 		return false;
 
 	seconds = (date2j(fields[0], fields[1], fields[2]) - UNIX_EPOCH_JDATE) * (int64) SECS_PER_DAY +
 		fields[3] * SECS_PER_HOUR + fields[4] * SECS_PER_MINUTE + fields[5];
-	*epoch_ms = seconds * 1000 + ms;
+	*epoch_ms = seconds * 1000 + fields[6];
 	return true;
-}
-
-/* Read "epoch ...", the end of a declaration.  This changes the text. */
-static char *
-read_epoch_clause(char *body, Declaration *declaration)
-{
-	char	   *word = body;
-
-	body += strcspn(body, " ");
-	if (*body != '\0')
-		*body++ = '\0';
-	if (strcmp(word, "epoch") != 0)
-		return psprintf("The shard ID is followed by \"%s\"; it must be followed by \"epoch\".", word);
-	if (!read_epoch(body, &declaration->epoch_ms))
-		return psprintf("Epoch \"%s\" is not of the form YYYY-MM-DD HH:MM:SS+00 or YYYY-MM-DD HH:MM:SS.mmm+00.", body);
-	return NULL;
 }
 
 /*
@@ -228,73 +174,48 @@ trim_body(char *body, bool *is_frozen)
 	return body;
 }
 
-/*
- * Read "shard N, epoch ..." or "node shard, epoch ...", and ", frozen".  This
- * changes the text.
- */
-static char *
+/* Read "shard N, epoch ..." or "node shard, epoch ...", and ", frozen". */
+static const char *
 read_body(char *body, Declaration *declaration)
 {
-	char	   *word;
-	char	   *end;
-	long		shard_id;
+	char	   *end = NULL;
+	long		shard_id = NODE_SHARD;
 
 	body = trim_body(body, &declaration->is_frozen);
 	if (strncmp(body, NODE_DECLARATION, strlen(NODE_DECLARATION)) == 0)
-	{
-		declaration->shard_id = NODE_SHARD;
-		body += strlen(NODE_DECLARATION);
-		return read_epoch_clause(body, declaration);
-	}
-
-	word = body;
-	body += strcspn(body, " ");
-	if (*body != '\0')
-		*body++ = '\0';
-	if (strcmp(word, "shard") != 0)
-		return psprintf("Its body begins with \"%s\"; it must begin with \"shard\".", word);
-
-	errno = 0;
-	shard_id = strtol(body, &end, 10);
-	if (end == body || !isdigit((unsigned char) *body) || strncmp(end, ", ", 2) != 0)
-		return psprintf("\"shard\" is followed by \"%s\"; it must be followed by a shard ID and a comma.", body);
-	*end = '\0';
-	if (errno != 0 || shard_id > MAX_SHARD_ID)
-		return psprintf("Shard ID %s is out of range. A shard ID is between 0 and %d.", body, MAX_SHARD_ID);
+		end = body + strlen(NODE_DECLARATION);
+	else if (strncmp(body, "shard ", 6) == 0 && isdigit((unsigned char) body[6]))
+		shard_id = strtol(body + 6, &end, 10);
+	if (end == NULL || shard_id > MAX_SHARD_ID || strncmp(end, ", epoch ", 8) != 0 ||
+		!read_epoch(end + 8, &declaration->epoch_ms))
+		return psprintf("Its body is \"%s\"; it must be \"shard N, epoch YYYY-MM-DD HH:MM:SS[.mmm]+00\", where N is between 0 and %d.",
+						body, MAX_SHARD_ID);
 	declaration->shard_id = shard_id;
-
-	return read_epoch_clause(end + 2, declaration);
+	return NULL;
 }
 
 /* Read the default of the parameter "sequence". */
-static char *
+static const char *
 read_default(HeapTuple tuple, Declaration *declaration)
 {
 	bool		isnull;
 	Datum		defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults, &isnull);
-	List	   *list = NIL;
-	Const	   *constant;
+	Const	   *constant = NULL;
 
 	if (!isnull && ((Form_pg_proc) GETSTRUCT(tuple))->pronargdefaults == 1 &&
 		toast_raw_datum_size(defaults) < MAX_TEXT_LENGTH)
-		list = (List *) stringToNode(TextDatumGetCString(defaults));
-	if (list_length(list) == 1 && IsA(linitial(list), Const))
-	{
-		constant = linitial_node(Const, list);
-		if (constant->consttype == REGCLASSOID && !constant->constisnull &&
-			OidIsValid(DatumGetObjectId(constant->constvalue)))
-		{
-			declaration->sequence = DatumGetObjectId(constant->constvalue);
-			return NULL;
-		}
-	}
-	return pstrdup("The default of its parameter \"sequence\" must be a constant of type regclass.");
+		constant = linitial((List *) stringToNode(TextDatumGetCString(defaults)));
+	if (constant == NULL || !IsA(constant, Const) || constant->consttype != REGCLASSOID ||
+		constant->constisnull || !OidIsValid(DatumGetObjectId(constant->constvalue)))
+		return "The default of its parameter \"sequence\" must be a constant of type regclass.";
+	declaration->sequence = DatumGetObjectId(constant->constvalue);
+	return NULL;
 }
 
-char *
+const char *
 read_declaration(HeapTuple tuple, Declaration *declaration)
 {
-	char	   *fault = read_body(function_body(tuple), declaration);
+	const char *fault = read_body(function_body(tuple), declaration);
 
 	return fault ? fault : read_default(tuple, declaration);
 }
@@ -304,10 +225,16 @@ HeapTuple
 find_declaration(Oid schema)
 {
 	static const Oid types[] = {INT4OID, REGCLASSOID};
+	HeapTuple	tuple;
 
-	return SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(DECLARATION),
-						   PointerGetDatum(buildoidvector(types, lengthof(types))),
-						   ObjectIdGetDatum(schema));
+	tuple = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(DECLARATION),
+							PointerGetDatum(buildoidvector(types, lengthof(types))),
+							ObjectIdGetDatum(schema));
+	if (!HeapTupleIsValid(tuple) ||
+		((Form_pg_proc) GETSTRUCT(tuple))->prolang == get_language_oid(LANGUAGE, true))
+		return tuple;
+	ReleaseSysCache(tuple);
+	return NULL;
 }
 
 /* Does a schema declare that its shard is frozen? */
@@ -320,8 +247,7 @@ is_declared_frozen(Oid schema)
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	frozen = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == get_language_oid(LANGUAGE, true) &&
-		read_declaration(tuple, &declaration) == NULL && declaration.is_frozen;
+	frozen = read_declaration(tuple, &declaration) == NULL && declaration.is_frozen;
 	ReleaseSysCache(tuple);
 	return frozen;
 }
@@ -334,12 +260,6 @@ declaration_body(HeapTuple tuple, bool frozen)
 	char	   *body = trim_body(function_body(tuple), &was_frozen);
 
 	return frozen ? psprintf("%s" FROZEN, body) : body;
-}
-
-static bool
-is_reference(HeapTuple tuple)
-{
-	return strcmp(function_body(tuple), REFERENCE) == 0;
 }
 
 pg_noinline void
@@ -360,8 +280,7 @@ referenced_declaration(HeapTuple tuple)
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	HeapTuple	declared = find_declaration(proc->pronamespace);
 
-	if (!HeapTupleIsValid(declared) ||
-		((Form_pg_proc) GETSTRUCT(declared))->prolang != proc->prolang)
+	if (!HeapTupleIsValid(declared))
 	{
 		/* no lock keeps another session from dropping the schema */
 		char	   *schema = get_namespace_name(proc->pronamespace);
@@ -381,9 +300,7 @@ referenced_declaration(HeapTuple tuple)
  * Validating
  */
 
-/*
- * Is a type bigint, or the type "id" of this schema, which is the extension's?
- */
+/* Is a type bigint, or the type "id" of this schema, which is the extension's? */
 static bool
 is_id_type(Oid type, Oid schema)
 {
@@ -419,9 +336,8 @@ attribute_fault(Form_pg_proc proc)
 }
 
 /*
- * Check what a function is, apart from its body.  In a restore, it may be
- * whatever ALTER FUNCTION makes of a function that was created properly: if one
- * function were refused, the tables whose default it is would not be restored.
+ * Check what a function is, apart from its body.  In a restore, it may be whatever ALTER
+ * FUNCTION makes of one: if it were refused, tables whose default it is would be, too.
  */
 static void
 check_signature(HeapTuple tuple, Oid schema)
@@ -454,31 +370,19 @@ check_signature(HeapTuple tuple, Oid schema)
 }
 
 /*
- * Check the sequence of a declaration.  A sequence with another epoch is
- * refused, because IDs are unique for one sequence, epoch and shard ID.  A
- * declaration of a role without rights on the sequence does not count: every
- * role can write one.
+ * Check the sequence of a declaration, which must not have another epoch: IDs are unique for
+ * one sequence, epoch and shard ID.  Every role can write a declaration, so one of a role
+ * without rights on the sequence does not count.
  */
 static void
 check_sequence(HeapTuple tuple, const Declaration *declaration)
 {
-	Oid			language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
-	char	   *name = get_rel_name(declaration->sequence);
 	Relation	depend;
 	SysScanDesc scan;
 	ScanKeyData key[2];
 	HeapTuple	dependency;
 
-	if (name == NULL || get_rel_relkind(declaration->sequence) != RELKIND_SEQUENCE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence", name ? name : "?"),
-				 errdetail("It is the default of the parameter \"sequence\" of %s.",
-						   shard_function_name((Form_pg_proc) GETSTRUCT(tuple))),
-				 errhint("Create a sequence with CREATE SEQUENCE, and use it as the default.")));
-	if (pg_class_aclcheck(declaration->sequence, GetUserId(), SEQUENCE_RIGHTS) != ACLCHECK_OK)
-		sequence_no_permission_error(get_namespace_name(get_rel_namespace(declaration->sequence)), name);
-
+	sequence_check_rights(declaration->sequence, SEQUENCE_RIGHTS);
 	depend = table_open(DependRelationId, AccessShareLock);
 	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(RelationRelationId));
@@ -492,19 +396,19 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 		Form_pg_proc proc;
 		Declaration others;
 
-		if (row->classid != ProcedureRelationId)
-			continue;
-		other = SearchSysCache1(PROCOID, ObjectIdGetDatum(row->objid));
+		other = row->classid != ProcedureRelationId ? NULL :
+			SearchSysCache1(PROCOID, ObjectIdGetDatum(row->objid));
 		if (!HeapTupleIsValid(other))
 			continue;
 		proc = (Form_pg_proc) GETSTRUCT(other);
-		if (proc->prolang == language && is_declaration(proc) &&
+		if (proc->prolang == ((Form_pg_proc) GETSTRUCT(tuple))->prolang && is_declaration(proc) &&
 			read_declaration(other, &others) == NULL &&
 			others.epoch_ms != declaration->epoch_ms &&
 			pg_class_aclcheck(declaration->sequence, proc->proowner, SEQUENCE_RIGHTS) == ACLCHECK_OK)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("sequence \"%s\" serves another epoch", name),
+					 errmsg("sequence \"%s\" serves another epoch",
+							get_rel_name(declaration->sequence)),
 					 errdetail("Function %s uses it with another epoch than function %s. IDs of two epochs on one sequence can repeat.",
 							   shard_function_name(proc), shard_function_name((Form_pg_proc) GETSTRUCT(tuple))),
 					 errhint("Declare the shard with the same epoch, or with a sequence of its own.")));
@@ -515,9 +419,8 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 }
 
 /*
- * Record that a function depends on another object.  Every role can call the
- * validator for any function.  Only the transaction that creates the function
- * records anything.
+ * Record that a function depends on another object.  Every role can call the validator for
+ * any function, so only the transaction that creates the function records anything.
  */
 static void
 record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
@@ -569,31 +472,24 @@ check_replaced(HeapTuple tuple, const Declaration *declaration)
 	table_close(procs, AccessShareLock);
 }
 
-/*
- * Check the reference of a function to the declaration of its schema, and
- * record it.
- */
+/* Check the reference of a function to the declaration of its schema, and record it. */
 static void
 check_reference(HeapTuple tuple)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	HeapTuple	declared;
 
-	if (!is_reference(tuple))
+	if (strcmp(function_body(tuple), REFERENCE) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("function %s does not refer to a declaration", shard_function_name(proc)),
 				 errdetail("Its body is \"%s\"; it must be \"%s\".", function_body(tuple), REFERENCE),
 				 errhint("instaid.create_shard() creates all functions of a shard.")));
 
-	declared = find_declaration(proc->pronamespace);
+	declared = check_function_bodies ? referenced_declaration(tuple) :
+		find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
-	{
-		if (check_function_bodies)
-			(void) referenced_declaration(tuple);
 		return;
-	}
-
 	/* so that pg_dump dumps the declaration first */
 	record_dependency(tuple, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(declared))->oid, 0);
 	ReleaseSysCache(declared);
@@ -610,32 +506,34 @@ Datum
 instaid_validator(PG_FUNCTION_ARGS)
 {
 	Oid			function = PG_GETARG_OID(0);
+	Oid			our_schema = get_func_namespace(fcinfo->flinfo->fn_oid);
 	HeapTuple	tuple;
+	Form_pg_proc proc;
 
 	if (!CheckFunctionValidatorAccess(fcinfo->flinfo->fn_oid, function))
 		PG_RETURN_VOID();
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for function %u", function);
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
 
-	check_signature(tuple, get_func_namespace(fcinfo->flinfo->fn_oid));
-	if (which_shard_function((Form_pg_proc) GETSTRUCT(tuple)) == NEXT_IDS)
+	check_signature(tuple, our_schema);
+	if (which_shard_function(proc) == NEXT_IDS)
 	{
 		Declaration declaration;
-		char	   *fault = read_declaration(tuple, &declaration);
+		const char *fault = read_declaration(tuple, &declaration);
 
+		if (fault == NULL && declaration.shard_id == NODE_SHARD && proc->pronamespace != our_schema)
+			fault = "Only the extension itself declares the shard of the node.";
 		if (fault)
 			declaration_error(tuple, fault);
-		if (declaration.shard_id == NODE_SHARD &&
-			((Form_pg_proc) GETSTRUCT(tuple))->pronamespace != get_func_namespace(fcinfo->flinfo->fn_oid))
-			declaration_error(tuple, "Only the extension itself declares the shard of the node.");
 		if (check_function_bodies)
 		{
 			check_sequence(tuple, &declaration);
 			check_replaced(tuple, &declaration);
 		}
 		if (declaration.shard_id != NODE_SHARD)
-			record_dependency(tuple, LanguageRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->prolang,
+			record_dependency(tuple, LanguageRelationId, proc->prolang,
 							  SUB_OBJECT(declaration.shard_id));
 	}
 	else
@@ -645,10 +543,7 @@ instaid_validator(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/*
- * What is wrong with a function of a shard since it was created; or NULL.  All
- * of this can come of ALTER FUNCTION or of DROP.
- */
+/* What ALTER FUNCTION or a DROP has made wrong with a function of a shard; or NULL */
 const char *
 shard_function_fault(HeapTuple tuple)
 {
@@ -677,9 +572,7 @@ shard_function_fault(HeapTuple tuple)
 
 	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
-		return "does not work: it refers to next_ids(integer, regclass), which does not exist";
-	fault = ((Form_pg_proc) GETSTRUCT(declared))->prolang == proc->prolang ? NULL :
-		"does not work: it refers to next_ids(integer, regclass), which does not declare a shard";
+		return "does not work: it refers to next_ids(integer, regclass), which does not declare a shard";
 	ReleaseSysCache(declared);
-	return fault;
+	return NULL;
 }

@@ -14,11 +14,6 @@
 PG_FUNCTION_INFO_V1(instaid_execute_as);
 
 /*
- * _execute_as(role regrole, command text) -> text
- *
- * Run a command with the rights of a role, and return the first column of its
- * first row as text, or null.
- *
  * Functions that a superuser may call on objects of other roles use it.  The
  * owner of a table decides what code runs when the table is read or altered:
  * CHECK constraints, triggers, policies, and the index expressions that the

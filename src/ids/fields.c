@@ -1,17 +1,16 @@
 /* The SQL-callable functions that pack and read IDs, without a sequence. */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
-#include "ids/arguments.h"
-#include "ids/layout.h"
+#include "functions.h"
+#include "ids/ids.h"
 
 PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_make_id);
@@ -26,12 +25,7 @@ PG_FUNCTION_INFO_V1(instaid_min_id_from);
 PG_FUNCTION_INFO_V1(instaid_max_id_before);
 PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
 
-/*
- * default_epoch() -> timestamptz
- *
- * This is not an SQL function, because each statement that uses the default of
- * an epoch would inline it again.
- */
+/* Not an SQL function: each statement that uses the default would inline it again. */
 Datum
 instaid_default_epoch(PG_FUNCTION_ARGS)
 {
@@ -39,9 +33,7 @@ instaid_default_epoch(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(ms_timestamp(DEFAULT_EPOCH_MS));
 }
 
-/*
- * The milliseconds from the epoch to a time, which must be from 0 to last_ms
- */
+/* The milliseconds from the epoch to a time, which must be from 0 to last_ms */
 static int64
 ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 last_ms)
 {
@@ -59,13 +51,6 @@ ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 last_ms)
 	return ms;
 }
 
-/*
- * make_id(created_at timestamptz, shard_id integer, sequence bigint,
- *		   epoch timestamptz) -> bigint
- *
- * Pack an ID from its fields.  The sequence is taken modulo 1024, as in the
- * published function, and the time is rounded down to the millisecond.
- */
 Datum
 instaid_make_id(PG_FUNCTION_ARGS)
 {
@@ -77,118 +62,83 @@ instaid_make_id(PG_FUNCTION_ARGS)
 							shard_id, tick_sequence(PG_GETARG_INT64(2))));
 }
 
-/* IDs of given times, which are being returned */
-typedef struct PastIds
-{
-	Datum	   *times;
-	bool	   *nulls;
-	int			count;
-	int32		shard_id;
-	TimestampTz epoch;
-	int64		epoch_ms;
-	int64		last;			/* tick of the last ID */
-} PastIds;
-
+/*
+ * Check times, and turn each into its milliseconds since 1970.  The array is changed in
+ * place.
+ */
 static void
-begin_past_ids(FunctionCallInfo fcinfo)
+times_to_ms(Datum *times, const bool *nulls, int count, TimestampTz epoch)
 {
-	FuncCallContext *funcctx = SRF_FIRSTCALL_INIT();
-	MemoryContext saved = MemoryContextSwitchTo(funcctx->multi_call_memory_ctx);
-	PastIds    *ids = palloc(sizeof(PastIds));
+	TimestampTz before = DT_NOBEGIN;
 
-	ids->shard_id = PG_GETARG_INT32(1);
-	check_shard_id(ids->shard_id);
-	ids->epoch = PG_GETARG_TIMESTAMPTZ(2);
-	ids->epoch_ms = epoch_to_ms(ids->epoch);
-	ids->last = pack_tick(ids->epoch_ms, 0) - 1;
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TIMESTAMPTZOID, sizeof(TimestampTz),
-					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
-					  &ids->times, &ids->nulls, &ids->count);
-	funcctx->user_fctx = ids;
-	MemoryContextSwitchTo(saved);
+	for (int i = 0; i < count; i++)
+	{
+		TimestampTz time = DatumGetTimestampTz(times[i]);
+
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("times must not contain a null"),
+					 errdetail("Time %d of %d is null.", i + 1, count),
+					 errhint("Leave such rows out, or pass another time for them.")));
+		if (time < before)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("time %s is earlier than the time before it, %s",
+							time_str(time), time_str(before)),
+					 errdetail("It is time %d of %d. IDs increase, and so must their times.",
+							   i + 1, count),
+					 errhint("Sort the times, as in array_agg(created_at ORDER BY created_at).")));
+		times[i] = Int64GetDatum(epoch_to_ms(epoch) + ms_since_epoch(time, epoch, LAST_MS));
+		before = time;
+	}
 }
 
-/*
- * Check the i-th time, when those before it are checked, and return its
- * milliseconds since 1970.
- */
-static int64
-past_ms(const PastIds *ids, int i)
-{
-	TimestampTz time,
-				before;
-
-	if (ids->nulls[i])
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("times must not contain a null"),
-				 errdetail("Time %d of %d is null.", i + 1, ids->count),
-				 errhint("Leave such rows out, or pass another time for them.")));
-	time = DatumGetTimestampTz(ids->times[i]);
-	before = i == 0 ? time : DatumGetTimestampTz(ids->times[i - 1]);
-	if (time < before)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("time %s is earlier than the time before it, %s",
-						time_str(time), time_str(before)),
-				 errdetail("It is time %d of %d. IDs increase, and so must their times.",
-						   i + 1, ids->count),
-				 errhint("Sort the times, as in array_agg(created_at ORDER BY created_at).")));
-	return ids->epoch_ms + ms_since_epoch(time, ids->epoch, LAST_MS);
-}
-
-/*
- * How many times from the i-th on are of its millisecond?  Returns 1,024 if
- * there are more.
- */
-static int
-count_in_ms(const PastIds *ids, int i, int64 ms)
-{
-	int			n = 1;
-
-	while (n < TICKS_PER_MS && i + n < ids->count && !ids->nulls[i + n] &&
-		   time_ms(DatumGetTimestampTz(ids->times[i + n])) == ms)
-		n++;
-	return n;
-}
-
-/*
- * make_ids(times timestamptz[], shard_id integer, epoch timestamptz)
- *	-> setof bigint
- *
- * IDs of rows that were created at these times, in increasing order.  Above
- * 1,024 in a millisecond, they are of the next one, as those of a sequence.
- */
+/* Above 1,024 in a millisecond, IDs are of the next one, as those of a sequence. */
 Datum
 instaid_make_ids(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *funcctx;
-	PastIds    *ids;
-	int			i;
-	int64		ms;
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int32		shard_id = PG_GETARG_INT32(1);
+	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
+	int64		epoch_ms = epoch_to_ms(epoch);
+	int64		tick = pack_tick(epoch_ms, 0) - 1;
+	Datum	   *times;
+	bool	   *nulls;
+	int			count;
 
-	if (SRF_IS_FIRSTCALL())
-		begin_past_ids(fcinfo);
-	funcctx = SRF_PERCALL_SETUP();
-	ids = funcctx->user_fctx;
-	i = (int) funcctx->call_cntr;
-	if (i >= ids->count)
-		SRF_RETURN_DONE(funcctx);
+	check_shard_id(shard_id);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TIMESTAMPTZOID, sizeof(TimestampTz),
+					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &times, &nulls, &count);
+	times_to_ms(times, nulls, count, epoch);
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	for (int i = 0; i < count; i++)
+	{
+		int64		ms = DatumGetInt64(times[i]);
+		Datum		id;
+		bool		isnull = false;
 
-	ms = past_ms(ids, i);
-	if (tick_ms(ids->last + 1) < ms)
-		ids->last = first_tick_of_rows(ids->last, ms, count_in_ms(ids, i, ms));
-	else
-		ids->last++;
-	if (!tick_has_id(ids->last, ids->epoch_ms))
-		ereport(ERROR,
-				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-				 errmsg("the IDs of epoch %s are used up", time_str(ids->epoch)),
-				 errdetail("Time %d of %d, %s, is one of more than %d in the last milliseconds.",
-						   i + 1, ids->count,
-						   time_str(DatumGetTimestampTz(ids->times[i])), TICKS_PER_MS),
-				 errhint("Pass a later epoch.")));
-	SRF_RETURN_NEXT(funcctx, Int64GetDatum(tick_to_id(ids->last, ids->shard_id, ids->epoch_ms)));
+		if (tick_ms(tick + 1) < ms)
+		{
+			int			rows = 1;	/* of this millisecond, 1,024 if there are more */
+
+			while (rows < TICKS_PER_MS && i + rows < count && DatumGetInt64(times[i + rows]) == ms)
+				rows++;
+			tick = first_tick_of_rows(tick, ms, rows);
+		}
+		else
+			tick++;
+		if (!tick_has_id(tick, epoch_ms))
+			ereport(ERROR,
+					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+					 errmsg("the IDs of epoch %s are used up", time_str(epoch)),
+					 errdetail("Time %d of %d, %s, is one of more than %d in the last milliseconds.",
+							   i + 1, count, time_str(ms_timestamp(ms)), TICKS_PER_MS),
+					 errhint("Pass a later epoch.")));
+		id = Int64GetDatum(tick_to_id(tick, shard_id, epoch_ms));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
+	}
+	return (Datum) 0;
 }
 
 /*
@@ -205,10 +155,7 @@ id_timestamp(int64 id, TimestampTz epoch)
 Datum
 instaid_extract_timestamp(PG_FUNCTION_ARGS)
 {
-	int64		id = PG_GETARG_INT64(0);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
-
-	PG_RETURN_TIMESTAMPTZ(id_timestamp(id, epoch));
+	PG_RETURN_TIMESTAMPTZ(id_timestamp(PG_GETARG_INT64(0), PG_GETARG_TIMESTAMPTZ(1)));
 }
 
 Datum
@@ -223,28 +170,17 @@ instaid_extract_sequence(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(id_sequence(PG_GETARG_INT64(0)));
 }
 
-/*
- * decode(id bigint, epoch timestamptz)
- *	-> (created_at timestamptz, shard_id integer, sequence integer)
- */
 Datum
 instaid_decode(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
-	TupleDesc	tupdesc;
+	bool		nulls[3] = {false};
 	Datum		values[3];
-	bool		nulls[3] = {false, false, false};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	values[0] = TimestampTzGetDatum(id_timestamp(id, epoch));
+	values[0] = TimestampTzGetDatum(id_timestamp(id, PG_GETARG_TIMESTAMPTZ(1)));
 	values[1] = Int32GetDatum(id_shard_id(id));
 	values[2] = Int32GetDatum(id_sequence(id));
-
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
 /*
@@ -268,20 +204,11 @@ clamped_ms(TimestampTz time, TimestampTz epoch)
 static int64
 first_ms_from(TimestampTz time, TimestampTz epoch)
 {
-	int64		before;
+	int64		before = clamped_ms(TIMESTAMP_NOT_FINITE(time) ? time : time - 1, epoch);
 
-	before = clamped_ms(TIMESTAMP_NOT_FINITE(time) ? time : time - 1, epoch);
 	return Min(before, LAST_MS) + 1;
 }
 
-/*
- * min_id(created_at timestamptz, epoch timestamptz) -> bigint
- * max_id(created_at timestamptz, epoch timestamptz) -> bigint
- *
- * The smallest and the largest ID of a millisecond.  A time before the epoch
- * counts as the first millisecond of positive IDs, and a time after their end
- * as the last.
- */
 Datum
 instaid_min_id(PG_FUNCTION_ARGS)
 {
@@ -299,9 +226,6 @@ instaid_max_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * min_id_from(created_at timestamptz, epoch timestamptz) -> bigint
- * max_id_before(created_at timestamptz, epoch timestamptz) -> bigint
- *
  * The bounds of created_between():
  *
  *					before the epoch	in the format		after it
@@ -366,11 +290,6 @@ interval_ms(Interval *interval)
 	return length / 1000;
 }
 
-/*
- * interval_to_ids(interval) -> bigint
- *
- * The difference between the IDs of two times that are this far apart.
- */
 Datum
 instaid_interval_to_ids(PG_FUNCTION_ARGS)
 {

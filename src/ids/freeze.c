@@ -10,14 +10,11 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_proc.h"
 #include "commands/proclang.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -28,8 +25,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
-#include "ids/declaration.h"
+#include "ids/ids.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_lock_sequence);
@@ -49,12 +45,7 @@ check_owner(Oid sequence)
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
 }
 
-/*
- * _lock_sequence(sequence regclass) -> void
- *
- * Lock a sequence as ALTER SEQUENCE does.  This waits for all transactions that
- * have taken values of it.
- */
+/* This waits for all transactions that have taken values of the sequence. */
 Datum
 instaid_lock_sequence(PG_FUNCTION_ARGS)
 {
@@ -135,14 +126,9 @@ lock_function(Relation procs, Oid function)
 }
 
 /*
- * _declare_frozen(declaration oid, sequence regclass, frozen boolean) -> void
- *
- * Write into a declaration whether its shard is frozen.  It must declare this
- * sequence, which the caller has locked.
- *
- * This updates the row itself, because CREATE OR REPLACE FUNCTION names the function,
- * and needs CREATE on the schema and USAGE on the language.  Whoever may alter the
- * sequence may freeze the shard.
+ * This updates the row itself, because CREATE OR REPLACE FUNCTION names the function, and
+ * needs CREATE on the schema and USAGE on the language.  Whoever may alter the sequence, which
+ * the caller has locked, may freeze the shard.
  */
 Datum
 instaid_declare_frozen(PG_FUNCTION_ARGS)

@@ -35,8 +35,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "ids/generator.h"
-#include "ids/layout.h"
+#include "ids/ids.h"
 #include "ids/session.h"
 #include "sequence.h"
 

@@ -2,27 +2,19 @@
  * The language instaid, whose functions declare a shard: a call of one of
  * them, and what a session remembers of their declarations.
  *
- * A session reads a declaration from the catalogs once, and again when the
- * function or its declaration has changed.
+ * A session reads a declaration from the catalogs once, and again when any function has
+ * changed.
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/pg_proc.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
-#include "ids/declaration.h"
-#include "ids/generator.h"
-#include "ids/language.h"
-#include "ids/next_id.h"
-#include "ids/requirements.h"
+#include "ids/ids.h"
 #include "sequence.h"
 
 /* how many functions a session remembers before it forgets all of them */
@@ -34,9 +26,6 @@ PG_FUNCTION_INFO_V1(instaid_call_handler);
 typedef struct KnownFunction
 {
 	Oid			function;		/* hash key */
-	uint32		hash;			/* its hash value in the system cache */
-	uint32		declared_hash;	/* and that of its declaration */
-	bool		is_valid;		/* neither has changed since it was read */
 	Declaration declaration;
 } KnownFunction;
 
@@ -49,7 +38,9 @@ typedef struct CachedCall
 	Declaration declaration;
 } CachedCall;
 
+/* the functions that were read since an invalidation, and how many there were by then */
 static HTAB *known_functions = NULL;
+static uint64 known_since = 0;
 
 /* the sequence that lock_declared() has locked last in this transaction */
 static Oid	locked_sequence = InvalidOid;
@@ -67,25 +58,13 @@ xact_callback(XactEvent event pg_attribute_unused(), void *arg pg_attribute_unus
 	call_generation++;
 }
 
-/* A hash value of 0 stands for all functions. */
 static void
 proc_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
-			  uint32 hashvalue)
+			  uint32 hashvalue pg_attribute_unused())
 {
-	HASH_SEQ_STATUS status;
-	KnownFunction *known;
-
 	invalidations++;
 	call_generation++;
-	if (known_functions == NULL)
-		return;
-	hash_seq_init(&status, known_functions);
-	while ((known = hash_seq_search(&status)) != NULL)
-	{
-		if (hashvalue == 0 || hashvalue == known->hash || hashvalue == known->declared_hash)
-			known->is_valid = false;
-	}
 }
 
 void
@@ -103,24 +82,22 @@ language_invalidations(void)
 }
 
 /*
- * Read what a function declares, or the declaration that it refers to.
- *
- * ALTER FUNCTION does not run the validator.  Therefore this checks what ALTER
- * FUNCTION can break.
+ * Read what a function declares, or the declaration that it refers to.  ALTER FUNCTION does
+ * not run the validator, so this checks what ALTER FUNCTION can break.
  */
 static void
-read_function(KnownFunction *known)
+read_function(Oid function, Declaration *declaration)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(known->function));
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	HeapTuple	declared = tuple;
 	Form_pg_proc proc;
-	char	   *fault;
+	const char *fault;
 
 	/* a cursor can outlive its function */
 	if (!HeapTupleIsValid(tuple))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("function with OID %u does not exist", known->function),
+				 errmsg("function with OID %u does not exist", function),
 				 errdetail("It was dropped after the statement began.")));
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	if (proc->provolatile != PROVOLATILE_VOLATILE)
@@ -134,55 +111,48 @@ read_function(KnownFunction *known)
 		declared = referenced_declaration(tuple);
 	else if (!is_declaration(proc))
 		declaration_error(tuple, "It is not named next_ids.");
-	fault = read_declaration(declared, &known->declaration);
+	fault = read_declaration(declared, declaration);
 	if (fault)
 		declaration_error(declared, fault);
 
-	known->hash = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(known->function));
-	proc = (Form_pg_proc) GETSTRUCT(declared);
-	known->declared_hash = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(proc->oid));
 	if (declared != tuple)
 		ReleaseSysCache(declared);
 	ReleaseSysCache(tuple);
 }
 
 /*
- * What a function declares, from the session's memory if that is still valid
+ * What a function declares, from the session's memory if no function has changed
  */
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
-	uint64		generation_before = invalidations;
-	KnownFunction *known = NULL;
-	KnownFunction fresh = {.function = function};
+	uint64		invalidations_before = invalidations;
+	KnownFunction *known;
 
-	if (known_functions != NULL)
-		known = hash_search(known_functions, &function, HASH_FIND, NULL);
-	if (known != NULL && known->is_valid)
+	if (known_functions == NULL || known_since != invalidations ||
+		hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
+
+		if (known_functions != NULL)
+			hash_destroy(known_functions);
+		known_functions = NULL;	/* in case of an error below */
+		known_functions = hash_create("instaid functions", 16, &ctl, HASH_ELEM | HASH_BLOBS);
+		known_since = invalidations;
+	}
+	known = hash_search(known_functions, &function, HASH_FIND, NULL);
+	if (known != NULL)
 	{
 		*declaration = known->declaration;
 		return;
 	}
-
-	read_function(&fresh);
+	read_function(function, declaration);
 	/* what changed meanwhile can have been read before */
-	fresh.is_valid = invalidations == generation_before;
-	if (known == NULL && known_functions != NULL &&
-		hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
+	if (invalidations == invalidations_before)
 	{
-		hash_destroy(known_functions);
-		known_functions = NULL;
+		known = hash_search(known_functions, &function, HASH_ENTER, NULL);
+		known->declaration = *declaration;
 	}
-	if (known_functions == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
-
-		known_functions = hash_create("instaid functions", 16, &ctl,
-									  HASH_ELEM | HASH_BLOBS);
-	}
-	known = hash_search(known_functions, &function, HASH_ENTER, NULL);
-	*known = fresh;
-	*declaration = fresh.declaration;
 }
 
 static pg_noinline void

@@ -1,14 +1,10 @@
 /* The SQL-callable functions that take IDs of a sequence. */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "funcapi.h"
 #include "utils/timestamp.h"
 
-#include "ids/arguments.h"
-#include "ids/generator.h"
-#include "ids/layout.h"
-#include "ids/next_id.h"
+#include "ids/ids.h"
 
 /* the most IDs that one call of next_ids() returns */
 #define MAX_COUNT	1000000
@@ -49,11 +45,6 @@ no_id_error(int64 tick, int64 epoch_ms)
 			 errhint("Correct the server's clock, or pass the epoch of the shard.")));
 }
 
-/*
- * next_id(sequence regclass, shard_id integer [, epoch timestamptz]) -> bigint
- *
- * The next ID of a sequence; with CACHE 1, greater than all before it.
- */
 Datum
 instaid_next_id(PG_FUNCTION_ARGS)
 {
@@ -73,13 +64,8 @@ typedef struct IdSet
 	Oid			sequence;
 	int32		shard_id;
 	int64		epoch_ms;
-
-	/*
-	 * The IDs from next up to, but not including, end are taken and not yet
-	 * returned.
-	 */
-	int64		next;
-	int64		end;
+	int64		next;			/* the IDs from here are taken and not yet returned, */
+	int64		end;			/* up to, but not including, this one */
 } IdSet;
 
 /* The first call of a function that returns a set of IDs */
@@ -123,9 +109,7 @@ take_ids(IdSet *ids, uint64 wanted)
 	ids->end = ids->next + taken;
 }
 
-/*
- * Every call of a function that returns a set of IDs: the next ID, or the end
- */
+/* Every call of a function that returns a set of IDs: the next ID, or the end */
 Datum
 return_next_id(FunctionCallInfo fcinfo)
 {
@@ -149,12 +133,6 @@ begin_next_ids(FunctionCallInfo fcinfo)
 			  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
 }
 
-/*
- * next_ids(sequence regclass, shard_id integer, count integer,
- *			epoch timestamptz) -> setof bigint
- *
- * The next IDs, in increasing order.
- */
 Datum
 instaid_next_ids(PG_FUNCTION_ARGS)
 {
@@ -163,12 +141,7 @@ instaid_next_ids(PG_FUNCTION_ARGS)
 	return return_next_id(fcinfo);
 }
 
-/*
- * advance_past(sequence regclass, id bigint, epoch timestamptz) -> void
- *
- * Make the sequence go on after the millisecond of an ID.  All IDs that it
- * gives from now on are greater than this one, for any shard ID.
- */
+/* The sequence goes on after the millisecond of the ID, so that no shard ID matters. */
 Datum
 instaid_advance_past(PG_FUNCTION_ARGS)
 {

@@ -4,8 +4,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "ids/layout.h"
-#include "ids/node.h"
+#include "ids/ids.h"
 
 /* instaid.node_shard_id: see node_init() */
 static int	shard_id_setting;

@@ -1,15 +1,12 @@
 /* What a sequence must be to serve as a source of IDs. */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "ids/declaration.h"
-#include "ids/layout.h"
-#include "ids/requirements.h"
+#include "ids/ids.h"
 #include "sequence.h"
 
 /*
@@ -21,50 +18,38 @@
 static bool
 has_own_range(Form_pg_sequence options, bool is_frozen)
 {
-	int64		default_max;
+	int64		default_max = options->seqincrement < 0 ? -1 : sequence_type_max(options->seqtypid);
 
-	if (options->seqincrement < 0)
-		default_max = -1;
-	else if (options->seqtypid == INT2OID)
-		default_max = PG_INT16_MAX;
-	else if (options->seqtypid == INT4OID)
-		default_max = PG_INT32_MAX;
-	else
-		default_max = PG_INT64_MAX;
 	return options->seqmin > 1 ||
 		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max);
 }
 
-/* Why a sequence cannot serve, as a sentence; NULL if it can */
+/* Why a sequence cannot serve, as a sentence, and what to do about that; NULL if it can */
 static const char *
-sequence_fault(Form_pg_sequence options, bool is_frozen)
+find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **cure)
 {
-	if (has_own_range(options, is_frozen))
-		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
-						(long long) options->seqmin,
-						(long long) options->seqmax,
-						(long long) MAX_TICK);
-	if (options->seqtypid != INT8OID)
-		return psprintf("Its type is %s; it must be bigint.",
-						format_type_be(options->seqtypid));
-	if (options->seqincrement != 1)
-		return psprintf("Its INCREMENT is %lld; it must be 1.",
-						(long long) options->seqincrement);
-	if (options->seqcycle)
-		return "It has CYCLE, and would repeat its values.";
-	return NULL;
-}
+	const char *fault;
 
-/* What to do about that.  The name is quoted and qualified. */
-static const char *
-fault_cure(Form_pg_sequence options, bool is_frozen, const char *name)
-{
-	if (options->seqmin > 1)
-		return "Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence.";
 	if (has_own_range(options, is_frozen))
-		return "If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.";
-	return psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
-					name, is_frozen ? "" : " NO MAXVALUE");
+	{
+		*cure = options->seqmin > 1 ?
+			"Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence." :
+			"If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.";
+		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
+						(long long) options->seqmin, (long long) options->seqmax,
+						(long long) MAX_TICK);
+	}
+	if (options->seqtypid != INT8OID)
+		fault = psprintf("Its type is %s; it must be bigint.", format_type_be(options->seqtypid));
+	else if (options->seqincrement != 1)
+		fault = psprintf("Its INCREMENT is %lld; it must be 1.", (long long) options->seqincrement);
+	else if (options->seqcycle)
+		fault = "It has CYCLE, and would repeat its values.";
+	else
+		return NULL;
+	*cure = psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
+					 sequence_qualified_name(sequence), is_frozen ? "" : " NO MAXVALUE");
+	return fault;
 }
 
 /*
@@ -77,7 +62,8 @@ bool
 requirements_check(Relation rel, Form_pg_sequence options, Oid schema)
 {
 	bool		is_frozen = options->seqmax < MAX_TICK && is_declared_frozen(schema);
-	const char *fault = sequence_fault(options, is_frozen);
+	const char *cure;
+	const char *fault = find_fault(RelationGetRelid(rel), options, is_frozen, &cure);
 
 	if (fault)
 		ereport(ERROR,
@@ -85,31 +71,18 @@ requirements_check(Relation rel, Form_pg_sequence options, Oid schema)
 				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", fault),
-				 errhint("%s", fault_cure(options, is_frozen,
-										  sequence_qualified_name(RelationGetRelid(rel))))));
+				 errhint("%s", cure)));
 	return is_frozen;
 }
 
-/*
- * Why a sequence cannot serve as a source of IDs, and what to do; NULL if it can, or was
- * dropped.
- */
+/* Why a sequence cannot serve, and what to do about that; NULL if it can, or is gone */
 const char *
 requirements_fault(Oid sequence, bool is_frozen, const char **cure)
 {
-	char	   *schema = get_namespace_name(get_rel_namespace(sequence));
-	char	   *name = get_rel_name(sequence);
-	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	const char *fault;
+	FormData_pg_sequence options;
 
-	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	fault = name != NULL ? sequence_fault((Form_pg_sequence) GETSTRUCT(tuple), is_frozen) : NULL;
-	if (fault != NULL)
-		*cure = fault_cure((Form_pg_sequence) GETSTRUCT(tuple), is_frozen,
-						   quote_qualified_identifier(schema, name));
-	ReleaseSysCache(tuple);
-	return fault;
+	return sequence_copy_options(sequence, &options) ?
+		find_fault(sequence, &options, is_frozen, cure) : NULL;
 }
 
 /* The error for a call that wants an ID of this sequence, which a frozen shard uses */

@@ -20,8 +20,7 @@
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
-#include "ids/declaration.h"
-#include "ids/requirements.h"
+#include "ids/ids.h"
 #include "ids/session.h"
 
 /* how many sequences a session remembers before it forgets all of them */

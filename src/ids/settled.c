@@ -26,7 +26,6 @@
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "commands/proclang.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -36,12 +35,8 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-#include "ids/arguments.h"
-#include "ids/declaration.h"
-#include "ids/layout.h"
-#include "ids/node.h"
-#include "ids/requirements.h"
-#include "names.h"
+#include "functions.h"
+#include "ids/ids.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_settled_id);
@@ -68,39 +63,48 @@ check_sees_commits(void)
 				 errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED.")));
 }
 
-/*
- * Lock the sequence, so that it is not dropped.  Returns false if wait is false and
- * a transaction is dropping or altering the sequence.
- *
- * AccessShareLock is the lock of SELECT FROM sequence.  A stronger lock could look
- * like that of a transaction that has taken IDs, and other calls would wait for it.
- */
-static bool
-lock_to_read(Oid sequence, bool wait)
+/* The greatest ID that is not above a tick; 0 if there is none. */
+static int64
+greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
 {
-	sequence_check_rights(sequence, SEQUENCE_READ_RIGHTS);
-	if (!wait)
-		return ConditionalLockRelationOid(sequence, AccessShareLock);
-	LockRelationOid(sequence, AccessShareLock);
-	return true;
+	if (tick_has_id(tick, epoch_ms))
+		return tick_to_id(tick, shard_id, epoch_ms);
+	if (tick_ms(tick) < epoch_ms)
+		return 0;
+	return pack_id(LAST_MS, shard_id, MAX_SEQUENCE);
 }
 
 /*
- * Read the last tick that a sequence has given, or reserved for a session.  If
- * it has given none, this is the tick before its first.  The schema is that of the
- * shard, which can be frozen.  Returns false if lock_to_read() does.
+ * An ID such that each row with an ID up to it, whose transaction is committed, is visible to
+ * every snapshot taken from now on, and that no such ID is inserted later.  Null if wait is
+ * false and there is a transaction to wait for.  The schema is that of the shard, which can
+ * be frozen.
  */
-static bool
-read_last_tick(Oid sequence, Oid schema, bool wait, int64 *tick)
+static Datum
+find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_id,
+				int64 epoch_ms, bool wait)
 {
 	Relation	rel;
 	FormData_pg_sequence options;
 	Form_pg_sequence_data data;
 	Buffer		buffer;
 	XLogRecPtr	lsn;
+	LOCKTAG		tag;
+	int64		tick;
+	int			count = 0;
 
-	if (!lock_to_read(sequence, wait))
-		return false;
+	check_sees_commits();
+
+	/*
+	 * Lock the sequence, so that it is not dropped, as SELECT FROM sequence does.  A stronger
+	 * lock could look like that of a transaction that has taken IDs, and other calls would
+	 * wait for it.
+	 */
+	sequence_check_rights(sequence, SEQUENCE_READ_RIGHTS);
+	if (wait)
+		LockRelationOid(sequence, AccessShareLock);
+	else if (!ConditionalLockRelationOid(sequence, AccessShareLock))
+		PG_RETURN_NULL();
 	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
 	(void) requirements_check(rel, &options, schema);
 
@@ -116,94 +120,42 @@ read_last_tick(Oid sequence, Oid schema, bool wait, int64 *tick)
 				 errdetail("For example, it has taken IDs, altered or commented on the sequence, or read the view pg_sequences. settled_id() would have to wait until it ends."),
 				 errhint("Call settled_id() first in the transaction, or in another transaction.")));
 
+	/* if the sequence has given no tick, this is the tick before its first */
 	data = sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
-	*tick = Max(data->last_value, 0) - (data->is_called ? 0 : 1);
+	tick = Max(data->last_value, 0) - (data->is_called ? 0 : 1);
 	lsn = RelationNeedsWAL(rel) ? PageGetLSN(BufferGetPage(buffer)) : InvalidXLogRecPtr;
 	UnlockReleaseBuffer(buffer);
 	relation_close(rel, AccessShareLock);
 
 	/*
-	 * The sequence must not stand lower after a crash.  reserve_ticks()
-	 * relies on the clock for ticks that are not ahead of it.  But the next
-	 * call can come before a tick is taken, and the clock can be set back.
+	 * The sequence must not stand lower after a crash.  reserve_ticks() relies on the clock
+	 * for ticks that are not ahead of it, but the next call can come before a tick is taken,
+	 * and the clock can be set back.
 	 */
 	sequence_make_durable(lsn);
-	return true;
-}
-
-/*
- * Wait until the transactions that hold the lock have ended.  If wait is false,
- * do not wait, and return false if there is such a transaction.
- */
-static bool
-wait_for_holders(Oid sequence, bool wait)
-{
-	LOCKTAG		tag;
-	int			count;
 
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, sequence);
 	if (wait)
-	{
 		WaitForLockers(tag, ShareLock, false);
-		return true;
-	}
-	(void) GetLockConflicts(&tag, ShareLock, &count);
-	return count == 0;
+	else
+		(void) GetLockConflicts(&tag, ShareLock, &count);
+	if (count > 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(greatest_id(tick, shard_id, epoch_ms));
 }
 
-/* The greatest ID that is not above a tick; 0 if there is none. */
-static int64
-greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
-{
-	if (tick_has_id(tick, epoch_ms))
-		return tick_to_id(tick, shard_id, epoch_ms);
-	if (tick_ms(tick) < epoch_ms)
-		return 0;
-	return pack_id(LAST_MS, shard_id, MAX_SEQUENCE);
-}
-
-/*
- * Find an ID such that each row with an ID up to it, whose transaction is
- * committed, is visible to every snapshot taken from now on, and that no such ID
- * is inserted later.  Returns false if wait is false and there is a transaction
- * to wait for.
- */
-static bool
-find_settled_id(Oid sequence, Oid schema, int32 shard_id, int64 epoch_ms, bool wait, int64 *id)
-{
-	int64		tick;
-
-	check_sees_commits();
-	if (!read_last_tick(sequence, schema, wait, &tick) || !wait_for_holders(sequence, wait))
-		return false;
-	*id = greatest_id(tick, shard_id, epoch_ms);
-	return true;
-}
-
-/*
- * settled_id(sequence regclass, shard_id integer, epoch timestamptz,
- *			  wait boolean) -> bigint
- */
 Datum
 instaid_settled_id(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-	Oid			schema = get_rel_namespace(sequence);
-	int64		id;
 
 	check_shard_id(shard_id);
-	if (!find_settled_id(sequence, schema, shard_id, epoch_ms, PG_GETARG_BOOL(3), &id))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(id);
+	return find_settled_id(fcinfo, sequence, get_rel_namespace(sequence), shard_id, epoch_ms,
+						   PG_GETARG_BOOL(3));
 }
 
-/*
- * settled_id(schema_name text, wait boolean) -> bigint
- *
- * The settled ID of the sequence that the shard declares.
- */
 Datum
 instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 {
@@ -211,14 +163,12 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 	Oid			schema;
 	HeapTuple	tuple;
 	Declaration declaration;
-	char	   *fault;
-	int64		id;
+	const char *fault;
 
 	check_object_name("schema", schema_name);
 	schema = LookupExplicitNamespace(schema_name, false);
 	tuple = find_declaration(schema);
-	if (!HeapTupleIsValid(tuple) ||
-		((Form_pg_proc) GETSTRUCT(tuple))->prolang != get_language_oid(LANGUAGE, false))
+	if (!HeapTupleIsValid(tuple))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
@@ -228,10 +178,8 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 		declaration_error(tuple, fault);
 	ReleaseSysCache(tuple);
 
-	if (declaration.shard_id == NODE_SHARD)
-		declaration.shard_id = node_shard_id_or_error();
-	if (!find_settled_id(declaration.sequence, schema, declaration.shard_id,
-						 declaration.epoch_ms, PG_GETARG_BOOL(1), &id))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(id);
+	return find_settled_id(fcinfo, declaration.sequence, schema,
+						   declaration.shard_id == NODE_SHARD ?
+						   node_shard_id_or_error() : declaration.shard_id,
+						   declaration.epoch_ms, PG_GETARG_BOOL(1));
 }

@@ -5,19 +5,16 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_namespace.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/proclang.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -30,12 +27,8 @@
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
-#include "compat.h"
-#include "ids/declaration.h"
-#include "ids/language.h"
-#include "ids/layout.h"
-#include "ids/node.h"
-#include "ids/position.h"
+#include "functions.h"
+#include "ids/ids.h"
 #include "sequence.h"
 
 /*
@@ -164,14 +157,7 @@ get_schema_name(Oid schema, Name name)
 	return true;
 }
 
-/*
- * list_shards()
- *	-> setof (schema_name name, shard_id integer, epoch timestamptz,
- *			  sequence regclass, declaration oid, frozen boolean)
- *
- * One row for each declaration.  The shard of the node has one if its shard ID
- * is set.
- */
+/* The shard of the node is listed if its shard ID is set. */
 Datum
 instaid_list_shards(PG_FUNCTION_ARGS)
 {
@@ -200,14 +186,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/*
- * _shard_metrics()
- *	-> (shards bigint, frozen_shards bigint, unreadable_shards bigint,
- *		newest_shard name, last_issued_at timestamptz, expires_at timestamptz)
- *
- * What the view metrics says of all shards together.  In SQL, over the view
- * shards, it took three times as long.
- */
+/* In SQL, over the view shards, this took three times as long. */
 Datum
 instaid_shard_metrics(PG_FUNCTION_ARGS)
 {
@@ -217,13 +196,9 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 	int64		last_tick = -1;
 	Oid			newest = InvalidOid;
 	int64		first_epoch = PG_INT64_MAX;
-	TupleDesc	tupdesc;
 	NameData	newest_name;
 	Datum		values[6] = {0};
 	bool		nulls[6] = {false};
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 
 	read_list();
 	for (int i = 0; i < listed_count; i++)
@@ -234,7 +209,7 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 		if (listed_shard_id(&listed[i]) == NODE_SHARD)
 			continue;
 		shards++;
-		if (!read_position(declaration->sequence, &data))
+		if (!sequence_read(declaration->sequence, NULL, &data))
 			unreadable++;
 		if (declaration->is_frozen)
 			frozen++;
@@ -258,7 +233,7 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 	nulls[5] = first_epoch == PG_INT64_MAX;
 	if (!nulls[5])
 		values[5] = TimestampTzGetDatum(ms_timestamp(first_epoch + LAST_MS + 1));
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
 static void
@@ -276,13 +251,7 @@ add_fault(HeapTuple tuple, void *arg)
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/*
- * _odd_declarations() -> setof (function oid, problem text)
- *
- * The functions in the language with a problem.  They raise no error,
- * because a function of one role must not keep other roles from reading the
- * list.
- */
+/* A function of one role must not keep other roles from reading the list: no error here. */
 Datum
 instaid_odd_declarations(PG_FUNCTION_ARGS)
 {
@@ -381,19 +350,11 @@ find_routine(Oid schema)
 }
 
 /*
- * _lock_shard_id(schema_name text, shard_id integer)
- *	-> (taken_by name, routine oid, other_schema name, other_epoch timestamptz)
+ * The lock is on the language, with the shard ID as its sub-object.  Other roles wait for it,
+ * and therefore only a role that may create the shard gets it.
  *
- * Keep other sessions from creating a shard with this ID until the transaction
- * ends.  The lock is on the language, with the shard ID as its sub-object.
- * Other roles wait for it, and therefore only a role that may create the shard
- * gets it.
- *
- * Return what the new shard conflicts with: the schema that has its ID already; a
- * function in its schema with the signature of one of the shard's functions;
- * and the schema and the epoch of another shard, whose epoch should be the
- * same.  Each is looked up by an index, because thousands of shards are created
- * one by one.
+ * What the new shard conflicts with is looked up by an index, because thousands of shards are
+ * created one by one.
  */
 Datum
 instaid_lock_shard_id(PG_FUNCTION_ARGS)
@@ -404,14 +365,11 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	HeapTuple	taken_by;
 	HeapTuple	other;
 	Oid			routine;
-	TupleDesc	tupdesc;
 	Datum		values[4] = {0};
 	bool		nulls[4] = {true, true, true, true};
 	NameData	names[2];
 	Declaration declaration;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	check_may_create(schema_name);
 	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
 					   (uint16) SUB_OBJECT(shard_id), ShareUpdateExclusiveLock);
@@ -448,16 +406,13 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 		}
 		ReleaseSysCache(other);
 	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
 /*
- * create_shards(format text, first integer, last integer, epoch timestamptz)
- *
- * A procedure that creates many shards, and commits after each batch, because
- * one transaction cannot hold the locks of 8,192 shards.  It skips shards that
- * exist: after an interrupted call, the same call creates the rest.  In a
- * transaction block, where it cannot commit, it creates one batch at most.
+ * This commits after each batch, because one transaction cannot hold the locks of 8,192
+ * shards.  It skips shards that exist: after an interrupted call, the same call creates the
+ * rest.  In a transaction block, where it cannot commit, it creates one batch at most.
  */
 Datum
 instaid_create_shards(PG_FUNCTION_ARGS)

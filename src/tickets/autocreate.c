@@ -32,8 +32,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "tickets/autocreate.h"
-#include "tickets/background.h"
+#include "tickets/tickets.h"
 
 /* how long a call waits for a free worker, and a worker for a lock, in ms */
 #define AUTOCREATE_TIMEOUT	10000

@@ -20,7 +20,7 @@
 #include "utils/memutils.h"
 
 #include "compat.h"
-#include "tickets/background.h"
+#include "tickets/tickets.h"
 
 /* size of the queue for messages; a longer message is sent in parts */
 #define QUEUE_SIZE		8192

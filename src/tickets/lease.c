@@ -21,8 +21,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "tickets/background.h"
-#include "tickets/lease.h"
+#include "tickets/tickets.h"
 
 /* how much is shown of text that comes from elsewhere, in bytes */
 #define MAX_FOREIGN_TEXT	400
@@ -52,40 +51,42 @@ static char *
 foreign_text(const char *from)
 {
 	StringInfoData to;
-	int			encoding = GetDatabaseEncoding();
 	int			rest = strnlen(from, MAX_FOREIGN_TEXT);
 	bool		cut = from[rest] != '\0';
+	bool		space = false;
 
 	initStringInfo(&to);
 	while (rest > 0)
 	{
-		int			length = pg_encoding_verifymbchar(encoding, from, rest);
+		int			length = pg_encoding_verifymbchar(GetDatabaseEncoding(), from, rest);
+		unsigned char c = length == 1 ? *from : '\0';
 
-		if (length > 1)
-			appendBinaryStringInfo(&to, from, length);
-		else if (length == 1 && isascii((unsigned char) *from) && isspace((unsigned char) *from))
+		if (length < 0 && cut && rest <= MAX_MULTIBYTE_CHAR_LEN)
+			break;
+		if (isascii(c) && isspace(c))
+			space = to.len > 0;
+		else
 		{
-			if (to.len > 0 && to.data[to.len - 1] != ' ')
+			if (space)
 				appendStringInfoChar(&to, ' ');
+			space = false;
+			if (length < 0 || (length == 1 && iscntrl(c)))
+				appendStringInfoChar(&to, '?');
+			else
+				appendBinaryStringInfo(&to, from, length);
 		}
-		else if (length == 1 && !iscntrl((unsigned char) *from))
-			appendStringInfoChar(&to, *from);
-		else if (length == 1 || !cut || rest > MAX_MULTIBYTE_CHAR_LEN)
-			appendStringInfoChar(&to, '?');
 		length = Max(length, 1);
 		from += length;
 		rest -= length;
 	}
-	while (to.len > 0 && to.data[to.len - 1] == ' ')
-		to.data[--to.len] = '\0';
 	if (cut)
 		appendStringInfoString(&to, "...");
 	return to.data;
 }
 
 /*
- * libpq makes room for a message as soon as the server has said how long it will
- * be, up to 1 GB.  Let it fail instead, in this process only, which ends soon.
+ * libpq makes room for a message as soon as the server has said how long it will be, up to
+ * 1 GB.  Let it fail instead, in this process only, which ends soon.
  */
 static void
 limit_memory(void)
@@ -108,6 +109,13 @@ ignore_notice(void *arg pg_attribute_unused(), const PGresult *result pg_attribu
 {
 }
 
+static bool
+fail(Session *session, const char *failure)
+{
+	session->failure = failure;
+	return false;
+}
+
 /* Wait until the socket has one of these events.  Returns false if it is too late. */
 static bool
 wait_for_socket(Session *session, int events)
@@ -122,10 +130,7 @@ wait_for_socket(Session *session, int events)
 		int			found;
 
 		if (left <= 0)
-		{
-			session->failure = "no answer in time";
-			return false;
-		}
+			return fail(session, "no answer in time");
 		found = WaitLatchOrSocket(MyLatch, events | WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 								  PQsocket(session->conn), Min(left, LOOK_INTERVAL), wait_event);
 		if (found & WL_LATCH_SET)
@@ -134,10 +139,7 @@ wait_for_socket(Session *session, int events)
 		if (found & events)
 			return true;
 		if (background_is_in_the_way())
-		{
-			session->failure = "the database of the ticket is to be dropped, renamed or copied";
-			return false;
-		}
+			return fail(session, "the database of the ticket is to be dropped, renamed or copied");
 	}
 }
 
@@ -151,19 +153,13 @@ connect_to(Session *session, const Authority *authority)
 		 status != PGRES_POLLING_OK; status = PQconnectPoll(session->conn))
 	{
 		if (PQstatus(session->conn) == CONNECTION_BAD || ++session->reads > MAX_READS)
-		{
-			session->failure = PQerrorMessage(session->conn);
-			return false;
-		}
+			return fail(session, PQerrorMessage(session->conn));
 		if (!wait_for_socket(session, status == PGRES_POLLING_READING ?
 							 WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
 			return false;
 	}
 	if (authority->needs_password && !PQconnectionUsedPassword(session->conn))
-	{
-		session->failure = "it did not ask for a password; it must, unless superusers own both the ticket and the server";
-		return false;
-	}
+		return fail(session, "it did not ask for a password; it must, unless superusers own both the ticket and the server");
 	return true;
 }
 
@@ -178,15 +174,11 @@ next_result(Session *session)
 		if (!wait_for_socket(session, WL_SOCKET_READABLE | unsent))
 			return NULL;
 		if (++session->reads > MAX_READS)
-		{
 			session->failure = "its answer is too long";
-			return NULL;
-		}
-		if (!PQconsumeInput(session->conn))
-		{
+		else if (!PQconsumeInput(session->conn))
 			session->failure = PQerrorMessage(session->conn);
+		if (session->failure != NULL)
 			return NULL;
-		}
 	}
 	return PQgetResult(session->conn);
 }
@@ -267,33 +259,34 @@ char *
 lease_values(const Source *source, int turn, int64 wanted, Lease *lease)
 {
 	const Authority *authority = &source->authorities[turn];
-	Session		session = {.deadline = monotonic_time() + authority->timeout * INT64CONST(1000)};
-	const char *failure = authority->refusal;
+	Session		session = {
+		.deadline = monotonic_time() + authority->timeout * INT64CONST(1000),
+		.failure = authority->refusal
+	};
+	char	   *failure = NULL;
 
 	memset(lease, 0, sizeof(*lease));
-	if (failure == NULL)
+	limit_memory();
+	if (session.failure == NULL && connect_to(&session, authority))
 	{
-		limit_memory();
-		if (connect_to(&session, authority))
-		{
-			char	   *query = psprintf("SET statement_timeout = %d; SELECT * FROM instaid.lease_ticket(%s, %lld)",
-										 authority->timeout, quote_literal_cstr(source->ticket),
-										 (long long) wanted);
+		char	   *query = psprintf("SET statement_timeout = %d; SELECT * FROM instaid.lease_ticket(%s, %lld)",
+									 authority->timeout, quote_literal_cstr(source->ticket),
+									 (long long) wanted);
 
-			/* a server that reads nothing must not stop us either */
-			if (PQsetnonblocking(session.conn, 1) != 0 || !PQsendQuery(session.conn, query) ||
-				!PQsetSingleRowMode(session.conn))
-				session.failure = PQerrorMessage(session.conn);
-			else
-				read_lease(&session, lease);
-		}
-		if (session.failure == NULL)
-			check_lease(&session, lease, wanted, source->last_of_type);
-		/* before libpq frees its message */
-		failure = session.failure != NULL ? foreign_text(session.failure) : NULL;
-		PQfinish(session.conn);
+		/* a server that reads nothing must not stop us either */
+		if (PQsetnonblocking(session.conn, 1) != 0 || !PQsendQuery(session.conn, query) ||
+			!PQsetSingleRowMode(session.conn))
+			session.failure = PQerrorMessage(session.conn);
+		else
+			read_lease(&session, lease);
 	}
-	return failure != NULL ? psprintf("server \"%s\": %s", authority->name, failure) : NULL;
+	if (session.failure == NULL)
+		check_lease(&session, lease, wanted, source->last_of_type);
+	/* before libpq frees its message */
+	if (session.failure != NULL)
+		failure = psprintf("server \"%s\": %s", authority->name, foreign_text(session.failure));
+	PQfinish(session.conn);
+	return failure;
 }
 
 /*
@@ -308,17 +301,16 @@ lease_raises_mark(const Lease *lease, Mark *marks)
 
 	for (Mark *it = marks; it < marks + MARK_COUNT; it++)
 	{
-		bool		is_same = it->increment == lease->increment && it->residue == residue;
-
-		if (is_same && lease->first <= it->last)
-			return false;
-		if (is_same || it->last < mark->last)
+		if (it->increment == lease->increment && it->residue == residue)
+		{
+			if (lease->first <= it->last)
+				return false;
 			mark = it;
-		if (is_same)
 			break;
+		}
+		if (it->last < mark->last)
+			mark = it;
 	}
-	mark->increment = lease->increment;
-	mark->residue = residue;
-	mark->last = lease->last;
+	*mark = (Mark) {lease->increment, residue, lease->last};
 	return true;
 }

@@ -15,8 +15,8 @@
  * Each refill has a number.  A worker whose number is not the slot's any more is late,
  * and what it has leased is left out.
  *
- * Segments are in memory, and not on disk, because a backup or a copy of a database
- * would have the same values.  What is in memory is lost at a restart.
+ * Segments are not on disk, because a backup or a copy of a database would have the same
+ * values.  What is in memory is lost at a restart.
  *
  * The lock of the table is taken before the lock of a slot.  A slot belongs to its
  * ticket while one of them is held.
@@ -26,7 +26,6 @@
 #include <limits.h>
 
 #include "access/xact.h"
-#include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -43,11 +42,8 @@
 #include "utils/tuplestore.h"
 #include "utils/wait_event.h"
 
-#include "compat.h"
-#include "tickets/background.h"
-#include "tickets/lease.h"
-#include "tickets/segments.h"
-#include "tickets/source.h"
+#include "sequence.h"
+#include "tickets/tickets.h"
 
 /* how many tickets with a source can be in use at once */
 #define SLOT_COUNT		1000
@@ -182,10 +178,7 @@ startup_shmem(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/*
- * Begin anew in a slot, with the name by which authorities are asked.  A worker that was
- * started before is late.
- */
+/* Begin anew in a slot.  A worker that was started before is late. */
 static void
 reset_slot(Slot *slot, const char *name, int64 now)
 {
@@ -199,10 +192,7 @@ reset_slot(Slot *slot, const char *name, int64 now)
 	slot->lasted = -1;
 }
 
-/*
- * Find the slot of a ticket, or give it one: a free one, or else the one that was
- * idle for longest.  Returns its place, or -1 if all are in use.
- */
+/* The place of a ticket's slot, or of the one that was idle for longest; -1 if none was */
 static int
 find_slot(Oid ticket, const char *name)
 {
@@ -331,11 +321,7 @@ begin_refill(Slot *slot, int64 now, Refill *refill)
 		return false;
 	slot->state = REFILLING;
 	slot->deadline = now + START_TIMEOUT * INT64CONST(1000);
-	refill->place = slot - table->slots;
-	refill->database = slot->database;
-	refill->ticket = slot->ticket;
-	refill->number = ++slot->refill;
-	refill->name = slot->name;
+	*refill = (Refill) {slot - table->slots, slot->database, slot->ticket, ++slot->refill, slot->name};
 	return true;
 }
 
@@ -353,8 +339,8 @@ lock_refilled(const Refill *refill)
 }
 
 /*
- * Start the worker of a refill that has begun.  Returns false if none is free:
- * servers that hang may take half of the workers, and not all.
+ * Start the worker of a refill.  Returns false if none is free: servers that hang may take
+ * half of the workers, and not all.
  */
 static bool
 start_worker(const Refill *refill)
@@ -478,12 +464,9 @@ segments_take(Oid ticket, const char *name, int *place)
 }
 
 /*
- * Find out how many values a worker is to lease, and from which authority first.
- * Returns false if the refill is not wanted any more.
- *
- * The size follows Leaf's rule: a segment that lasted for less than
- * instaid.segment_target_duration is followed by one of twice its size, and a
- * segment that lasted for more than twice that time by one of half its size.
+ * Find out how many values a worker is to lease, and from which authority first.  Returns
+ * false if the refill is not wanted any more.  The size follows Leaf's rule, as the
+ * setting instaid.segment_target_duration says.
  */
 static bool
 plan_refill(const Refill *refill, const Source *source, int64 *wanted, int *turn)
@@ -515,8 +498,8 @@ plan_refill(const Refill *refill, const Source *source, int64 *wanted, int *turn
 }
 
 /*
- * Store what an authority has leased.  Returns NULL if that is done, or is not wanted
- * any more, or else why the lease is refused.  Failures of other ones are noted.
+ * Store what an authority has leased, unless it is not wanted any more.  Returns NULL, or
+ * why the lease is refused.  Failures of other authorities are noted.
  */
 static char *
 store_lease(const Refill *refill, const Source *source, int turn, const Lease *lease,
@@ -631,65 +614,60 @@ instaid_refill_worker(Datum main_arg)
 	}
 }
 
-/* Is the library preloaded, so that tickets can have a source? */
+/* Is the library preloaded? */
 bool
 segments_exist(void)
 {
 	return table != NULL;
 }
 
-static void
-put_slot(ReturnSetInfo *rsinfo, const Slot *slot)
-{
-	static const char *const states[] = {"idle", "refilling", "failed"};
-	const Segment *segment = &slot->segments[slot->current];
-	const Segment *spare = &slot->segments[1 - slot->current];
-	Datum		values[] = {
-		ObjectIdGetDatum(slot->ticket), CStringGetTextDatum(states[slot->state]),
-		Int64GetDatum(segment->next),
-		Int64GetDatum(segment->next + (segment->left - 1) * segment->increment),
-		Int64GetDatum(segment->left),
-		Int64GetDatum(spare->next),
-		Int64GetDatum(spare->next + (spare->left - 1) * spare->increment),
-		Int64GetDatum(spare->left),
-		Int64GetDatum(slot->waits), Int64GetDatum(slot->refills),
-		Int64GetDatum(slot->segment_size), CStringGetTextDatum(NameStr(slot->server)),
-		TimestampTzGetDatum(slot->refilled_at), Int64GetDatum(slot->refill_duration),
-		Int64GetDatum(slot->failures), TimestampTzGetDatum(slot->failed_at),
-		CStringGetTextDatum(source_may_see_failures(slot->ticket) ?
-							slot->failure : "<insufficient privilege>")
-	};
-	bool		nulls[lengthof(values)] = {false};
-
-	nulls[2] = nulls[3] = segment->left == 0;
-	nulls[5] = nulls[6] = spare->left == 0;
-	nulls[10] = nulls[11] = nulls[12] = nulls[13] = slot->refills == 0;
-	nulls[15] = nulls[16] = slot->failures == 0;
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-}
-
-/* _segment_state() -> setof record */
 Datum
 instaid_segment_state(PG_FUNCTION_ARGS)
 {
+	static const char *const states[] = {"idle", "refilling", "failed"};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; table != NULL && i < SLOT_COUNT; i++)
 	{
-		Slot		copy;
-		bool		missing = false;
+		Slot		slot;
+		Segment    *used,
+				   *spare;
+		Datum		values[17];
+		bool		nulls[17] = {false};
 
 		/* the catalogs are not to be read under the lock */
 		LWLockAcquire(&table->slots[i].lock, LW_SHARED);
-		copy = table->slots[i];
+		slot = table->slots[i];
 		LWLockRelease(&table->slots[i].lock);
-		if (!OidIsValid(copy.ticket) || copy.database != MyDatabaseId ||
-			(pg_class_aclcheck_ext(copy.ticket, GetUserId(), SOURCE_READ_RIGHTS,
-								   &missing) != ACLCHECK_OK && !sees_all))
+		if (!OidIsValid(slot.ticket) || slot.database != MyDatabaseId ||
+			!sequence_is_visible(slot.ticket, SOURCE_READ_RIGHTS))
 			continue;
-		put_slot(rsinfo, &copy);
+		used = &slot.segments[slot.current];
+		spare = &slot.segments[1 - slot.current];
+		values[0] = ObjectIdGetDatum(slot.ticket);
+		values[1] = CStringGetTextDatum(states[slot.state]);
+		values[2] = Int64GetDatum(used->next);
+		values[3] = Int64GetDatum(used->next + (used->left - 1) * used->increment);
+		values[4] = Int64GetDatum(used->left);
+		values[5] = Int64GetDatum(spare->next);
+		values[6] = Int64GetDatum(spare->next + (spare->left - 1) * spare->increment);
+		values[7] = Int64GetDatum(spare->left);
+		values[8] = Int64GetDatum(slot.waits);
+		values[9] = Int64GetDatum(slot.refills);
+		values[10] = Int64GetDatum(slot.segment_size);
+		values[11] = CStringGetTextDatum(NameStr(slot.server));
+		values[12] = TimestampTzGetDatum(slot.refilled_at);
+		values[13] = Int64GetDatum(slot.refill_duration);
+		values[14] = Int64GetDatum(slot.failures);
+		values[15] = TimestampTzGetDatum(slot.failed_at);
+		values[16] = CStringGetTextDatum(source_may_see_failures(slot.ticket) ?
+										 slot.failure : "<insufficient privilege>");
+		nulls[2] = nulls[3] = used->left == 0;
+		nulls[5] = nulls[6] = spare->left == 0;
+		nulls[10] = nulls[11] = nulls[12] = nulls[13] = slot.refills == 0;
+		nulls[15] = nulls[16] = slot.failures == 0;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }

@@ -11,14 +11,12 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/reloptions.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_foreign_table.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_type.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
 #include "common/hashfn.h"
@@ -30,8 +28,8 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
-#include "tickets/source.h"
+#include "sequence.h"
+#include "tickets/tickets.h"
 
 /* the foreign-data wrapper of the authorities */
 #define WRAPPER			"instaid"
@@ -55,28 +53,24 @@ option_value(List *options, const char *name)
 	return NULL;
 }
 
-/*
- * The server of a foreign table of our wrapper, and the table's options; or NULL,
- * also if they are dropped meanwhile.
- */
+/* The server of a foreign table of our wrapper, and the table's options; NULL if it is none */
 static ForeignServer *
 find_server(Oid table, List **options)
 {
 	HeapTuple	tuple = SearchSysCache1(FOREIGNTABLEREL, ObjectIdGetDatum(table));
 	ForeignServer *server;
-	ForeignDataWrapper *wrapper;
-	Datum		datum;
 	bool		isnull;
 
 	if (!HeapTupleIsValid(tuple))
 		return NULL;
-	datum = SysCacheGetAttr(FOREIGNTABLEREL, tuple, Anum_pg_foreign_table_ftoptions, &isnull);
-	*options = isnull ? NIL : untransformRelOptions(datum);
+	/* it takes a null for no options */
+	*options = untransformRelOptions(SysCacheGetAttr(FOREIGNTABLEREL, tuple,
+													 Anum_pg_foreign_table_ftoptions, &isnull));
 	server = GetForeignServerExtended(((Form_pg_foreign_table) GETSTRUCT(tuple))->ftserver,
 									  FSV_MISSING_OK);
 	ReleaseSysCache(tuple);
-	wrapper = server ? GetForeignDataWrapperExtended(server->fdwid, FDW_MISSING_OK) : NULL;
-	return wrapper != NULL && strcmp(wrapper->fdwname, WRAPPER) == 0 ? server : NULL;
+	return server != NULL && server->fdwid == get_foreign_data_wrapper_oid(WRAPPER, true) ?
+		server : NULL;
 }
 
 /* Is a relation a foreign table of our wrapper? */
@@ -93,18 +87,10 @@ source_exists(Oid relation)
 bool
 source_may_see_failures(Oid ticket)
 {
-	HeapTuple	tuple;
-	bool		is_owner = false;
+	Oid			owner = sequence_owner(ticket);
 
-	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
-		return true;
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
-	if (HeapTupleIsValid(tuple))
-	{
-		is_owner = has_privs_of_role(GetUserId(), ((Form_pg_class) GETSTRUCT(tuple))->relowner);
-		ReleaseSysCache(tuple);
-	}
-	return is_owner;
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
 }
 
 /* The options of a role's user mapping, or of PUBLIC's, in a server; false if there is none */
@@ -113,16 +99,15 @@ find_mapping(Oid role, Oid server, List **options)
 {
 	HeapTuple	tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(role),
 										ObjectIdGetDatum(server));
-	Datum		datum;
 	bool		isnull;
 
-	if (!HeapTupleIsValid(tuple) && !OidIsValid(role))
-		return false;
 	if (!HeapTupleIsValid(tuple))
-		return find_mapping(InvalidOid, server, options);
-	datum = SysCacheGetAttr(USERMAPPINGUSERSERVER, tuple,
-							Anum_pg_user_mapping_umoptions, &isnull);
-	*options = isnull ? NIL : untransformRelOptions(datum);
+		tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
+								ObjectIdGetDatum(server));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	*options = untransformRelOptions(SysCacheGetAttr(USERMAPPINGUSERSERVER, tuple,
+													 Anum_pg_user_mapping_umoptions, &isnull));
 	ReleaseSysCache(tuple);
 	return true;
 }
@@ -138,28 +123,24 @@ find_mapping(Oid role, Oid server, List **options)
 static void
 find_authority(Oid owner, ForeignServer *server, Authority *found, StringInfo identity)
 {
+	const char *role = GetUserNameFromId(owner, false);
 	List	   *mapping = NIL;
+	bool		is_mapped = find_mapping(owner, server->serverid, &mapping);
 	List	   *options;
-	const char *password;
-	const char *timeout;
+	const char *password = option_value(mapping, "password");
+	const char *timeout = option_value(server->options, "connect_timeout");
 	int			n = 0;
 	ListCell   *lc;
 
 	found->name = server->servername;
 	found->needs_password = !superuser_arg(owner) || !superuser_arg(server->owner);
-	if (!find_mapping(owner, server->serverid, &mapping))
-		found->refusal = psprintf("there is no user mapping for role \"%s\"",
-								  GetUserNameFromId(owner, false));
-	password = option_value(mapping, "password");
-	if (found->refusal == NULL && found->needs_password &&
-		(password == NULL || password[0] == '\0'))
-		found->refusal = psprintf("the user mapping for role \"%s\" has no password",
-								  GetUserNameFromId(owner, false));
 	if (object_aclcheck(ForeignServerRelationId, server->serverid, owner, ACL_USAGE) != ACLCHECK_OK)
-		found->refusal = psprintf("role \"%s\" has no USAGE on it",
-								  GetUserNameFromId(owner, false));
+		found->refusal = psprintf("role \"%s\" has no USAGE on it", role);
+	else if (!is_mapped)
+		found->refusal = psprintf("there is no user mapping for role \"%s\"", role);
+	else if (found->needs_password && (password == NULL || password[0] == '\0'))
+		found->refusal = psprintf("the user mapping for role \"%s\" has no password", role);
 
-	timeout = option_value(server->options, "connect_timeout");
 	found->timeout = timeout != NULL && atoi(timeout) > 0 ?
 		Min(atoi(timeout), 30) * 1000 : SERVER_TIMEOUT;
 
@@ -185,33 +166,23 @@ find_authority(Oid owner, ForeignServer *server, Authority *found, StringInfo id
 	appendStringInfoChar(identity, '\n');
 }
 
-/*
- * Find the servers of a ticket's source, in the current memory context.  Returns
- * false if it has no source, or is gone.
- */
+/* Find the servers of a ticket's source.  Returns false if it has none, or is gone. */
 bool
 source_find(Oid ticket, Source *source)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ticket));
-	Oid			owner;
-	Oid			type;
+	Oid			owner = sequence_owner(ticket);
 	List	   *options;
 	List	   *tables;
 	ListCell   *lc;
 	const char *step;
 	StringInfoData identity;
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	source->ticket = pstrdup(NameStr(((Form_pg_class) GETSTRUCT(tuple))->relname));
-	ReleaseSysCache(tuple);
-	if (find_server(ticket, &options) == NULL)
+	source->ticket = get_rel_name(ticket);
+	if (!OidIsValid(owner) || source->ticket == NULL || find_server(ticket, &options) == NULL)
 		return false;
 	step = option_value(options, "step");
 	source->step = step != NULL ? atoi(step) : 1;
-	type = get_atttype(ticket, 1);
-	source->last_of_type = type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
+	source->last_of_type = sequence_type_max(get_atttype(ticket, 1));
 
 	initStringInfo(&identity);
 	/* in the order of their OIDs: create_ticket() creates them in order */

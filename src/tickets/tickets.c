@@ -17,8 +17,6 @@
  * - A value equals START modulo INCREMENT, whatever setval() did.
  * - CACHE is the step: how many values one WAL record covers.  No session keeps
  *	 values.  Sessions that come before the record is flushed share the flush.
- *
- * A session remembers what it found out about a name, which is most of the work.
  */
 #include "postgres.h"
 
@@ -26,25 +24,18 @@
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "common/int.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
-#include "names.h"
+#include "functions.h"
 #include "sequence.h"
-#include "tickets/autocreate.h"
-#include "tickets/segments.h"
-#include "tickets/source.h"
 #include "tickets/tickets.h"
 
 /* how many values a WAL record covers, unless the ticket has a step */
@@ -90,7 +81,7 @@ typedef struct TicketState
 	bool		off_stripe;		/* it stands at a value of another server */
 } TicketState;
 
-/* Why a sequence cannot serve as a ticket, or NULL if it can. */
+/* Why a sequence cannot serve as a ticket, or NULL if it can */
 static const char *
 find_fault(char persistence, Form_pg_sequence options)
 {
@@ -113,19 +104,14 @@ static TicketState
 read_state(Form_pg_sequence options, Form_pg_sequence_data data)
 {
 	uint64		increment = options->seqincrement;
+	uint64		start = options->seqstart;
 	int64		next = data->last_value;
 	int64		gap;
 	TicketState state = {0};
 
 	/* how far it is below the stripe's next value; 0 if it is in the stripe */
-	if (next >= options->seqstart)
-	{
-		uint64		past = ((uint64) next - (uint64) options->seqstart) % increment;
-
-		gap = past == 0 ? 0 : increment - past;
-	}
-	else
-		gap = ((uint64) options->seqstart - (uint64) next) % increment;
+	gap = (next < options->seqstart ? start - next :
+		   increment - ((uint64) next - start) % increment) % increment;
 	state.off_stripe = gap != 0;
 
 	/* a value of the stripe that was taken is followed by another */
@@ -143,8 +129,7 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 {
 	int64		last = ticket->options.seqmax;
 	Oid			type = ticket->options.seqtypid;
-	bool		guarded = last < (type == INT2OID ? PG_INT16_MAX :
-								  type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX);
+	bool		guarded = last < sequence_type_max(type);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -168,15 +153,13 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 }
 
 /*
- * Store the last of so many values in the locked page.  Returns the LSN up to which
- * WAL must be flushed for the sequence to be there after a crash.
+ * Store the last of so many values in the locked page.  Returns the LSN up to which WAL
+ * must be flushed for the sequence to be there after a crash.  A record is due if
  *
- * A WAL record is due in three cases:
- *
- *	- The last record does not cover the values.  They would come again after a crash.
- *	- The values do not follow the page's last value in steps of INCREMENT.  What the
- *	  last record covers is counted in such steps.
- *	- A checkpoint began after the last record.  Replay would not read that record.
+ *	- the last record does not cover the values, which would come again after a crash,
+ *	- or the values do not follow the page's last value in steps of INCREMENT, in which
+ *	  what the last record covers is counted,
+ *	- or a checkpoint began after the last record, which replay would not read then.
  */
 static XLogRecPtr
 store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 count, int64 left)
@@ -187,12 +170,7 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	int64		ahead;
 	bool		log_it;
 
-	/*
-	 * This comes before XLogInsert(): see SyncOneBuffer().  It also comes
-	 * before the look at the redo pointer: otherwise a checkpoint that begins
-	 * in between would not write the page, which is still clean, and only a
-	 * record from before its redo point would cover the values.
-	 */
+	/* before XLogInsert() and GetRedoRecPtr(): see store_tick() in ids/generator.c */
 	MarkBufferDirty(ticket->buffer);
 
 	covered = sequence_values_covered(ticket->file, data);
@@ -204,11 +182,7 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	if (log_it && ticket->needs_wal)
 		sequence_log_page(ticket->buffer, ticket->locator, data, last + ahead * increment);
 
-	/*
-	 * Plain stores cannot fail, so they need no critical section.  Where no
-	 * WAL is written until the commit (wal_level = minimal), no record covers
-	 * anything.
-	 */
+	/* with wal_level = minimal, no record covers anything until the commit */
 	data->last_value = last;
 	data->is_called = true;
 	data->log_cnt = sequence_log_cnt(ticket->file, ticket->needs_wal ? ahead : 0);
@@ -216,10 +190,7 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	return ticket->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }
 
-/*
- * Take so many values of a ticket that has no source, and return the first one, when
- * they are as durable as synchronous_commit says.
- */
+/* Take so many values of a ticket that has no source, and return the first one. */
 static int64
 take_block(Ticket *ticket, int64 count)
 {
@@ -248,22 +219,19 @@ take_block(Ticket *ticket, int64 count)
 }
 
 /*
- * Refuse a relation that is no ticket.  If it is to be locked, refuse a role that
- * may not take values of it, too: the role would hold the lock until its transaction
- * ends.
+ * Refuse a relation that is no ticket.  If it is to be locked, refuse a role that may not
+ * take values of it, too, which would hold the lock until its transaction ends.
  */
 static void
 check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribute_unused(),
 				  void *arg)
 {
-	LOCKMODE	lockmode = *(LOCKMODE *) arg;
+	char		relkind = get_rel_relkind(relid);
+	bool		has_source = source_exists(relid);
 	bool		missing = false;
-	char		relkind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
-	bool		has_source;
 
 	if (relkind == '\0')
 		return;
-	has_source = source_exists(relid);
 	if (relkind != RELKIND_SEQUENCE && !has_source)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -271,13 +239,13 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribut
 				 errdetail("A ticket is a sequence or a foreign table of instaid; %s is another kind of relation.",
 						   quote_qualified_identifier(relation->schemaname, relation->relname)),
 				 errhint("Use another name, or rename that relation.")));
-	if (lockmode == NoLock ||
+	if (*(LOCKMODE *) arg == NoLock ||
 		pg_class_aclcheck_ext(relid, GetUserId(), has_source ? SOURCE_RIGHTS : SEQUENCE_RIGHTS,
 							  &missing) == ACLCHECK_OK || missing)
 		return;
 	if (has_source)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_TABLE, relation->relname);
-	sequence_no_permission_error(relation->schemaname, relation->relname);
+	sequence_no_permission_error(relid);
 }
 
 /* The relation that is a ticket, or InvalidOid */
@@ -305,9 +273,8 @@ no_ticket_error(const char *name, bool autocreated)
 }
 
 /*
- * Find or create a ticket, lock it for the transaction, and find out what a call needs
- * to know of it.  What the running transaction has created or altered is not
- * remembered: no invalidation announces its commit.
+ * Find or create a ticket, lock it for the transaction, and find out what a call needs to
+ * know.  No invalidation announces a commit: what this one created is not remembered.
  */
 static void
 load_ticket(Ticket *ticket, const char *name)
@@ -426,7 +393,6 @@ tickets_init(void)
 	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
 }
 
-/* next_ticket(name text) -> bigint */
 Datum
 instaid_next_ticket(PG_FUNCTION_ARGS)
 {
@@ -437,19 +403,15 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 					take_block(ticket, 1));
 }
 
-/* lease_ticket(name text, count bigint) -> (first bigint, last bigint, increment bigint) */
 Datum
 instaid_lease_ticket(PG_FUNCTION_ARGS)
 {
 	int64		count = PG_GETARG_INT64(1);
 	Ticket	   *ticket;
 	int64		first;
-	TupleDesc	tupdesc;
 	Datum		values[3];
-	bool		nulls[3] = {false, false, false};
+	bool		nulls[3] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	if (count < 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
@@ -467,11 +429,9 @@ instaid_lease_ticket(PG_FUNCTION_ARGS)
 	values[0] = Int64GetDatum(first);
 	values[1] = Int64GetDatum(first + (count - 1) * ticket->options.seqincrement);
 	values[2] = Int64GetDatum(ticket->options.seqincrement);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
-/* ticket_sequence(name text, missing_ok boolean) -> regclass */
 Datum
 instaid_ticket_sequence(PG_FUNCTION_ARGS)
 {
@@ -487,46 +447,28 @@ instaid_ticket_sequence(PG_FUNCTION_ARGS)
 	PG_RETURN_OID(relid);
 }
 
-/*
- * _ticket_state(ticket regclass)
- *	-> (last_value bigint, values_left bigint, off_stripe boolean,
- *		source text, step bigint, failure text, is_preloaded boolean)
- *
- * Where a ticket stands.  The first three columns are null if it has a source, is being altered
- * or dropped by another transaction, cannot be read here, or may not be seen by the role.
- *
- * The servers of its source, which of them cannot be asked, and why, and whether the library
- * has memory for it.  These are null if it has no source; failure is null for roles that may
- * not see it.
- */
 Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
 {
 	Oid			relid = PG_GETARG_OID(0);
-	TupleDesc	tupdesc;
 	Datum		values[7] = {0};
 	bool		nulls[7] = {true, true, true, true, true, true, true};
 	FormData_pg_sequence options;
 	FormData_pg_sequence_data data;
 	Source		source;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	if (sequence_try_lock(relid))
+	if (sequence_read(relid, &options, &data))
 	{
-		if (sequence_read_locked(relid, &options, &data) &&
-			find_fault(get_rel_persistence(relid), &options) == NULL)
+		if (find_fault(get_rel_persistence(relid), &options) == NULL)
 		{
 			TicketState state = read_state(&options, &data);
 
 			values[0] = Int64GetDatum(data.last_value);
-			nulls[0] = !data.is_called;
 			values[1] = Int64GetDatum(state.left);
 			values[2] = BoolGetDatum(state.off_stripe);
+			nulls[0] = !data.is_called;
 			nulls[1] = nulls[2] = false;
 		}
-		UnlockRelationOid(relid, RowExclusiveLock);
 	}
 	else if (source_find(relid, &source))
 	{
@@ -550,6 +492,5 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 		nulls[3] = nulls[4] = nulls[6] = false;
 		nulls[5] = failure.len == 0 || !source_may_see_failures(relid);
 	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

@@ -78,7 +78,7 @@ CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFA
     LANGUAGE instaid STRICT COST 1 AS 'shard 6, epoch 2020-01-01 00:00:00+00';
 SELECT pg_temp.finds('error', 'insta6', 'its sequence serves a shard of another epoch%', 'two epochs on one sequence');
 ALTER FUNCTION insta6.next_ids(integer, regclass) RENAME TO many;
-SELECT pg_temp.finds('error', 'insta6.next_id()', 'does not work: it refers to next_ids(integer, regclass), which does not exist', 'a reference to nothing');
+SELECT pg_temp.finds('error', 'insta6.next_id()', 'does not work: it refers to next_ids(integer, regclass), which does not declare a shard', 'a reference to nothing');
 CREATE SCHEMA insta7;
 CREATE FUNCTION insta7.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN instaid.next_id(''insta6.table_id_seq'', 7); END';
 SELECT pg_temp.finds('warning', 'insta7.next_id()', '%does not see', 'a shard that is not listed');

@@ -1,11 +1,12 @@
-/* Checks of the names of objects that callers pass. */
+/* What SQL-callable functions of both wings share: names that they get, rows that they return. */
 #include "postgres.h"
 
-#include "fmgr.h"
+#include "access/htup_details.h"
+#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
-#include "names.h"
+#include "functions.h"
 
 PG_FUNCTION_INFO_V1(instaid_check_name);
 
@@ -32,11 +33,21 @@ check_object_name(const char *what, const char *name)
 						   length, NAMEDATALEN - 1)));
 }
 
-/* _check_name(what text, name text) -> void */
 Datum
 instaid_check_name(PG_FUNCTION_ARGS)
 {
 	check_object_name(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 					  text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	PG_RETURN_VOID();
+}
+
+/* The result of a function with OUT parameters */
+Datum
+make_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls));
 }
