@@ -53,9 +53,8 @@
 	"Use instaid.create_shard(), which declares a shard by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'."
 
 /*
- * A body has about 50 characters, and a default that is a constant of type
- * regclass about 150.  Nothing longer is read: a default could be nested too
- * deeply for the stack.
+ * A body has about 50 characters, and a default that is a constant of type regclass about
+ * 150.  Nothing longer is read: a default could be nested too deeply for the stack.
  */
 #define MAX_TEXT_LENGTH		1000
 
@@ -113,15 +112,11 @@ is_declaration(Form_pg_proc proc)
 /*
  * Reading a declaration
  *
- * These functions return NULL, or a sentence on what is wrong.  The validator
- * raises it as an error.  The list of shards leaves out the function, and
- * audit() reports it.
+ * These functions return NULL, or a sentence on what is wrong.  The validator raises it as an
+ * error.  The list of shards leaves out the function, and audit() reports it.
  */
 
-/*
- * Read YYYY-MM-DD HH:MM:SS[.mmm]+00.  timestamptz_in() cannot be used, because
- * DateStyle and TimeZone would change the meaning.
- */
+/* Read an epoch.  DateStyle and TimeZone would change what timestamptz_in() reads. */
 static bool
 read_epoch(const char *input, int64 *epoch_ms)
 {
@@ -153,24 +148,23 @@ read_epoch(const char *input, int64 *epoch_ms)
 }
 
 /*
- * Take white space away from both ends of a body, because people often write
- * it on a line of its own; and "frozen" from its end.  This changes the text.
+ * Take white space away from both ends of a body, which people often write on a line of its
+ * own, and "frozen" from its end.  This changes the text.
  */
 static char *
 trim_body(char *body, bool *is_frozen)
 {
 	char	   *end;
-	size_t		length;
 
 	body += strspn(body, " \t\r\n");
 	end = body + strlen(body);
 	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
 		*--end = '\0';
 
-	length = end - body;
-	*is_frozen = length >= strlen(FROZEN) && strcmp(end - strlen(FROZEN), FROZEN) == 0;
+	end -= Min(end - body, (int) strlen(FROZEN));
+	*is_frozen = strcmp(end, FROZEN) == 0;
 	if (*is_frozen)
-		end[-(int) strlen(FROZEN)] = '\0';
+		*end = '\0';
 	return body;
 }
 
@@ -309,17 +303,12 @@ is_id_type(Oid type, Oid schema)
 								CStringGetDatum("id"), ObjectIdGetDatum(schema));
 }
 
-/* The name that create_shard() gives a function */
-static const char *
-proper_name(Form_pg_proc proc)
-{
-	return which_shard_function(proc) == NEXT_IDS ? DECLARATION : "next_id";
-}
-
+/* Has a function the name that create_shard() gives it? */
 static bool
 has_proper_name(Form_pg_proc proc)
 {
-	return strcmp(NameStr(proc->proname), proper_name(proc)) == 0;
+	return strcmp(NameStr(proc->proname),
+				  which_shard_function(proc) == NEXT_IDS ? DECLARATION : "next_id") == 0;
 }
 
 /* What is wrong with the attributes of a function; or NULL */
@@ -436,8 +425,8 @@ record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
 }
 
 /*
- * Refuse CREATE OR REPLACE with another epoch, which could repeat IDs of the
- * sequence.  The snapshot of the statement still sees the old row.
+ * Refuse CREATE OR REPLACE with another epoch, which could repeat IDs of the sequence.  The
+ * snapshot of the statement still sees the old row.
  */
 static void
 check_replaced(HeapTuple tuple, const Declaration *declaration)
@@ -496,11 +485,8 @@ check_reference(HeapTuple tuple)
 }
 
 /*
- * The validator of the language refuses what is not a function of a shard.
- *
- * A restore turns check_function_bodies off, because other objects can be
- * missing.  Then the name and the attributes of the function, the sequence, its
- * other declarations, and the existence of a declaration are not checked.
+ * The validator of the language refuses what is not a function of a shard.  A restore turns
+ * check_function_bodies off, because other objects can be missing.
  */
 Datum
 instaid_validator(PG_FUNCTION_ARGS)
@@ -553,8 +539,8 @@ shard_function_fault(HeapTuple tuple)
 	const char *fault;
 
 	if (!has_proper_name(proc))
-		return psprintf("is not named %s%s", proper_name(proc),
-						which_shard_function(proc) == NEXT_IDS ? ", and declares no shard" : "");
+		return which_shard_function(proc) == NEXT_IDS ?
+			"is not named next_ids, and declares no shard" : "is not named next_id";
 	fault = attribute_fault(proc);
 	if (fault != NULL)
 		return fault;

@@ -14,20 +14,17 @@
 PG_FUNCTION_INFO_V1(instaid_execute_as);
 
 /*
- * Functions that a superuser may call on objects of other roles use it.  The
- * owner of a table decides what code runs when the table is read or altered:
- * CHECK constraints, triggers, policies, and the index expressions that the
- * planner evaluates.  This code must have the rights of the owner, and no way
- * to get those of the caller.  As core's maintenance commands do, this
- * function therefore switches to the role in a security-restricted operation,
- * with a search_path in which no other role can create objects, and restores
- * the settings afterwards.
+ * Functions that a superuser may call on objects of other roles use this.  The owner of a table
+ * decides what code runs when the table is read or altered: CHECK constraints, triggers,
+ * policies, and the index expressions that the planner evaluates.  This code must not get the
+ * rights of the caller.  As core's maintenance commands do, this therefore switches to the role
+ * in a security-restricted operation, with a search_path in which no other role can create
+ * objects, and restores the settings afterwards.  After an error, the end of the
+ * (sub)transaction restores role and settings.
  *
- * It refuses a caller that cannot SET ROLE to the role, so that a direct call
- * gives no additional rights.  If the role is the session's own, there is no
- * restricted operation, and the command can use temporary tables.
- *
- * After an error, the end of the (sub)transaction restores role and settings.
+ * A direct call gives no additional rights: the caller must be able to SET ROLE to the role.  If
+ * the role is the session's own, there is no restricted operation, and the command can use
+ * temporary tables.
  */
 Datum
 instaid_execute_as(PG_FUNCTION_ARGS)
@@ -63,14 +60,10 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 
 	SPI_connect();
 	status = SPI_execute(command, false, 0);
-	if (status == SPI_ERROR_TRANSACTION)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
-				 errmsg("invalid transaction termination")));
-	if (status == SPI_ERROR_COPY)
+	if (status == SPI_ERROR_TRANSACTION || status == SPI_ERROR_COPY)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot COPY to or from the client in a function")));
+				 errmsg("cannot execute \"%s\" in a function", command)));
 	if (status < 0)
 		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(status));
 	if (SPI_tuptable != NULL && SPI_tuptable->numvals > 0 && SPI_tuptable->tupdesc->natts > 0)

@@ -1,23 +1,20 @@
 /*
  * The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
- * The value of a shard's sequence is a tick, ms << 10 | sequence, with the
- * milliseconds since 1970.  The generator does not use an epoch.  The next
- * tick is the next value of nextval(), moved up to the clock's millisecond if
- * the sequence is behind the clock; its low ten bits run on.  Time and
- * sequence advance together, under the exclusive lock of the sequence's only
- * page.  Therefore no two calls can pair the same sequence number with the
- * same millisecond.
+ * The value of a shard's sequence is a tick, ms << 10 | sequence, with the milliseconds since
+ * 1970.  The next tick is the next value of nextval(), moved up to the clock's millisecond if
+ * the sequence is behind the clock; its low ten bits run on.  Time and sequence advance
+ * together, under the exclusive lock of the sequence's only page.  Therefore no two calls can
+ * pair the same sequence number with the same millisecond.
  *
- * Everything that must survive the session is in the sequence itself, written
- * by the rules of nextval_internal() in src/backend/commands/sequence.c.
- * Therefore core's functions, crash recovery and standbys understand it.
+ * All of it is in the sequence itself, written by the rules of nextval_internal() in
+ * src/backend/commands/sequence.c, so core's functions, recovery and standbys understand it.
  *
- * The invariant: a tick is given out only when the clock, or flushed WAL,
- * already guarantees that it will not be given out again.
+ * The invariant: a tick is given out only when the clock, or flushed WAL, already guarantees
+ * that it will not be given out again.
  *
- * Code that few calls need is in separate functions, marked pg_noinline, so
- * that the other calls save no registers and check no stack for it.
+ * Code that few calls need is in separate functions, marked pg_noinline, so that the other
+ * calls save no registers and check no stack for it.
  */
 #include "postgres.h"
 
@@ -40,10 +37,8 @@
 #include "sequence.h"
 
 /*
- * Core logs 32 values ahead.  A busy sequence moves by 1,024 ticks a
- * millisecond, so it is logged one second ahead.  It then writes one WAL
- * record a second, and after a crash it goes on at most one second ahead of
- * its last tick.
+ * Core logs 32 values ahead.  A busy sequence is logged one second ahead, so that it writes one
+ * WAL record a second.  After a crash it goes on that far ahead of its last tick at most.
  */
 #define TICKS_LOGGED_AHEAD	(1000 * TICKS_PER_MS)
 
@@ -57,19 +52,13 @@
 static int	max_drift;
 
 /*
- * WAL up to this LSN is as durable as this value of synchronous_commit
- * demands.  XLogFlush() would return at once, too, but takes 30 instructions
- * for each ID that is ahead of the clock.
+ * WAL up to this LSN is as durable as this value of synchronous_commit demands.  XLogFlush()
+ * would take 30 instructions for each ID that is ahead of the clock to find that out.
  */
 static XLogRecPtr durable = InvalidXLogRecPtr;
 static int	durable_for = SYNCHRONOUS_COMMIT_OFF;
 
-/*
- * The clock in milliseconds since 1970.
- *
- * This is the wall clock.  It can be set back, and nothing here relies on it
- * to be monotonic.
- */
+/* The wall clock in milliseconds since 1970.  It can be set back. */
 static inline int64
 clock_ms(void)
 {
@@ -81,16 +70,11 @@ clock_ms(void)
 void
 generator_init(void)
 {
-	/*
-	 * A superuser's setting, because IDs that run ahead of the clock concern
-	 * all users of their sequence.
-	 */
+	/* a superuser's, because IDs ahead of the clock concern all users of their sequence */
 	DefineCustomIntVariable("instaid.max_drift",
 							"Sets how far IDs may run ahead of the clock under overload.",
 							"An ID that would go further waits first, 64 ms at most.",
-							&max_drift,
-							1000, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS,
+							&max_drift, 1000, 0, INT_MAX, PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 }
 
@@ -125,10 +109,9 @@ wait_for_clock(long timeout)
 }
 
 /*
- * Wait until the clock leaves a millisecond.  The page stays locked meanwhile, so
- * that no other session takes a tick of that millisecond.  A signal can end a sleep
- * early, and then the next turn of the loop sleeps again.  A clock can stand still,
- * and therefore the loop ends.
+ * Wait until the clock leaves a millisecond.  The page stays locked meanwhile, so that no other
+ * session takes a tick of that millisecond.  A signal can end a sleep early, and a clock can
+ * stand still: therefore this is a loop, and it ends.
  */
 static pg_noinline int64
 let_millisecond_pass(int64 running)
@@ -144,8 +127,8 @@ let_millisecond_pass(int64 running)
 }
 
 /*
- * Can core have set the sequence back from a tick of the running millisecond?
- * That tick would be lost, and could come again.
+ * Can core have set the sequence back from a tick of the running millisecond, which could
+ * come again?
  *
  *	log_cnt		core's last call		next tick is of			answer
  *	0			setval() or RESTART		a later ms				no
@@ -153,8 +136,8 @@ let_millisecond_pass(int64 running)
  *	above 0		nextval()				an earlier ms			yes, before nextval()
  *	above 0		nextval()				this or a later ms		no
  *
- * The last answer is nearly always right: if nextval() counts in the running
- * millisecond, nothing has set the sequence back.
+ * The last answer is nearly always right: if nextval() counts in the running millisecond,
+ * nothing has set the sequence back.
  */
 static bool
 can_be_set_back(Form_pg_sequence_data data, int64 next, int64 now)
@@ -163,8 +146,8 @@ can_be_set_back(Form_pg_sequence_data data, int64 next, int64 now)
 }
 
 /*
- * The next tick, by the state of the locked page and by the clock, whose time
- * goes into *now.  If it is above MAX_TICK, there is none.
+ * The next tick, by the state of the locked page and by the clock, whose time goes into *now.
+ * If it is above MAX_TICK, there is none.
  */
 static inline int64
 next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
@@ -187,18 +170,14 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	}
 
 	/*
-	 * No tick comes again that this session has had, even if the sequence was
-	 * set back.  But if the session's ticks are further ahead of the clock
-	 * than load explains, the sequence was set back on purpose.
+	 * No tick comes again that this session has had, even if the sequence was set back.  But
+	 * if its ticks are further ahead of the clock than load explains, that was on purpose.
 	 */
 	if (seq->end > lowest &&
 		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_CLOCK_WAIT)
 		lowest = seq->end;
 
-	/*
-	 * Move up to the first tick that is high enough and whose low bits run
-	 * on.
-	 */
+	/* move up to the first tick that is high enough and whose low bits run on */
 	if (next < lowest)
 	{
 		next = pack_tick(tick_ms(lowest), tick_sequence(next));
@@ -215,10 +194,9 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 	XLogRecPtr	lsn;
 
 	/*
-	 * With an XID, the commit flushes the record and waits for standbys.
-	 *
-	 * Assigning an XID can fail.  Since PostgreSQL 19, the end of a
-	 * subtransaction then unlocks only pages that it has itself pinned.
+	 * With an XID, the commit flushes the record and waits for standbys.  Assigning one can
+	 * fail.  Since PostgreSQL 19, the end of a subtransaction then unlocks only pages that it
+	 * has itself pinned.
 	 */
 	IncrBufferRefCount(seq->buffer);
 	GetTopTransactionId();
@@ -226,18 +204,13 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 
 	lsn = sequence_log_page(seq->buffer, seq->locator, data, logged);
 
-	/*
-	 * While the transaction goes on, or if it is rolled back, it does not
-	 * flush the record.  Let the WAL writer flush it, as for an asynchronous
-	 * commit.
-	 */
+	/* a transaction that goes on, or is rolled back, does not flush it: the WAL writer does */
 	XLogSetAsyncXactLSN(lsn);
 }
 
 /*
- * Store the last tick that was taken in the locked page, by the rules of
- * nextval_internal().  Returns the LSN up to which WAL must be flushed so that
- * the sequence does not go back in a crash.
+ * Store the last tick that was taken in the locked page, by the rules of nextval_internal().
+ * Returns the LSN up to which WAL must be flushed so that a crash does not set it back.
  */
 static inline XLogRecPtr
 store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
@@ -247,18 +220,15 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	bool		log_it;
 
 	/*
-	 * This must come before XLogInsert(): see SyncOneBuffer().  Unlike in
-	 * core's nextval(), it must also come before GetRedoRecPtr().  Otherwise
-	 * a checkpoint that begins in between would skip the page, which is still
-	 * clean, and only a record before its redo point would cover the tick.
+	 * This must come before XLogInsert(): see SyncOneBuffer().  Unlike in core's nextval(), it
+	 * must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in between
+	 * would skip the page, which is still clean, and only a record before its redo point would
+	 * cover the tick.
 	 */
 	MarkBufferDirty(seq->buffer);
 	logged = data->last_value + sequence_values_covered(seq->file, data);
 
-	/*
-	 * As in core, a record is also due after a checkpoint: replay starts
-	 * after the last record then.
-	 */
+	/* as in core, also after a checkpoint: replay starts after the last record then */
 	log_it = last >= logged || PageGetLSN(page) <= GetRedoRecPtr();
 	if (unlikely(log_it))
 	{
@@ -279,8 +249,8 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 }
 
 /*
- * Warn that a sequence is further ahead of the clock than load explains.  This
- * is done once a minute, and again when the clock was set back.
+ * Warn that a sequence is further ahead of the clock than load explains: once a minute, and
+ * again when the clock was set back.
  */
 static pg_noinline void
 warn_of_drift(ClockedSequence *seq, int64 drift)
@@ -308,8 +278,8 @@ make_durable(XLogRecPtr lsn)
 }
 
 /*
- * Reserve ticks of one millisecond for this session: at least one, and at most
- * as many as wanted or, if that is more, CACHE.
+ * Reserve ticks of one millisecond for this session: at least one, and at most as many as
+ * wanted or, if that is more, CACHE.
  */
 static void
 reserve_ticks(ClockedSequence *seq, int wanted)
@@ -342,9 +312,8 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		drift = tick_ms(next) - now;
 
 		/*
-		 * If the sequence is too far ahead, wait before taking the first tick
-		 * of another millisecond.  One wait limits the rate of each session,
-		 * and never stops it.
+		 * If the sequence is too far ahead, wait before taking the first tick of another
+		 * millisecond.  One wait limits the rate of each session, and never stops it.
 		 */
 		if (drift <= max_drift || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
@@ -356,13 +325,10 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	}
 
 	/*
-	 * CACHE applies only in the clock's own millisecond.  A sequence that is
-	 * ahead of the clock must not move further for ticks that can be dropped.
+	 * CACHE applies only in the clock's own millisecond.  A sequence that is ahead of the clock
+	 * must not move further for ticks that can be dropped.
 	 */
-	if (drift == 0)
-		count = Max(wanted, seq->cache);
-	else
-		count = wanted;
+	count = drift == 0 ? Max(wanted, seq->cache) : wanted;
 	count = Min(count, TICKS_PER_MS - tick_sequence(next));
 	lsn = store_tick(seq, data, next + count - 1);
 	session_unlock_page(seq);
@@ -371,10 +337,9 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	seq->reserved_at = ms_timestamp(now);
 
 	/*
-	 * The invariant.  A tick that is not ahead of the clock cannot come
-	 * again, because the sequence catches up with the clock after a restart.
-	 * A tick that is ahead needs a durable WAL record past it, here and, if
-	 * synchronous_commit says so, on the standbys that can be promoted.
+	 * The invariant.  A tick that is not ahead of the clock cannot come again, because the
+	 * sequence catches up with the clock after a restart.  A tick that is ahead needs a durable
+	 * WAL record past it, here and, as synchronous_commit says, on standbys.
 	 */
 	if (drift > 0)
 	{
@@ -389,11 +354,9 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 }
 
 /*
- * Make sure that the session has a reserved tick that it may give out now.
- *
- * Ticks that CACHE has left are valid only while the clock reads the
- * millisecond of their reservation.  Later, they could be older than ticks of
- * other sessions.  Comparing microseconds needs no division.
+ * Make sure that the session has a reserved tick that it may give out now.  Ticks that CACHE
+ * has left are valid only in the millisecond of their reservation: later, they could be older
+ * than ticks of other sessions.  Comparing microseconds needs no division.
  */
 static inline void
 ensure_ticks(ClockedSequence *seq, int wanted)
@@ -404,10 +367,8 @@ ensure_ticks(ClockedSequence *seq, int wanted)
 }
 
 /*
- * Take a tick of a sequence for the calling session.
- *
- * Errors are those of nextval(), and two more: the sequence cannot count ticks
- * (55000), or has reached the last tick (2200H).
+ * Take a tick of a sequence for the calling session.  Errors are those of nextval(), and two
+ * more: the sequence cannot count ticks (55000), or has reached the last tick (2200H).
  */
 int64
 generator_take_tick(Oid sequence)
@@ -419,9 +380,8 @@ generator_take_tick(Oid sequence)
 }
 
 /*
- * Take up to wanted ticks, where wanted is 1 to TICKS_PER_MS.  They are
- * consecutive from *first on, and of one millisecond.  Returns how many they
- * are, at least 1.
+ * Take up to wanted ticks, where wanted is 1 to TICKS_PER_MS.  They are consecutive from *first
+ * on, and of one millisecond.  Returns how many they are, at least 1.
  */
 int
 generator_take_ticks(Oid sequence, int wanted, int64 *first)
@@ -437,11 +397,9 @@ generator_take_ticks(Oid sequence, int wanted, int64 *first)
 }
 
 /*
- * From now on, give only ticks above this one.  Errors are those of
- * generator_take_tick() and setval().
- *
- * Another session can have written the WAL record that covers the page, and
- * our commit need not flush it.  Therefore this waits until it is durable.
+ * From now on, give only ticks above this one.  Another session can have written the WAL record
+ * that covers the page, and our commit need not flush it.  Therefore this waits until it is
+ * durable.
  */
 void
 generator_skip_ticks(Oid sequence, int64 tick)

@@ -1,13 +1,10 @@
 /*
  * What a session remembers of the sequences that it takes ticks of.
  *
- * To lock a sequence, to check the role's rights and to find the page are most
- * of the cost of nextval().  Here each is done once a transaction, or once for a
- * role, and what was found is kept until an invalidation.
- *
- * The page of the sequence that was used last stays pinned until the
- * transaction ends, as the sequence stays locked.  To look it up, pin it and
- * release it in each call was half of the cost ("make bench-instructions").
+ * To lock a sequence, to check the role's rights and to find the page are most of the cost of
+ * nextval().  Here each is done once a transaction, or once for a role, and what was found is
+ * kept until an invalidation.  The page of the sequence that was used last stays pinned until
+ * the transaction ends, which halved the cost ("make bench-instructions").
  */
 #include "postgres.h"
 
@@ -36,11 +33,7 @@ static ClockedSequence *latest = NULL;
 
 ClockedSequence *session_current = NULL;
 
-/*
- * The top transaction owns the pin, as it owns the lock.  While the page is
- * pinned, the buffer cannot be given to another page, and no look-up is
- * needed.
- */
+/* The top transaction owns the pin, as it owns the lock. */
 static void
 release_pin(void)
 {
@@ -146,9 +139,8 @@ is_valid(const ClockedSequence *seq)
 }
 
 /*
- * Lock a sequence for this transaction.  What CACHE has left over from another
- * transaction is dropped: between two transactions, no lock would show it to
- * settled.c.
+ * Lock a sequence for this transaction.  What CACHE has left over from another one is dropped:
+ * between two transactions, no lock would show it to settled.c.
  */
 static void
 lock_sequence(ClockedSequence *seq)
@@ -197,8 +189,8 @@ load_sequence(ClockedSequence *seq)
 }
 
 /*
- * Find a sequence, lock it unless this transaction has locked it, and check it
- * unless it was checked since the last invalidation.
+ * Find a sequence, lock it unless this transaction has locked it, and check it unless it was
+ * checked since the last invalidation.
  */
 pg_noinline ClockedSequence *
 session_load(Oid relid)
@@ -226,14 +218,9 @@ session_load(Oid relid)
 }
 
 /*
- * Pin the page of a sequence.
- *
- * ReadRecentBuffer() finds the page in its last buffer without a look-up in
- * the buffer table and without the relation.
- *
- * The pin is kept beyond the call unless the transaction has created the file.
- * A rollback to a savepoint drops such a file, and a pinned buffer is then an
- * error.
+ * Pin the page of a sequence.  ReadRecentBuffer() needs no look-up in the buffer table, and no
+ * relation.  The pin is kept beyond the call unless the transaction has created the file: a
+ * rollback to a savepoint drops such a file, and a pinned buffer is then an error.
  */
 pg_noinline void
 session_pin_page(ClockedSequence *seq)

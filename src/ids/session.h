@@ -1,7 +1,4 @@
-/*
- * What a session remembers of the sequences that it takes ticks of: see
- * session.c.
- */
+/* What a session remembers of the sequences that it takes ticks of: see session.c. */
 #ifndef INSTAID_SESSION_H
 #define INSTAID_SESSION_H
 
@@ -20,10 +17,9 @@ typedef struct ClockedSequence
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 
 	/*
-	 * What load_sequence() found out.  It holds for this role, until an
-	 * invalidation.  needs_wal = false and may_pin = false hold only for this
-	 * transaction, because no invalidation announces that the transaction
-	 * that created the sequence has committed.
+	 * What load_sequence() found out.  It holds for this role, until an invalidation.
+	 * needs_wal = false and may_pin = false hold only for this transaction, because no
+	 * invalidation announces the commit of the transaction that created the sequence.
 	 */
 	Oid			role;
 	uint64		invalidations;	/* how many there had been by then, or 0 */
@@ -38,9 +34,9 @@ typedef struct ClockedSequence
 	Buffer		buffer;			/* of its page; only a hint unless pinned */
 
 	/*
-	 * The ticks from next up to, but not including, end are reserved for the
-	 * session.  end outlives them: if the sequence is set back or gets
-	 * another file, end still tells which ticks the session has had.
+	 * The ticks from next up to, but not including, end are reserved for the session.  end
+	 * outlives them: if the sequence is set back or gets another file, it still tells which
+	 * ticks the session has had.
 	 */
 	int64		next;
 	int64		end;
@@ -49,10 +45,7 @@ typedef struct ClockedSequence
 	TimestampTz warned_at;
 } ClockedSequence;
 
-/*
- * The sequence that the session used last.  NULL if it has to be looked at
- * again: the transaction has ended, or an invalidation has arrived.
- */
+/* The sequence that was used last; NULL after the transaction has ended, or an invalidation */
 extern ClockedSequence *session_current;
 
 extern void session_init(void);
@@ -60,11 +53,8 @@ extern ClockedSequence *session_load(Oid relid);
 extern void session_pin_page(ClockedSequence *seq);
 
 /*
- * Find a sequence that the transaction has locked and this role may use.  The
- * name of the function that is called is for errors.
- *
- * Opening the relation and checking its ACL are most of the cost of nextval(),
- * and one statement can need a million IDs.
+ * Find a sequence that the transaction has locked and this role may use.  The name of the
+ * function that is called is for errors.
  */
 static inline ClockedSequence *
 session_open(Oid relid, const char *function)

@@ -1,23 +1,19 @@
 /*
- * How far the IDs of a sequence are settled: every transaction that took one
- * of them has ended.
+ * How far the IDs of a sequence are settled: every transaction that took one of them has ended.
  *
- * A transaction that takes a tick first locks the sequence in
- * RowExclusiveLock, and keeps the lock until it ends, or until COMMIT PREPARED.
- * session.c and core's nextval() both do this.  The steps are therefore:
+ * A transaction that takes a tick first locks the sequence in RowExclusiveLock, and keeps the
+ * lock until it ends, or until COMMIT PREPARED, as with core's nextval().  Therefore:
  *
  *	  1. read the last tick that the sequence has given,
  *	  2. ask the lock table which transactions hold that lock,
  *	  3. wait until they have ended, as CREATE INDEX CONCURRENTLY does.
  *
- * A transaction that took a tick up to the one of step 1 had the lock before
- * step 1.  In step 2 it either holds the lock or has ended.  A transaction is
- * visible to new snapshots before it releases its locks.  A transaction that
- * begins to take ticks after step 1 gets greater ones, and is not waited for.
+ * A transaction that took a tick up to the one of step 1 had the lock before step 1.  In step 2
+ * it either holds the lock or has ended.  A transaction is visible to new snapshots before it
+ * releases its locks.  One that begins to take ticks after step 1 gets greater ones.
  *
- * No session may keep a tick for its next transaction: see
- * lock_sequence() in session.c.  Core's nextval() keeps values if the
- * sequence has CACHE above 1.  Such values are not covered.
+ * No session may keep a tick for its next transaction: see lock_sequence() in session.c.  What
+ * core's nextval() keeps if the sequence has CACHE above 1 is not covered.
  */
 #include "postgres.h"
 
@@ -25,14 +21,10 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
-#include "commands/proclang.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "functions.h"
@@ -42,9 +34,7 @@
 PG_FUNCTION_INFO_V1(instaid_settled_id);
 PG_FUNCTION_INFO_V1(instaid_settled_id_of_shard);
 
-/*
- * Refuse a session whose next query could miss rows, whatever is waited for.
- */
+/* Refuse a session whose next query could miss rows, whatever is waited for. */
 static void
 check_sees_commits(void)
 {

@@ -32,9 +32,8 @@
 #include "sequence.h"
 
 /*
- * How many shards create_shards() creates in one transaction.  Each takes at
- * least three locks.  By default the lock table has room for 64 locks a
- * connection.
+ * How many shards create_shards() creates in one transaction.  Each takes at least three
+ * locks, and by default there is room for 64 locks a connection.
  */
 #define SHARDS_PER_BATCH	512
 
@@ -53,9 +52,9 @@ typedef struct ListedShard
 } ListedShard;
 
 /*
- * The shards of the database when language_invalidations() was listed_invalidations.  A
- * monitoring system asks for all of them again and again.  Of 8,192 shards, it
- * takes longer to read the declarations than the sequences.
+ * The shards of the database when language_invalidations() was listed_invalidations.
+ * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
+ * reading the sequences.
  */
 static ListedShard *listed;
 static int	listed_count = 0;
@@ -67,11 +66,8 @@ static uint64 listed_invalidations = 0;
  */
 
 /*
- * Call a function for each function in the language, in a memory context of its
- * own.
- *
- * This reads the catalogs as they are now, without the transaction's snapshot:
- * a session that waited for another create_shard() must see its shard.
+ * Call visit() for each function in the language, in a memory context of its own.  It sees the
+ * catalogs as they are now: who waited for another create_shard() must see its shard.
  */
 static void
 scan_functions(void (*visit) (HeapTuple tuple, void *arg), void *arg)
@@ -153,7 +149,6 @@ get_schema_name(Oid schema, Name name)
 	if (found == NULL)
 		return false;
 	namestrcpy(name, found);
-	pfree(found);
 	return true;
 }
 
@@ -286,14 +281,13 @@ check_may_create(const char *schema_name)
 }
 
 /*
- * The declaration with this shard ID, or, with or_above, the one with the
- * lowest ID that is not below it; as a tuple that the caller releases.  NULL
- * if there is none.
+ * The schema of the declaration with this shard ID, or, with or_above, of the one with the
+ * lowest ID that is not below it; and the declaration.  InvalidOid if there is none.
  */
-static HeapTuple
-find_shard_id(int32 shard_id, bool or_above)
+static Oid
+find_shard_id(int32 shard_id, bool or_above, Declaration *declaration)
 {
-	HeapTuple	found = NULL;
+	Oid			schema = InvalidOid;
 	Relation	depend;
 	SysScanDesc scan;
 	ScanKeyData key[3];
@@ -308,19 +302,22 @@ find_shard_id(int32 shard_id, bool or_above)
 				or_above ? BTGreaterEqualStrategyNumber : BTEqualStrategyNumber,
 				or_above ? F_INT4GE : F_INT4EQ, Int32GetDatum(SUB_OBJECT(shard_id)));
 	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
-	while (found == NULL && HeapTupleIsValid(dependency = systable_getnext(scan)))
+	while (!OidIsValid(schema) && HeapTupleIsValid(dependency = systable_getnext(scan)))
 	{
-		found = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_depend) GETSTRUCT(dependency))->objid));
+		Oid			function = ((Form_pg_depend) GETSTRUCT(dependency))->objid;
+		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
 		/* it can have been renamed */
-		if (found != NULL && !is_declaration((Form_pg_proc) GETSTRUCT(found)))
-		{
-			ReleaseSysCache(found);
-			found = NULL;
-		}
+		if (is_declaration((Form_pg_proc) GETSTRUCT(tuple)) &&
+			read_declaration(tuple, declaration) == NULL)
+			schema = ((Form_pg_proc) GETSTRUCT(tuple))->pronamespace;
+		ReleaseSysCache(tuple);
 	}
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
-	return found;
+	return schema;
 }
 
 /* A function of the schema that has the signature of one that a shard gets */
@@ -361,51 +358,32 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 {
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	int32		shard_id = PG_GETARG_INT32(1);
+	Declaration declaration = {0};
 	Oid			schema;
-	HeapTuple	taken_by;
-	HeapTuple	other;
 	Oid			routine;
-	Datum		values[4] = {0};
-	bool		nulls[4] = {true, true, true, true};
+	Oid			taken_by;
 	NameData	names[2];
-	Declaration declaration;
+	Datum		values[4];
+	bool		nulls[4];
 
 	check_may_create(schema_name);
 	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
 					   (uint16) SUB_OBJECT(shard_id), ShareUpdateExclusiveLock);
 	node_check_not_refused();
 
+	taken_by = find_shard_id(shard_id, false, &declaration);
+	if (!OidIsValid(taken_by) && shard_id == node_shard_id())
+		taken_by = get_func_namespace(fcinfo->flinfo->fn_oid);
 	schema = get_namespace_oid(schema_name, true);
 	routine = OidIsValid(schema) ? find_routine(schema) : InvalidOid;
-	taken_by = find_shard_id(shard_id, false);
-	other = find_shard_id(0, true);
-	if (taken_by != NULL)
-	{
-		nulls[0] = !get_schema_name(((Form_pg_proc) GETSTRUCT(taken_by))->pronamespace, &names[0]);
-		values[0] = NameGetDatum(&names[0]);
-		ReleaseSysCache(taken_by);
-	}
-	else if (shard_id == node_shard_id())
-	{
-		nulls[0] = !get_schema_name(get_func_namespace(fcinfo->flinfo->fn_oid), &names[0]);
-		values[0] = NameGetDatum(&names[0]);
-	}
-	if (OidIsValid(routine))
-	{
-		nulls[1] = false;
-		values[1] = ObjectIdGetDatum(routine);
-	}
-	if (other != NULL)
-	{
-		if (read_declaration(other, &declaration) == NULL &&
-			get_schema_name(((Form_pg_proc) GETSTRUCT(other))->pronamespace, &names[1]))
-		{
-			nulls[2] = nulls[3] = false;
-			values[2] = NameGetDatum(&names[1]);
-			values[3] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
-		}
-		ReleaseSysCache(other);
-	}
+
+	nulls[0] = !get_schema_name(taken_by, &names[0]);
+	nulls[1] = !OidIsValid(routine);
+	nulls[2] = nulls[3] = !get_schema_name(find_shard_id(0, true, &declaration), &names[1]);
+	values[0] = NameGetDatum(&names[0]);
+	values[1] = ObjectIdGetDatum(routine);
+	values[2] = NameGetDatum(&names[1]);
+	values[3] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 

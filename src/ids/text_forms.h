@@ -72,12 +72,11 @@ encode_base32(int64 id, char *digits)
 	}
 }
 
-/* The value of a digit, or -1. */
+/* The value of a digit in an alphabet of so many bits, or -1 */
 static inline int
-shortcode_digit(char c)
+digit_value(const char *alphabet, int bits, char c)
 {
-	static const char alphabet[] = SHORTCODE_ALPHABET;
-	const char *digit = memchr(alphabet, c, 1 << SHORTCODE_BITS);
+	const char *digit = memchr(alphabet, c, 1 << bits);
 
 	return digit ? (int) (digit - alphabet) : -1;
 }
@@ -85,18 +84,13 @@ shortcode_digit(char c)
 static inline int
 base32_digit(char c)
 {
-	static const char alphabet[] = BASE32_ALPHABET;
-	const char *digit;
-
 	if (c >= 'a' && c <= 'z')
 		c -= 'a' - 'A';
 	if (c == 'I' || c == 'L')
 		c = '1';
 	if (c == 'O')
 		c = '0';
-	digit = memchr(alphabet, c, 1 << BASE32_BITS);
-
-	return digit ? (int) (digit - alphabet) : -1;
+	return digit_value(BASE32_ALPHABET, BASE32_BITS, c);
 }
 
 /* Read a shortcode into *id, or return what is wrong with it at *position. */
@@ -107,7 +101,7 @@ decode_shortcode(const char *input, size_t len, int64 *id, size_t *position)
 
 	for (*position = 0; *position < len; (*position)++)
 	{
-		int			digit = shortcode_digit(input[*position]);
+		int			digit = digit_value(SHORTCODE_ALPHABET, SHORTCODE_BITS, input[*position]);
 
 		if (digit < 0)
 			return TEXT_NOT_A_DIGIT;

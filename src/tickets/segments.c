@@ -34,7 +34,6 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -192,62 +191,61 @@ reset_slot(Slot *slot, const char *name, int64 now)
 	slot->lasted = -1;
 }
 
-/* The place of a ticket's slot, or of the one that was idle for longest; -1 if none was */
-static int
-find_slot(Oid ticket, const char *name)
+static bool
+is_slot_of(const Slot *slot, Oid ticket)
 {
-	int64		now = monotonic_time();
-	int			place = -1;
-
-	LWLockAcquire(table->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < SLOT_COUNT; i++)
-	{
-		Slot	   *slot = &table->slots[i];
-
-		if (slot->ticket == ticket && slot->database == MyDatabaseId)
-		{
-			LWLockRelease(table->lock);
-			return i;
-		}
-		if ((place < 0 || slot->last_used < table->slots[place].last_used) &&
-			now - slot->last_used >= MIN_IDLE * 1000 &&
-			(slot->state != REFILLING || now >= slot->deadline))
-			place = i;
-	}
-	if (place >= 0)
-	{
-		Slot	   *slot = &table->slots[place];
-
-		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-		/* or else a session that remembers it was faster, and the caller looks again */
-		if (now - slot->last_used >= MIN_IDLE * 1000)
-		{
-			slot->database = MyDatabaseId;
-			slot->ticket = ticket;
-			reset_slot(slot, name, now);
-		}
-		LWLockRelease(&slot->lock);
-	}
-	LWLockRelease(table->lock);
-	return place;
+	return slot->ticket == ticket && slot->database == MyDatabaseId;
 }
 
-/* The slot of a ticket, locked, or NULL if all are in use.  Its place is remembered. */
+/*
+ * The slot of a ticket, locked: one that it has, or the one that was idle for longest.  NULL
+ * if none was.  Its place is remembered, and is -1 at first.
+ */
 static Slot *
 lock_slot(Oid ticket, const char *name, int *place)
 {
 	for (;;)
 	{
-		Slot	   *slot;
+		int64		now = monotonic_time();
+		Slot	   *found = NULL;
 
-		if (*place < 0 && (*place = find_slot(ticket, name)) < 0)
+		if (*place >= 0)
+		{
+			LWLockAcquire(&table->slots[*place].lock, LW_EXCLUSIVE);
+			if (is_slot_of(&table->slots[*place], ticket))
+				return &table->slots[*place];
+			LWLockRelease(&table->slots[*place].lock);
+		}
+
+		LWLockAcquire(table->lock, LW_EXCLUSIVE);
+		for (Slot *slot = table->slots; slot < table->slots + SLOT_COUNT; slot++)
+		{
+			if (is_slot_of(slot, ticket))
+			{
+				found = slot;
+				break;
+			}
+			if ((found == NULL || slot->last_used < found->last_used) &&
+				now - slot->last_used >= MIN_IDLE * 1000 &&
+				(slot->state != REFILLING || now >= slot->deadline))
+				found = slot;
+		}
+		*place = found == NULL ? -1 : found - table->slots;
+		/* if a session that remembers the slot was faster, the next turn looks again */
+		if (found != NULL && !is_slot_of(found, ticket))
+		{
+			LWLockAcquire(&found->lock, LW_EXCLUSIVE);
+			if (now - found->last_used >= MIN_IDLE * 1000)
+			{
+				found->database = MyDatabaseId;
+				found->ticket = ticket;
+				reset_slot(found, name, now);
+			}
+			LWLockRelease(&found->lock);
+		}
+		LWLockRelease(table->lock);
+		if (found == NULL)
 			return NULL;
-		slot = &table->slots[*place];
-		LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-		if (slot->ticket == ticket && slot->database == MyDatabaseId)
-			return slot;
-		LWLockRelease(&slot->lock);
-		*place = -1;
 	}
 }
 
@@ -390,9 +388,8 @@ empty_error(Oid ticket, const char *name, const Slot *copy, bool no_worker)
 }
 
 /*
- * Take the next value of a ticket that has a source.  If there is none, wait for a
- * segment, up to instaid.segment_timeout.  The caller remembers the place, which is
- * -1 at first.
+ * Take the next value of a ticket that has a source.  If there is none, wait for a segment, up
+ * to instaid.segment_timeout.  The caller remembers the place: see lock_slot().
  */
 int64
 segments_take(Oid ticket, const char *name, int *place)
