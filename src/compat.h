@@ -10,12 +10,11 @@
 #include "storage/proc.h"
 #include "utils/rel.h"
 
-/* PostgreSQL 16 moved the macros that read a varlena from postgres.h. */
-#if PG_VERSION_NUM >= 160000
-#include "varatt.h"
-#endif
-
-/* PostgreSQL 16 renamed the relfilenode to relfilelocator. */
+/*
+ * PostgreSQL 16 renamed the relfilenode to relfilelocator, and has one function for the privileges
+ * on most kinds of objects.  Members of a role may lack the right to SET ROLE to it.  The macros
+ * that read a varlena are not in postgres.h any more.
+ */
 #if PG_VERSION_NUM < 160000
 #define RelFileLocator RelFileNode
 #define RelFileLocatorEquals(a, b) RelFileNodeEquals(a, b)
@@ -26,32 +25,37 @@
 #define RelFileLocatorNumber(locator) ((locator).relNode)
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_namespace.h"
-/* It also has one function for the privileges on most kinds of objects. */
 #define object_aclcheck(class_id, object_id, role, mode) \
 	((class_id) == NamespaceRelationId ? pg_namespace_aclcheck(object_id, role, mode) : \
 	 (class_id) == ForeignServerRelationId ? pg_foreign_server_aclcheck(object_id, role, mode) : \
 	 pg_database_aclcheck(object_id, role, mode))
+#define member_can_set_role(member, role) is_member_of_role(member, role)
 #else
 #define XLogSequenceLocator(xlrec) ((xlrec).locator)
 #define RelFileLocatorDatabase(locator) ((locator).dbOid)
 #define RelFileLocatorNumber(locator) ((locator).relNumber)
+#include "varatt.h"
 #endif
 
-/* Since PostgreSQL 16 a member of a role may lack the right to SET ROLE to it. */
-#if PG_VERSION_NUM < 160000
-#define member_can_set_role(member, role) is_member_of_role(member, role)
-#endif
-
-/* PostgreSQL 17 gathered a backend's virtual transaction ID in one struct. */
+/*
+ * PostgreSQL 17 gathered a backend's virtual transaction ID in one struct, and lets an extension
+ * name what it waits for.
+ */
 #if PG_VERSION_NUM < 170000
 #define MyLocalTransactionId (MyProc->lxid)
+#define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #else
 #define MyLocalTransactionId (MyProc->vxid.lxid)
 #endif
 
+/* PostgreSQL 18 marks functions that do not return by a word before them. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /*
- * PostgreSQL 19 published the format of a sequence's page; until then it is
- * private to sequence.c.  It also gave the system caches an enum.
+ * PostgreSQL 19 published the format of a sequence's page, gave the system caches an enum, and ends
+ * background workers with this flag that are in the way of DROP DATABASE.
  */
 #if PG_VERSION_NUM < 190000
 #define SEQ_MAGIC 0x1717
@@ -60,26 +64,9 @@ typedef struct sequence_magic
 	uint32		magic;
 } sequence_magic;
 typedef int SysCacheIdentifier;
+#define BGWORKER_INTERRUPTIBLE 0
 #else
 #include "commands/sequence_xlog.h"
-#endif
-
-/* PostgreSQL 18 marks functions that do not return by a word before them. */
-#if PG_VERSION_NUM < 180000
-#define pg_noreturn pg_attribute_noreturn()
-#endif
-
-/* PostgreSQL 17 lets an extension name what it waits for. */
-#if PG_VERSION_NUM < 170000
-#define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
-#endif
-
-/*
- * PostgreSQL 19 ends background workers with this flag that are in the way of
- * DROP DATABASE.
- */
-#if PG_VERSION_NUM < 190000
-#define BGWORKER_INTERRUPTIBLE 0
 #endif
 
 #endif							/* INSTAID_COMPAT_H */

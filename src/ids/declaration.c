@@ -551,7 +551,7 @@ shard_function_fault(HeapTuple tuple)
 			return psprintf("does not work: %s", fault);
 		if (get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
 			return "does not work: its sequence does not exist";
-		if (declaration.shard_id == NODE_SHARD && node_refused_value() != NULL)
+		if (declaration.shard_id == NODE_SHARD && node_refused_value != NULL)
 			return "does not work: this session was started with a wrong instaid.node_shard_id";
 		return NULL;
 	}

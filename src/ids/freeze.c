@@ -1,14 +1,12 @@
 /*
  * What freeze_shard() and thaw_shard() need from C.
  *
- * They change the declaration of a shard and the MAXVALUE of its sequences.  While
- * they wait for a lock, the owner of a schema can rename it, and give its name to
- * another one.  Therefore both functions here find what they act on by its OID, as
- * the catalogs are now, and not as the snapshot of the transaction shows them.
+ * They change the declaration of a shard and the MAXVALUE of its sequences.  While they wait for
+ * a lock, the owner of a schema can rename it, and give its name to another one.  Therefore both
+ * functions here go by OIDs, and by the catalogs as they are now, not by the snapshot.
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -19,7 +17,6 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -84,18 +81,15 @@ check_declaration(HeapTuple tuple, Oid sequence)
 }
 
 /*
- * Lock the row of a function, and copy it; NULL if there is none.  A GRANT, for
- * example, that another transaction has not committed yet has a new version of
- * the row: this waits for it.
+ * Lock the row of a function, and copy it; NULL if there is none.  This waits for a transaction
+ * that has changed it, for example by a GRANT.
  */
 static HeapTuple
 lock_function(Relation procs, Oid function)
 {
 	for (;;)
 	{
-		SysScanDesc scan;
-		ScanKeyData key;
-		HeapTuple	found;
+		HeapTuple	tuple;
 		HeapTupleData locked;
 		Buffer		buffer;
 		TM_FailureData failure;
@@ -103,22 +97,15 @@ lock_function(Relation procs, Oid function)
 
 		/* what was committed while this waited */
 		AcceptInvalidationMessages();
-		ScanKeyInit(&key, Anum_pg_proc_oid, BTEqualStrategyNumber, F_OIDEQ,
-					ObjectIdGetDatum(function));
-		scan = systable_beginscan(procs, ProcedureOidIndexId, true, NULL, 1, &key);
-		found = systable_getnext(scan);
-		if (HeapTupleIsValid(found))
-			locked.t_self = found->t_self;
-		systable_endscan(scan);
-		if (!HeapTupleIsValid(found))
+		tuple = SearchSysCacheCopy1(PROCOID, ObjectIdGetDatum(function));
+		if (!HeapTupleIsValid(tuple))
 			return NULL;
-
+		locked.t_self = tuple->t_self;
 		result = heap_lock_tuple(procs, &locked, GetCurrentCommandId(false),
 								 LockTupleNoKeyExclusive, LockWaitBlock, false, &buffer, &failure);
-		found = result == TM_Ok ? heap_copytuple(&locked) : NULL;
 		ReleaseBuffer(buffer);
 		if (result == TM_Ok)
-			return found;
+			return tuple;
 		if (result != TM_Updated && result != TM_Deleted)
 			elog(ERROR, "unexpected result of heap_lock_tuple(): %d", result);
 		CHECK_FOR_INTERRUPTS();

@@ -23,7 +23,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "utils/acl.h"
@@ -78,33 +77,16 @@ generator_init(void)
 							NULL, NULL, NULL);
 }
 
-/* Sleep, ready to be interrupted. */
+/* Sleep.  It is so short that an interrupt can wait for its end. */
 static pg_noinline void
 wait_for_clock(long timeout)
 {
 	static uint32 wait_event = 0;
-	long		left = timeout;
-	instr_time	start;
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("InstaidClock");
-	INSTR_TIME_SET_CURRENT(start);
-
-	while (left > 0)
-	{
-		instr_time	elapsed;
-
-		CHECK_FOR_INTERRUPTS();
-		if (WaitLatch(MyLatch,
-					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					  left, wait_event) & WL_TIMEOUT)
-			break;
-		ResetLatch(MyLatch);
-
-		INSTR_TIME_SET_CURRENT(elapsed);
-		INSTR_TIME_SUBTRACT(elapsed, start);
-		left = Min(left, timeout - (long) INSTR_TIME_GET_MILLISEC(elapsed));
-	}
+	CHECK_FOR_INTERRUPTS();
+	(void) WaitLatch(NULL, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, timeout, wait_event);
 	CHECK_FOR_INTERRUPTS();
 }
 

@@ -81,9 +81,10 @@ extern const char *shard_function_fault(HeapTuple tuple);
 /* Stands for that shard ID, a setting that is read when an ID is made: it can change. */
 #define NODE_SHARD	(-1)
 
+extern int	node_shard_id;
+extern char *node_refused_value;
+
 extern void node_init(void);
-extern int32 node_shard_id(void);
-extern const char *node_refused_value(void);
 extern void node_check_not_refused(void);
 extern int32 node_shard_id_or_error(void);
 

@@ -18,10 +18,10 @@
 static bool
 has_own_range(Form_pg_sequence options, bool is_frozen)
 {
-	int64		default_max = options->seqincrement < 0 ? -1 : sequence_type_max(options->seqtypid);
+	int64		widest = options->seqincrement < 0 ? -1 : sequence_type_max(options->seqtypid);
 
 	return options->seqmin > 1 ||
-		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max);
+		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != widest);
 }
 
 /* Why a sequence cannot serve, as a sentence, and what to do about that; NULL if it can */

@@ -137,7 +137,7 @@ static int32
 listed_shard_id(const ListedShard *shard)
 {
 	return shard->declaration.shard_id == NODE_SHARD ?
-		node_shard_id() : shard->declaration.shard_id;
+		node_shard_id : shard->declaration.shard_id;
 }
 
 /* The name of a schema; false if another session has dropped the schema. */
@@ -372,7 +372,7 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	node_check_not_refused();
 
 	taken_by = find_shard_id(shard_id, false, &declaration);
-	if (!OidIsValid(taken_by) && shard_id == node_shard_id())
+	if (!OidIsValid(taken_by) && shard_id == node_shard_id)
 		taken_by = get_func_namespace(fcinfo->flinfo->fn_oid);
 	schema = get_namespace_oid(schema_name, true);
 	routine = OidIsValid(schema) ? find_routine(schema) : InvalidOid;

@@ -1,13 +1,10 @@
 /*
  * Creating a ticket on first use, apart from the caller's transaction.
  *
- * Other sessions use the ticket at once, so it must not disappear when the
- * transaction that needed it first is rolled back.  Therefore a background worker
- * creates it, in a transaction of its own: in the same database, and with the
- * rights of the calling role only.
- *
- * The deadlock detector does not see that the caller waits for the worker.
- * Therefore the worker waits for locks only for a limited time.
+ * Other sessions use the ticket at once, so it must not disappear when the transaction that needed
+ * it first is rolled back.  Therefore a background worker creates it, in the same database, and
+ * with the rights of the calling role only.  The deadlock detector does not see that the caller
+ * waits for the worker, so the worker waits for locks only for a limited time.
  */
 #include "postgres.h"
 
@@ -98,16 +95,16 @@ instaid_ticket_worker(Datum main_arg)
 static bool
 create_apart(const char *name)
 {
-	AutocreateRequest request = {0};
+	AutocreateRequest request = {
+		.database = MyDatabaseId,
+		.authenticated_role = GetAuthenticatedUserId(),
+		.server = ticket_server,
+		.servers = ticket_servers,
+		.lock_timeout = LockTimeout > 0 ? Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT
+	};
 	ErrorData	error;
 
-	request.database = MyDatabaseId;
-	request.authenticated_role = GetAuthenticatedUserId();
 	GetUserIdAndSecContext(&request.role, &request.sec_context);
-	request.server = ticket_server;
-	request.servers = ticket_servers;
-	request.lock_timeout = LockTimeout > 0 ?
-		Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT;
 	strlcpy(request.name, name, NAMEDATALEN);
 
 	if (!background_run("instaid_ticket_worker", "instaid ticket", &request, sizeof(request),
@@ -117,9 +114,8 @@ create_apart(const char *name)
 	{
 		/* a FATAL error ends the worker, not this session */
 		error.elevel = ERROR;
-		error.context = error.context ?
-			psprintf("%s\ncreating ticket \"%s\" on first use", error.context, name) :
-			psprintf("creating ticket \"%s\" on first use", name);
+		error.context = psprintf("%s%screating ticket \"%s\" on first use",
+								 error.context ? error.context : "", error.context ? "\n" : "", name);
 		ThrowErrorData(&error);
 	}
 	return true;
@@ -141,10 +137,7 @@ creation_schema(void)
 	return schema;
 }
 
-/*
- * The tag of the lock that a transaction which creates the ticket holds.  Users'
- * advisory locks have 1 or 2 as their fourth field.
- */
+/* The lock of whoever creates the ticket; users' advisory locks have 1 or 2 at the end */
 static LOCKTAG
 name_tag(Oid schema, const char *name)
 {
@@ -155,7 +148,6 @@ name_tag(Oid schema, const char *name)
 	return tag;
 }
 
-/* _lock_ticket_name(name text) -> void: for roles that may create the ticket */
 Datum
 instaid_lock_ticket_name(PG_FUNCTION_ARGS)
 {
@@ -168,12 +160,12 @@ instaid_lock_ticket_name(PG_FUNCTION_ARGS)
 }
 
 /*
- * Create a ticket that this session did not find, unless another session creates
- * it.  The caller looks again afterwards.  Returns false if this is not enabled.
+ * Create a ticket that this session did not find, unless another session creates it.  The caller
+ * looks again afterwards.  Returns false if this is not enabled.
  *
- * Each session that wants a name can start a worker.  The lock that create_ticket()
- * takes lets one of them create the ticket.  This waits for that lock, too, so that the
- * deadlock detector sees it.  If the call is cancelled, its worker continues.
+ * Each session that wants a name can start a worker, and the lock that create_ticket() takes lets
+ * one of them create it.  This waits for that lock, too, so that the deadlock detector sees it.
+ * If the call is cancelled, its worker continues.
  */
 bool
 autocreate_ticket(const char *name)
@@ -218,10 +210,7 @@ autocreate_init(void)
 							 &auto_create_tickets, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
-	/*
-	 * These are superusers' settings, because a server with the number of
-	 * another server would issue the other server's values.
-	 */
+	/* superusers' settings: with another server's number, it would issue that one's values */
 	DefineCustomIntVariable("instaid.ticket_server",
 							"Sets this server's number, for tickets that are created on first use.",
 							"It is from 1 to instaid.ticket_servers.",

@@ -1,9 +1,8 @@
 /*
  * Running one thing in a background worker.
  *
- * A session starts a worker for one task, waits for it or not, and the worker ends.
- * A ticket that is created on first use needs this (autocreate.c), and a segment that
- * is fetched while sessions go on (segments.c).
+ * A session starts a worker for one task, waits for it (autocreate.c) or not (segments.c), and the
+ * worker ends.
  */
 #include "postgres.h"
 
@@ -26,9 +25,8 @@
 #define QUEUE_SIZE		8192
 
 /*
- * Start a worker of this type, which calls a function of this library with a request of
- * up to BGW_EXTRALEN bytes, and do not wait for it.  Returns false if
- * max_worker_processes are running already.
+ * Start a worker of this type, which calls a function of this library with a request of up to
+ * BGW_EXTRALEN bytes.  Returns false if max_worker_processes are running already.
  */
 bool
 background_start(const char *function, const char *type, const void *request, Size size,
@@ -52,8 +50,8 @@ background_start(const char *function, const char *type, const void *request, Si
 }
 
 /*
- * Start a worker, and wait until it ends.  Returns false if none is free.  If the
- * worker raised an error, this is copied; else its elevel is 0.
+ * Start a worker, and wait until it ends.  Returns false if none is free.  If the worker raised
+ * no error, the elevel of the copy is 0.
  */
 bool
 background_run(const char *function, const char *type, const void *request, Size size,
@@ -92,8 +90,8 @@ background_run(const char *function, const char *type, const void *request, Size
 }
 
 /*
- * Begin as a worker: get the request.  If a session waits, it gets our errors from
- * here on; if that session is gone, there is no work.
+ * Begin as a worker: get the request.  A session that waits gets our errors from here on; if it is
+ * gone, there is no work.
  */
 void
 background_begin(void *request, Size size, Datum main_arg)
@@ -116,10 +114,7 @@ background_begin(void *request, Size size, Datum main_arg)
 	}
 }
 
-/*
- * Is a session waiting until nobody uses this database, to drop, rename or copy
- * it?  That session has locked it, and no new session can connect to it.
- */
+/* Does a session wait until nobody uses this database, which it has locked to drop it, say? */
 bool
 background_is_in_the_way(void)
 {

@@ -319,7 +319,9 @@ begin_refill(Slot *slot, int64 now, Refill *refill)
 		return false;
 	slot->state = REFILLING;
 	slot->deadline = now + START_TIMEOUT * INT64CONST(1000);
-	*refill = (Refill) {slot - table->slots, slot->database, slot->ticket, ++slot->refill, slot->name};
+	*refill = (Refill) {
+		slot - table->slots, slot->database, slot->ticket, ++slot->refill, slot->name
+	};
 	return true;
 }
 
