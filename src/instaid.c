@@ -53,13 +53,10 @@ instaid_check_library(PG_FUNCTION_ARGS)
 }
 
 /*
- * The script of the extension calls this to run a command as if it were given
- * after the script.  PostgreSQL records what a script grants in pg_init_privs, as
- * a part of the extension.  pg_dump does not dump it, and before PostgreSQL 17
- * nothing removes a role from there that is dropped.
- *
- * The command has the rights of the caller, and elsewhere this does no more than
- * to run it.
+ * The script of the extension calls this to run a command, with the rights of the caller, as if it
+ * were given after the script.  PostgreSQL records what a script grants in pg_init_privs, as a part
+ * of the extension.  pg_dump does not dump it, and before PostgreSQL 17 nothing removes a role from
+ * there that is dropped.  After an error, PostgreSQL ends the script itself.
  */
 Datum
 instaid_execute_outside_script(PG_FUNCTION_ARGS)
@@ -67,18 +64,11 @@ instaid_execute_outside_script(PG_FUNCTION_ARGS)
 	char	   *command = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	bool		in_script = creating_extension;
 
-	PG_TRY();
-	{
-		creating_extension = false;
-		SPI_connect();
-		if (SPI_execute(command, false, 0) < 0)
-			elog(ERROR, "could not execute \"%s\"", command);
-		SPI_finish();
-	}
-	PG_FINALLY();
-	{
-		creating_extension = in_script;
-	}
-	PG_END_TRY();
+	creating_extension = false;
+	SPI_connect();
+	if (SPI_execute(command, false, 0) < 0)
+		elog(ERROR, "could not execute \"%s\"", command);
+	SPI_finish();
+	creating_extension = in_script;
 	PG_RETURN_VOID();
 }

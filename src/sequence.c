@@ -69,17 +69,17 @@ sequence_copy_options(Oid sequence, Form_pg_sequence options)
 	return true;
 }
 
-/* The error for a role that lacks the rights that nextval() needs */
+/* The error for a role that has none of these rights */
 void
-sequence_no_permission_error(Oid sequence)
+sequence_no_permission_error(Oid sequence, AclMode rights)
 {
 	char	   *name = get_rel_name(sequence);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for sequence %s", name ? name : "?"),
-			 errhint("Its owner can permit it: GRANT USAGE ON SEQUENCE %s TO %s;",
-					 sequence_qualified_name(sequence),
+			 errhint("Its owner can permit it: GRANT %s ON SEQUENCE %s TO %s;",
+					 rights & ACL_USAGE ? "USAGE" : "UPDATE", sequence_qualified_name(sequence),
 					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
@@ -104,7 +104,7 @@ check_sequence(Oid sequence, AclMode rights)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a sequence", name),
 				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
-	sequence_no_permission_error(sequence);
+	sequence_no_permission_error(sequence, rights);
 }
 
 /*
@@ -224,8 +224,13 @@ sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data
 }
 
 /*
- * Write a WAL record of a sequence whose page the caller has locked exclusively and marked
- * dirty.  It sets the sequence to last_value, in replay and in the page.  Returns its LSN.
+ * Write a WAL record of a sequence whose page the caller has locked exclusively and marked dirty.
+ * It sets the sequence to last_value, in replay and in the page.  Returns its LSN.
+ *
+ * The page is to be marked dirty before XLogInsert(): see SyncOneBuffer().  Unlike in core's
+ * nextval(), it must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in
+ * between would skip the page, which is still clean, and only a record before its redo point would
+ * cover the value.
  */
 XLogRecPtr
 sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data,

@@ -18,7 +18,7 @@
 extern char *sequence_qualified_name(Oid sequence);
 extern Oid	sequence_owner(Oid sequence);
 extern bool sequence_copy_options(Oid sequence, Form_pg_sequence options);
-extern void sequence_no_permission_error(Oid sequence);
+extern void sequence_no_permission_error(Oid sequence, AclMode rights);
 extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
@@ -69,21 +69,19 @@ sequence_read_page(Buffer buffer, Oid relid)
 }
 
 /*
- * log_cnt is how many values the sequence's last WAL record still covers.  CREATE
- * DATABASE ... TEMPLATE and ALTER SEQUENCE copy the page without that record, and a
- * crash then repeats what the copy believes to be covered.  Therefore our log_cnt
- * also names the file in which it is true:
+ * log_cnt is how many values the sequence's last WAL record still covers.  CREATE DATABASE ...
+ * TEMPLATE and ALTER SEQUENCE copy the page without that record, and a crash then repeats what the
+ * copy believes to be covered.  Therefore our log_cnt also names the file in which it is true:
  *
  *		-1 - (file << 32 | values left)
  *
- * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval()
- * writes a record whenever log_cnt is below 1, so a negative one is right for it in
- * every copy.  A log_cnt of 0 or more was written by core, or by replay.
+ * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() writes a
+ * record whenever log_cnt is below 1, so a negative one is right for it in every copy.  A log_cnt
+ * of 0 or more was written by core, or by replay.
  *
- * Until the transaction that created the file has committed, the file has another
- * number.  A record of that transaction precedes its commit, which can be lost in a
- * crash after the record was flushed.  Thus the first call after the commit writes a
- * record; when that is flushed, the commit is, too.
+ * Until the transaction that created the file has committed, the file has another number.  Its
+ * commit can be lost in a crash after a record was flushed.  Thus the first call after the commit
+ * writes a record; when that is flushed, the commit is, too.
  */
 static inline uint32
 sequence_file(Relation rel)

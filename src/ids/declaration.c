@@ -88,25 +88,20 @@ function_body(HeapTuple tuple)
 	return TextDatumGetCString(body);
 }
 
-ShardFunction
-which_shard_function(Form_pg_proc proc)
+/* Has a function the parameters of next_ids()?  ALTER FUNCTION cannot change them. */
+bool
+is_next_ids(Form_pg_proc proc)
 {
 	const Oid  *types = proc->proargtypes.values;
 
-	if (proc->pronargs == 2 && types[0] == INT4OID && types[1] == REGCLASSOID)
-		return NEXT_IDS;
-	if (proc->pronargs == 1 && types[0] == REGCLASSOID)
-		return NEXT_ID_OF_SEQUENCE;
-	if (proc->pronargs == 0)
-		return NEXT_ID;
-	return NO_SHARD_FUNCTION;
+	return proc->pronargs == 2 && types[0] == INT4OID && types[1] == REGCLASSOID;
 }
 
 /* Does a function in the language declare a shard?  Under another name it does not. */
 bool
 is_declaration(Form_pg_proc proc)
 {
-	return which_shard_function(proc) == NEXT_IDS && strcmp(NameStr(proc->proname), DECLARATION) == 0;
+	return is_next_ids(proc) && strcmp(NameStr(proc->proname), DECLARATION) == 0;
 }
 
 /*
@@ -308,7 +303,7 @@ static bool
 has_proper_name(Form_pg_proc proc)
 {
 	return strcmp(NameStr(proc->proname),
-				  which_shard_function(proc) == NEXT_IDS ? DECLARATION : "next_id") == 0;
+				  is_next_ids(proc) ? DECLARATION : "next_id") == 0;
 }
 
 /* What is wrong with the attributes of a function; or NULL */
@@ -332,10 +327,11 @@ static void
 check_signature(HeapTuple tuple, Oid schema)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-	ShardFunction which = which_shard_function(proc);
+	bool		is_known = is_next_ids(proc) || proc->pronargs == 0 ||
+		(proc->pronargs == 1 && proc->proargtypes.values[0] == REGCLASSOID);
 
-	if (which == NO_SHARD_FUNCTION || (check_function_bodies && !has_proper_name(proc)) ||
-		proc->prokind != PROKIND_FUNCTION || proc->proretset != (which == NEXT_IDS) ||
+	if (!is_known || (check_function_bodies && !has_proper_name(proc)) ||
+		proc->prokind != PROKIND_FUNCTION || proc->proretset != is_next_ids(proc) ||
 		OidIsValid(proc->provariadic) || !is_id_type(proc->prorettype, schema))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
@@ -448,7 +444,7 @@ check_replaced(HeapTuple tuple, const Declaration *declaration)
 	old = systable_getnext(scan);
 	if (HeapTupleIsValid(old) &&
 		((Form_pg_proc) GETSTRUCT(old))->prolang == proc->prolang &&
-		which_shard_function((Form_pg_proc) GETSTRUCT(old)) == NEXT_IDS &&
+		is_next_ids((Form_pg_proc) GETSTRUCT(old)) &&
 		read_declaration(old, &replaced) == NULL &&
 		replaced.sequence == declaration->sequence &&
 		replaced.epoch_ms != declaration->epoch_ms)
@@ -504,7 +500,7 @@ instaid_validator(PG_FUNCTION_ARGS)
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 
 	check_signature(tuple, our_schema);
-	if (which_shard_function(proc) == NEXT_IDS)
+	if (is_next_ids(proc))
 	{
 		Declaration declaration;
 		const char *fault = read_declaration(tuple, &declaration);
@@ -539,12 +535,12 @@ shard_function_fault(HeapTuple tuple)
 	const char *fault;
 
 	if (!has_proper_name(proc))
-		return which_shard_function(proc) == NEXT_IDS ?
+		return is_next_ids(proc) ?
 			"is not named next_ids, and declares no shard" : "is not named next_id";
 	fault = attribute_fault(proc);
 	if (fault != NULL)
 		return fault;
-	if (which_shard_function(proc) == NEXT_IDS)
+	if (is_next_ids(proc))
 	{
 		fault = read_declaration(tuple, &declaration);
 		if (fault != NULL)

@@ -25,7 +25,6 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
-#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
@@ -201,12 +200,7 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	int64		logged;
 	bool		log_it;
 
-	/*
-	 * This must come before XLogInsert(): see SyncOneBuffer().  Unlike in core's nextval(), it
-	 * must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in between
-	 * would skip the page, which is still clean, and only a record before its redo point would
-	 * cover the tick.
-	 */
+	/* this comes first: see sequence_log_page() */
 	MarkBufferDirty(seq->buffer);
 	logged = data->last_value + sequence_values_covered(seq->file, data);
 
@@ -391,11 +385,7 @@ generator_skip_ticks(Oid sequence, int64 tick)
 	XLogRecPtr	lsn;
 
 	/* like setval(), this needs more rights than nextval() */
-	if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for sequence %s", get_rel_name(sequence)),
-				 errhint("advance_past() needs the privilege UPDATE on the sequence.")));
+	sequence_check_rights(sequence, ACL_UPDATE);
 
 	data = session_lock_page(seq);
 	/* the session's reserved ticks can be below it */

@@ -47,15 +47,6 @@ pg_noreturn extern void frozen_error(Oid schema, Oid sequence);
  */
 #define SUB_OBJECT(shard_id)	((shard_id) + 1)
 
-/* The functions of a shard, by their parameters, which ALTER FUNCTION cannot change */
-typedef enum ShardFunction
-{
-	NEXT_IDS,					/* (integer, regclass): the declaration */
-	NEXT_ID,					/* () */
-	NEXT_ID_OF_SEQUENCE,		/* (regclass) */
-	NO_SHARD_FUNCTION
-} ShardFunction;
-
 /* What a declaration says */
 typedef struct Declaration
 {
@@ -66,7 +57,7 @@ typedef struct Declaration
 } Declaration;
 
 extern char *shard_function_name(Form_pg_proc proc);
-extern ShardFunction which_shard_function(Form_pg_proc proc);
+extern bool is_next_ids(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);

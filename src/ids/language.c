@@ -1,9 +1,6 @@
 /*
- * The language instaid, whose functions declare a shard: a call of one of
- * them, and what a session remembers of their declarations.
- *
- * A session reads a declaration from the catalogs once, and again when any function has
- * changed.
+ * The language instaid, whose functions declare a shard: a call of one of them, and what a session
+ * remembers of their declarations.  It reads one once, and again when any function has changed.
  */
 #include "postgres.h"
 
@@ -29,9 +26,7 @@ typedef struct KnownFunction
 	Declaration declaration;
 } KnownFunction;
 
-/*
- * What a call keeps in fn_extra: a copy, because the hash table can be emptied
- */
+/* What a call keeps in fn_extra: a copy, because the hash table can be emptied */
 typedef struct CachedCall
 {
 	uint64		generation;		/* call_generation when it was read, or 0 */
@@ -107,7 +102,7 @@ read_function(Oid function, Declaration *declaration)
 				 errdetail("PostgreSQL could call it once for all rows of a statement, and each row needs its own ID."),
 				 errhint("Use ALTER FUNCTION %s VOLATILE.", shard_function_name(proc))));
 
-	if (which_shard_function(proc) != NEXT_IDS)
+	if (!is_next_ids(proc))
 		declared = referenced_declaration(tuple);
 	else if (!is_declaration(proc))
 		declaration_error(tuple, "It is not named next_ids.");
@@ -120,9 +115,7 @@ read_function(Oid function, Declaration *declaration)
 	ReleaseSysCache(tuple);
 }
 
-/*
- * What a function declares, from the session's memory if no function has changed
- */
+/* What a function declares, from the session's memory if no function has changed */
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
@@ -165,10 +158,7 @@ null_error(void)
 			 errhint("Use ALTER FUNCTION ... STRICT.")));
 }
 
-/*
- * What a function declares whose shard is to give an ID of a sequence: that of
- * the declaration, if none is passed
- */
+/* What a function declares whose shard is to give an ID: of its sequence, if none is passed */
 static void
 look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
 {
@@ -179,15 +169,14 @@ look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
 }
 
 /*
- * Lock the sequence of the declaration before another sequence of its owner gives
- * an ID.
+ * Lock the sequence of the declaration before another sequence of its owner gives an ID.
  *
- * freeze_shard() locks it first, too.  Thus it waits for all transactions that
- * have taken IDs of the shard, and whoever waits for it sees the declaration that
- * it has left.  It does not know each sequence that a caller can pass.
+ * freeze_shard() locks it first, too.  Thus it waits for all transactions that have taken IDs of
+ * the shard, and whoever waits for it sees the declaration that it has left.  It does not know
+ * each sequence that a caller can pass.
  *
- * A sequence of another owner is not the shard's: its owner could make
- * freeze_shard() wait as long as it likes.  Then this returns false.
+ * A sequence of another owner is not the shard's: its owner could make freeze_shard() wait as long
+ * as it likes.  Then this returns false.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
@@ -247,13 +236,7 @@ begin_next_ids(FunctionCallInfo fcinfo)
 			  declaration.epoch_ms, PG_GETARG_INT32(0));
 }
 
-/*
- * The handler of the language returns the next ID, or IDs, of a declared
- * shard.
- *
- * The executor calls it directly for each row.  It uses the sequence of the
- * declaration, unless the caller passes one.
- */
+/* The next ID, or IDs, of a declared shard.  The executor calls this directly for each row. */
 Datum
 instaid_call_handler(PG_FUNCTION_ARGS)
 {

@@ -7,23 +7,19 @@
  *		  |                             |   0..8191    |   mod 1024 |
  *		  +-----------------------------+--------------+------------+
  *
- * The layout is the one that Instagram published in "Sharding & IDs at
- * Instagram" (2012).
+ * The layout is the one that Instagram published in "Sharding & IDs at Instagram" (2012).
  *
  *	  bit 52                               10 9          0
  *		  +----------------------------------+------------+
  *		  | 43 bits: ms since 1970-01-01 UTC | 10: nextval|
  *		  +----------------------------------+------------+
  *
- * The sequence of a shard counts ticks.  A tick does not contain the epoch,
- * which is subtracted when the tick becomes an ID.  Therefore no epoch that a
- * caller passes can move the sequence away from the clock.  The highest tick
- * is 2^53 - 1, in the year 2248: JavaScript reads all integers up to there
- * exactly.
+ * The sequence of a shard counts ticks.  The epoch is subtracted when a tick becomes an ID, so no
+ * epoch that a caller passes can move the sequence away from the clock.  The highest tick is
+ * 2^53 - 1, in the year 2248: JavaScript reads all integers up to there exactly.
  *
- * Packing and unpacking use all 41 bits of time, so that any bigint can be
- * read.  IDs are made for the first 2^40 ms only: later ones would have
- * bigint's sign bit set, and would no longer sort by time.
+ * Packing and unpacking use all 41 bits of time, so that any bigint can be read.  IDs are made for
+ * the first 2^40 ms only: later ones would be negative, and would no longer sort by time.
  */
 #ifndef INSTAID_LAYOUT_H
 #define INSTAID_LAYOUT_H
@@ -55,10 +51,7 @@
 /* the epoch that Instagram published: 2011-08-24 21:07:01.721 UTC */
 #define DEFAULT_EPOCH_MS	INT64CONST(1314220021721)
 
-/*
- * With an epoch from MIN_EPOCH and before END_EPOCH, every ID's time is a
- * timestamp.
- */
+/* With an epoch from MIN_EPOCH and before END_EPOCH, every ID's time is a timestamp. */
 #define MIN_EPOCH		MIN_TIMESTAMP
 #define END_EPOCH		(END_TIMESTAMP - MAX_MS * 1000)
 
@@ -113,9 +106,8 @@ tick_sequence(int64 tick)
 }
 
 /*
- * The first tick for some rows of one millisecond, which is after that of the
- * last tick.  Its low bits run on from the last tick, unless the rows would then
- * not fit into the millisecond.
+ * The first tick for some rows of one millisecond, which is after that of the last tick.  Its low
+ * bits run on, unless the rows would then not fit into the millisecond.
  */
 static inline int64
 first_tick_of_rows(int64 last, int64 ms, int32 rows)
@@ -138,18 +130,14 @@ ms_timestamp(int64 ms)
 	return (ms - POSTGRES_EPOCH_MS) * 1000;
 }
 
-/*
- * The start of a tick's millisecond.  The tick must be between 0 and MAX_TICK.
- */
+/* The start of a tick's millisecond.  The tick must be between 0 and MAX_TICK. */
 static inline TimestampTz
 tick_timestamp(int64 tick)
 {
 	return ms_timestamp(tick_ms(tick));
 }
 
-/*
- * An epoch must be a whole millisecond.  An infinite one is out of range, too.
- */
+/* An epoch must be a whole millisecond.  An infinite one is out of range, too. */
 static inline bool
 epoch_is_legal(TimestampTz epoch)
 {

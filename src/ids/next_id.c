@@ -14,10 +14,8 @@ PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 
 /*
- * Report that a tick has no ID in an epoch.
- *
- * A tick is never behind the clock.  Therefore a tick before the epoch means
- * that the epoch is in the future.  A tick after the epoch's last ID can be
+ * Report that a tick has no ID in an epoch.  A tick is never behind the clock.  Therefore a tick
+ * before the epoch means that the epoch is in the future.  A tick after the epoch's last ID can be
  * ahead of the clock: then the sequence was set too far.
  */
 pg_noinline void
@@ -92,11 +90,8 @@ begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 }
 
 /*
- * Take as many of the wanted IDs as the sequence gives at once.
- *
- * All of them are of one millisecond, in which consecutive ticks are
- * consecutive IDs.  Other sessions can take IDs between two calls of this
- * function.
+ * Take as many of the wanted IDs as the sequence gives at once.  All are of one millisecond, in
+ * which consecutive ticks are consecutive IDs.
  */
 static pg_noinline void
 take_ids(IdSet *ids, uint64 wanted)

@@ -1,22 +1,19 @@
 /*
  * Named, dense, durable integers: the values of PostgreSQL sequences.
  *
- * A ticket is a sequence in a schema of its own, and is configured by the options
- * of that sequence alone: INCREMENT is the number of servers, START modulo
- * INCREMENT tells which server this is, MAXVALUE is a guard, and CACHE is the step.
- * A ticket that has its values from other servers is a foreign table instead: see
- * source.c and segments.c.
+ * A ticket is a sequence in a schema of its own, and is configured by the options of that sequence
+ * alone: INCREMENT is the number of servers, START modulo INCREMENT tells which server this is,
+ * MAXVALUE is a guard, and CACHE is the step.  A ticket that has its values from other servers is a
+ * foreign table instead: see source.c and segments.c.
  *
- * Values are taken from the sequence's page by the rules of nextval_internal()
- * in src/backend/commands/sequence.c, with three differences:
+ * Values are taken from the sequence's page as by nextval(), with three differences:
  *
- * - A value is returned when the WAL that takes the sequence past it is as
- *	 durable as synchronous_commit says: flushed, and on synchronous standbys.
- *	 nextval() leaves that to the commit of the transaction that wrote the
- *	 record, which may still be running.  Therefore no XID is needed.
+ * - A value is returned when the WAL that takes the sequence past it is as durable as
+ *	 synchronous_commit says.  nextval() leaves that to the commit of the transaction that wrote
+ *	 the record, which may still be running.  Therefore no XID is needed.
  * - A value equals START modulo INCREMENT, whatever setval() did.
- * - CACHE is the step: how many values one WAL record covers.  No session keeps
- *	 values.  Sessions that come before the record is flushed share the flush.
+ * - CACHE is the step: how many values one WAL record covers.  No session keeps values.  Sessions
+ *	 that come before the record is flushed share the flush.
  */
 #include "postgres.h"
 
@@ -170,7 +167,7 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	int64		ahead;
 	bool		log_it;
 
-	/* before XLogInsert() and GetRedoRecPtr(): see store_tick() in ids/generator.c */
+	/* this comes first: see sequence_log_page() */
 	MarkBufferDirty(ticket->buffer);
 
 	covered = sequence_values_covered(ticket->file, data);
@@ -245,7 +242,7 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribut
 		return;
 	if (has_source)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_TABLE, relation->relname);
-	sequence_no_permission_error(relid);
+	sequence_no_permission_error(relid, SEQUENCE_RIGHTS);
 }
 
 /* The relation that is a ticket, or InvalidOid */

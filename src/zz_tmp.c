@@ -1,0 +1,342 @@
+/*
+ * What both wings, IDs and tickets, know of PostgreSQL's sequences.
+ *
+ * Both take values from a sequence's page themselves, by the rules of
+ * nextval_internal() in src/backend/commands/sequence.c.  PostgreSQL 17 has
+ * sequence_open() and sequence_close(), so these names are not free.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_control.h"
+#include "miscadmin.h"
+#include "replication/walsender.h"
+#include "replication/walsender_private.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+
+#include "sequence.h"
+
+/* schema.sequence, quoted for use in a statement */
+char *
+sequence_qualified_name(Oid sequence)
+{
+	char	   *name = get_rel_name(sequence);
+
+	/* no lock may keep another session from dropping it */
+	return name == NULL ? pstrdup("?") :
+		quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)), name);
+}
+
+/* The owner of a sequence, or of any other relation; InvalidOid if it is gone */
+Oid
+sequence_owner(Oid sequence)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return owner;
+}
+
+/* Copy the options of a sequence.  Returns false if it is gone. */
+bool
+sequence_copy_options(Oid sequence, Form_pg_sequence options)
+{
+	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	*options = *(Form_pg_sequence) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	return true;
+}
+
+/* The error for a role that has none of these rights */
+void
+sequence_no_permission_error(Oid sequence, AclMode rights)
+{
+	char	   *name = get_rel_name(sequence);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for sequence %s", name ? name : "?"),
+			 errhint("Its owner can permit it: GRANT %s ON SEQUENCE %s TO %s;",
+					 rights & ACL_USAGE ? "USAGE" : "UPDATE", sequence_qualified_name(sequence),
+					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
+
+static void
+check_sequence(Oid sequence, AclMode rights)
+{
+	char		relkind = get_rel_relkind(sequence);
+	bool		missing = relkind == '\0';
+	char	   *name;
+
+	if (relkind == RELKIND_SEQUENCE &&
+		pg_class_aclcheck_ext(sequence, GetUserId(), rights, &missing) == ACLCHECK_OK)
+		return;
+
+	name = get_rel_name(sequence);
+	if (missing || name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", sequence)));
+	if (relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence", name),
+				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
+	sequence_no_permission_error(sequence, rights);
+}
+
+/*
+ * Refuse a role that has none of these rights, before it gets the lock, for which other
+ * sessions wait.  sequence_open_locked() checks again: a REVOKE can be committed before.
+ */
+void
+sequence_check_rights(Oid sequence, AclMode rights)
+{
+	/* a GRANT that was committed since the transaction began counts */
+	AcceptInvalidationMessages();
+	check_sequence(sequence, rights);
+}
+
+/* Lock a sequence as nextval() does: no ALTER SEQUENCE until the top transaction ends. */
+void
+sequence_lock(Oid sequence)
+{
+	ResourceOwner saved = CurrentResourceOwner;
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	LockRelationOid(sequence, RowExclusiveLock);
+	CurrentResourceOwner = saved;
+}
+
+/* Open a sequence that the caller has locked, if the role has one of these rights. */
+Relation
+sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options)
+{
+	Relation	rel;
+
+	check_sequence(sequence, rights);
+	rel = relation_open(sequence, NoLock);
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary sequence \"%s\" of another session",
+						RelationGetRelationName(rel)),
+				 errhint("Create the sequence without TEMPORARY.")));
+	if (!sequence_copy_options(sequence, options))
+		elog(ERROR, "cache lookup failed for sequence %u", sequence);
+	return rel;
+}
+
+/*
+ * May the role see the state of a relation?  Members of pg_read_all_stats may, because
+ * roles of monitors are members.  Others need one of these rights, and the relation.
+ */
+bool
+sequence_is_visible(Oid relation, AclMode rights)
+{
+	bool		is_missing = false;
+
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		pg_class_aclcheck_ext(relation, GetUserId(), rights, &is_missing) == ACLCHECK_OK;
+}
+
+/*
+ * Copy the state of a sequence, and its options, unless they are not wanted (NULL).
+ * Returns false if it is no sequence, or is gone; the role may not see it; another
+ * transaction is altering or dropping it; or it is temporary and another session's, or not
+ * permanent and this is a standby.
+ *
+ * A superuser may list all sequences, and any role may have locked one of them.
+ * Therefore this asks for no lock without the right to read, and waits for none.  There
+ * may be thousands, and so the relation is not opened, which would build it for each.
+ */
+bool
+sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data)
+{
+	Buffer		buffer = InvalidBuffer;
+	HeapTuple	tuple;
+
+	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+	if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
+		!sequence_is_visible(sequence, SEQUENCE_READ_RIGHTS) ||
+		!ConditionalLockRelationOid(sequence, RowExclusiveLock))
+		return false;
+
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+	if (HeapTupleIsValid(tuple) && (options == NULL || sequence_copy_options(sequence, options)))
+	{
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
+		bool		is_permanent = class->relpersistence == RELPERSISTENCE_PERMANENT;
+
+		if (class->relpersistence == RELPERSISTENCE_TEMP)
+		{
+			/* local buffers are found by the relation only */
+			if (isTempNamespace(class->relnamespace))
+			{
+				Relation	rel = relation_open(sequence, NoLock);
+
+				*data = *sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
+				relation_close(rel, NoLock);
+			}
+		}
+		else if (is_permanent || !RecoveryInProgress())
+		{
+			/* tablespace, database, file: their names differ between versions */
+			RelFileLocator locator = {
+				OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+				MyDatabaseId, class->relfilenode
+			};
+
+			buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
+											   is_permanent);
+			LockBuffer(buffer, BUFFER_LOCK_SHARE);
+			*data = *sequence_read_page(buffer, sequence);
+		}
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	UnlockRelationOid(sequence, RowExclusiveLock);
+	return BufferIsValid(buffer);
+}
+
+/*
+ * Write a WAL record of a sequence whose page the caller has locked exclusively and marked dirty.
+ * It sets the sequence to last_value, in replay and in the page.  Returns its LSN.
+ *
+ * The page is to be marked dirty before XLogInsert(): see SyncOneBuffer().  Unlike in core's
+ * nextval(), it must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in
+ * between would skip the page, which is still clean, and only a record before its redo point would
+ * cover the value.
+ */
+XLogRecPtr
+sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data,
+				  int64 last_value)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = sequence_item(page);
+	xl_seq_rec	xlrec;
+	XLogRecPtr	lsn;
+
+	START_CRIT_SECTION();
+
+	XLogBeginInsert();
+	XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
+
+	data->last_value = last_value;
+	data->is_called = true;
+	data->log_cnt = 0;
+
+	XLogSequenceLocator(xlrec) = file;
+	XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
+	XLogRegisterData((char *) PageGetItem(page, item), ItemIdGetLength(item));
+
+	lsn = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
+	PageSetLSN(page, lsn);
+
+	END_CRIT_SECTION();
+	return lsn;
+}
+
+/* Does this session know of synchronous standbys? */
+static bool
+has_named_standbys(void)
+{
+	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
+}
+
+/*
+ * Wait until WAL up to this LSN is as durable as a commit of this session would be:
+ * flushed here, and on synchronous standbys as synchronous_commit says.  It is an error
+ * (57014) if the wait for a standby is cancelled.
+ */
+void
+sequence_make_durable(XLogRecPtr lsn)
+{
+	/* the LSN that standbys have confirmed, as far as this session knows */
+	static XLogRecPtr confirmed[NUM_SYNC_REP_WAIT_MODE];
+	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
+		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+	bool		wait = SyncRepRequested() && lsn > confirmed[mode];
+
+	if (lsn == InvalidXLogRecPtr)
+		return;
+
+	/*
+	 * Several sessions can need one record of a sequence.  An assertion of syncrep.c
+	 * fails if two sessions wait for the same LSN, as no two commits do.  Nothing else
+	 * there needs different LSNs.  Therefore each waits for an empty record of its own.
+	 */
+	if (wait && has_named_standbys())
+	{
+		char		nothing = 0;
+
+		XLogBeginInsert();
+		XLogRegisterData(&nothing, sizeof(nothing));
+		lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	}
+	XLogFlush(lsn);
+	if (!wait)
+		return;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		HOLD_INTERRUPTS();
+
+		/* not for remote_apply: a standby does not report that at once without a commit */
+		SyncRepWaitForLSN(lsn, false);
+		RESUME_INTERRUPTS();
+
+		if (has_named_standbys() || InterruptPending)
+		{
+			LWLockAcquire(SyncRepLock, LW_SHARED);
+			confirmed[mode] = WalSndCtl->lsn[mode];
+			LWLockRelease(SyncRepLock);
+		}
+
+		/*
+		 * The wait ends when a standby has confirmed the LSN, when there are no
+		 * synchronous standbys any more, and when it is cancelled:
+		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.  Whether
+		 * there are such standbys is in shared memory, but not in the same place in
+		 * all minor releases, so this does not look there.
+		 */
+		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
+			return;
+		if (ProcDiePending || has_named_standbys())
+			break;
+		/* some other interrupt has ended it: try again */
+	}
+
+	if (!ProcDiePending)
+		QueryCancelPending = true;
+	InterruptPending = true;
+	CHECK_FOR_INTERRUPTS();
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("canceling statement that waits for a synchronous standby"),
+			 errdetail("The standby has not confirmed that it has the values that were taken.")));
+}
