@@ -1,10 +1,8 @@
 /* What a sequence must be to serve as a source of IDs. */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "ids/ids.h"
 #include "sequence.h"
