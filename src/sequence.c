@@ -88,21 +88,19 @@ check_sequence(Oid sequence, AclMode rights)
 {
 	char		relkind = get_rel_relkind(sequence);
 	bool		missing = relkind == '\0';
-	char	   *name;
 
 	if (relkind == RELKIND_SEQUENCE &&
 		pg_class_aclcheck_ext(sequence, GetUserId(), rights, &missing) == ACLCHECK_OK)
 		return;
 
-	name = get_rel_name(sequence);
-	if (missing || name == NULL)
+	if (missing)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("sequence with OID %u does not exist", sequence)));
 	if (relkind != RELKIND_SEQUENCE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence", name),
+				 errmsg("\"%s\" is not a sequence", get_rel_name(sequence)),
 				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
 	sequence_no_permission_error(sequence, rights);
 }

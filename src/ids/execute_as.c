@@ -32,7 +32,7 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 	Oid			role = PG_GETARG_OID(0);
 	char	   *command = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	MemoryContext caller_context = CurrentMemoryContext;
-	text	   *result = NULL;
+	char	   *result = NULL;
 	Oid			caller;
 	int			sec_context;
 	int			nest_level;
@@ -71,12 +71,7 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 		char	   *value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 
 		if (value != NULL)
-		{
-			MemoryContext spi_context = MemoryContextSwitchTo(caller_context);
-
-			result = cstring_to_text(value);
-			MemoryContextSwitchTo(spi_context);
-		}
+			result = MemoryContextStrdup(caller_context, value);
 	}
 	SPI_finish();
 
@@ -85,5 +80,5 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 
 	if (result == NULL)
 		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(result);
+	PG_RETURN_TEXT_P(cstring_to_text(result));
 }

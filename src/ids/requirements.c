@@ -8,10 +8,9 @@
 #include "sequence.h"
 
 /*
- * Was a sequence given a range in which ticks do not fit?  Such a range mostly
- * keeps its values apart from those of other sequences.  The default bounds of
- * CREATE SEQUENCE, for each type and direction, do not count.  Neither does the
- * MAXVALUE of a frozen shard.
+ * Was a sequence given a range in which ticks do not fit?  Such a range mostly keeps its values
+ * apart from those of other sequences.  The default bounds of CREATE SEQUENCE, for each type and
+ * direction, do not count, nor does the MAXVALUE of a frozen shard.
  */
 static bool
 has_own_range(Form_pg_sequence options, bool is_frozen)
@@ -51,10 +50,8 @@ find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **
 }
 
 /*
- * Refuse a sequence of a shard in this schema that cannot serve as a source of IDs, or
- * could not if it were thawed.  Returns whether the shard is frozen.
- *
- * Only the MAXVALUE tells each call that the declaration is to be looked up.
+ * Refuse a sequence of a shard in this schema that cannot serve as a source of IDs, or could not if
+ * it were thawed.  Returns whether the shard is frozen: the MAXVALUE tells where to look that up.
  */
 bool
 requirements_check(Relation rel, Form_pg_sequence options, Oid schema)

@@ -383,8 +383,7 @@ empty_error(Oid ticket, const char *name, const Slot *copy, bool no_worker)
 			 errdetail("The last attempt, at %s, failed: %s",
 					   timestamptz_to_str(copy->failed_at), failure) :
 			 errdetail("The source has not answered within %d ms.", segment_timeout),
-			 no_worker ?
-			 errhint("Increase max_worker_processes.") :
+			 no_worker ? errhint("Increase max_worker_processes.") :
 			 errhint("Call again: a source that failed is asked again within %d s.",
 					 LAST_BACKOFF / 1000)));
 }

@@ -130,23 +130,20 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-			 guarded ?
-			 errmsg("ticket \"%s\" has reached its guard", ticket->name) :
-			 errmsg("ticket \"%s\" is used up", ticket->name),
+			 errmsg(guarded ? "ticket \"%s\" has reached its guard" : "ticket \"%s\" is used up",
+					ticket->name),
 			 errdetail("Values wanted: %lld; values left until %lld, %s: %lld.",
 					   (long long) wanted, (long long) last,
 					   guarded ? "its MAXVALUE" :
 					   psprintf("the end of %s", format_type_be(type)),
 					   (long long) left),
-			 guarded ?
-			 errhint("If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;",
+			 guarded || type != INT8OID ?
+			 errhint(guarded ?
+					 "If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;" :
+					 "If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
 					 sequence_qualified_name(ticket->relid)) :
-			 type != INT8OID ?
-			 errhint("If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
-					 sequence_qualified_name(ticket->relid)) :
-			 left > 0 ?
-			 errhint("Lease at most as many as are left.") :
-			 errhint("If it was set too far by mistake, set it back with setval().")));
+			 errhint(left > 0 ? "Lease at most as many as are left." :
+					 "If it was set too far by mistake, set it back with setval().")));
 }
 
 /*
