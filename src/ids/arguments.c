@@ -22,11 +22,13 @@ time_str(TimestampTz time)
 	return pstrdup(timestamptz_to_str(time));
 }
 
-static void
-check_epoch(TimestampTz epoch)
+/* The epoch that was passed last */
+TimestampTz last_epoch = (DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000;
+int64		last_epoch_ms = DEFAULT_EPOCH_MS;
+
+pg_noinline void
+remember_epoch(TimestampTz epoch)
 {
-	if (epoch_is_legal(epoch))
-		return;
 	if (TIMESTAMP_NOT_FINITE(epoch))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -38,23 +40,13 @@ check_epoch(TimestampTz epoch)
 				 errmsg("epoch %s is out of range", time_str(epoch)),
 				 errdetail("An epoch must be between %s and %s.",
 						   time_str(MIN_EPOCH), time_str(END_EPOCH - 1000))));
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("epoch %s is not a whole millisecond", time_str(epoch)),
-			 errdetail("It is %d us after a whole millisecond. IDs count milliseconds.",
-					   (int) ((uint64) (epoch - MIN_EPOCH) % 1000)),
-			 errhint("Pass %s.",
-					 time_str(epoch - (epoch - MIN_EPOCH) % 1000))));
-}
-
-/* The epoch that was passed last */
-TimestampTz last_epoch = (DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000;
-int64		last_epoch_ms = DEFAULT_EPOCH_MS;
-
-pg_noinline void
-remember_epoch(TimestampTz epoch)
-{
-	check_epoch(epoch);
+	if (!epoch_is_legal(epoch))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("epoch %s is not a whole millisecond", time_str(epoch)),
+				 errdetail("It is %d us after a whole millisecond. IDs count milliseconds.",
+						   (int) ((uint64) (epoch - MIN_EPOCH) % 1000)),
+				 errhint("Pass %s.", time_str(epoch - (epoch - MIN_EPOCH) % 1000))));
 	last_epoch_ms = time_ms(epoch);
 	last_epoch = epoch;
 }

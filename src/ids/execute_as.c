@@ -62,7 +62,8 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 	status = SPI_execute(command, false, 0);
 	if (status == SPI_ERROR_TRANSACTION || status == SPI_ERROR_COPY)
 		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				(errcode(status == SPI_ERROR_COPY ? ERRCODE_FEATURE_NOT_SUPPORTED :
+						 ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("cannot execute \"%s\" in a function", command)));
 	if (status < 0)
 		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(status));

@@ -56,9 +56,8 @@ typedef struct ListedShard
  * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
  * reading the sequences.
  */
-static ListedShard *listed;
+static ListedShard *listed = NULL;
 static int	listed_count = 0;
-static int	listed_room = 0;
 static uint64 listed_invalidations = 0;
 
 /*
@@ -105,14 +104,13 @@ list_shard(HeapTuple tuple, void *arg pg_attribute_unused())
 
 	if (!is_declaration(proc) || read_declaration(tuple, &shard.declaration) != NULL)
 		return;
-	if (listed_count == listed_room)
+	/* room for 64 more */
+	if (listed_count % 64 == 0)
 	{
-		int			room = Max(2 * listed_room, 16);
+		Size		size = (listed_count + 64) * sizeof(ListedShard);
 
-		listed = listed_room == 0 ?
-			MemoryContextAlloc(TopMemoryContext, room * sizeof(ListedShard)) :
-			repalloc(listed, room * sizeof(ListedShard));
-		listed_room = room;
+		listed = listed == NULL ? MemoryContextAlloc(TopMemoryContext, size) :
+			repalloc(listed, size);
 	}
 	listed[listed_count++] = shard;
 }
@@ -144,7 +142,7 @@ listed_shard_id(const ListedShard *shard)
 static bool
 get_schema_name(Oid schema, Name name)
 {
-	char	   *found = OidIsValid(schema) ? get_namespace_name(schema) : NULL;
+	char	   *found = get_namespace_name(schema);
 
 	if (found == NULL)
 		return false;

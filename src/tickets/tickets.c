@@ -46,12 +46,11 @@ PG_FUNCTION_INFO_V1(instaid_lease_ticket);
 PG_FUNCTION_INFO_V1(instaid_ticket_sequence);
 PG_FUNCTION_INFO_V1(instaid_ticket_state);
 
-/* What this session knows of a ticket; if remembered, for this role, until an invalidation */
+/* What this session knows of a ticket, for this role, until an invalidation */
 typedef struct Ticket
 {
 	char		name[NAMEDATALEN];
-	int			length;			/* of the name, or -1 after an invalidation */
-	bool		remembered;
+	int			length;			/* of the name, or -1 if it is not to be remembered */
 	Oid			role;
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 
@@ -318,15 +317,16 @@ load_ticket(Ticket *ticket, const char *name)
 		ticket->locator = rel->rd_locator;
 		ticket->file = sequence_file(rel);
 	}
-	ticket->remembered = !sequence_is_uncommitted(rel);
+	if (sequence_is_uncommitted(rel))
+		ticket->length = -1;
 	relation_close(rel, NoLock);
 }
 
 static bool
 is_remembered(const Ticket *ticket, const char *name, int length)
 {
-	return ticket->remembered && ticket->role == GetUserId() &&
-		ticket->length == length && memcmp(ticket->name, name, length) == 0;
+	return ticket->length == length && ticket->role == GetUserId() &&
+		memcmp(ticket->name, name, length) == 0;
 }
 
 /* The ticket of which an SQL function takes values, locked for the transaction */
