@@ -2228,7 +2228,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
     -- Copies of the published function, and other functions next_id() that call instaid.next_id().
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
-    -- variable or a sum, or multiplies by such a power.
+    -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
     found AS MATERIALIZED (
         SELECT c.*, k.is_copy, CASE
             WHEN NOT k.is_copy
@@ -2251,7 +2251,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                              '|current_timestamp|(?:statement|transaction)_timestamp)\M'
                AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
                              '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
-                             '|\^|\mpow(?:er)?\s*\(|x % x') AS k (is_copy)
+                             '|\^|\mpow(?:er)?\s*\(|x % x' OFFSET 0) AS k (is_copy)
         WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0 AND s.schema IS NULL
                            AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'),
     cached AS MATERIALIZED (
@@ -2679,11 +2679,10 @@ BEGIN ATOMIC
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
                        'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
                        -- or a range of its own stops its sequence, as on a worker of Citus
-                       'frozen', s.frozen OR (
-                           SELECT q.seqmin > 1 OR q.seqmax < 9007199254740991
-                           FROM pg_sequence AS q WHERE q.seqrelid = s.sequence),
+                       'frozen', s.frozen OR q.seqmin > 1 OR q.seqmax < 9007199254740991,
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
+                        LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
                         CROSS JOIN LATERAL instaid._sequence_state(s.sequence, s.frozen) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
