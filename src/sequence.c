@@ -21,7 +21,6 @@
 #include "replication/walsender_private.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"

@@ -7,6 +7,7 @@
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "storage/bufmgr.h"
+#include "utils/acl.h"
 
 #include "compat.h"
 

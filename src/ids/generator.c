@@ -20,10 +20,7 @@
 
 #include <limits.h>
 
-#include "access/xact.h"
 #include "access/xlog.h"
-#include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"

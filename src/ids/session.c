@@ -9,9 +9,6 @@
 #include "postgres.h"
 
 #include "access/relation.h"
-#include "access/xact.h"
-#include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/resowner.h"

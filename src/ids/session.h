@@ -5,9 +5,7 @@
 #include "access/xact.h"
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
 
-#include "compat.h"
 #include "sequence.h"
 
 /* What the session remembers of one sequence */
