@@ -82,12 +82,20 @@ sequence_no_permission_error(Oid sequence, AclMode rights)
 					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
-static void
-check_sequence(Oid sequence, AclMode rights)
+/*
+ * Refuse a role that has none of these rights, before it gets the lock, for which other sessions
+ * wait; and again when it has it, because a REVOKE can be committed before.
+ */
+void
+sequence_check_rights(Oid sequence, AclMode rights)
 {
-	char		relkind = get_rel_relkind(sequence);
-	bool		missing = relkind == '\0';
+	char		relkind;
+	bool		missing;
 
+	/* a GRANT that was committed since the transaction began counts */
+	AcceptInvalidationMessages();
+	relkind = get_rel_relkind(sequence);
+	missing = relkind == '\0';
 	if (relkind == RELKIND_SEQUENCE &&
 		pg_class_aclcheck_ext(sequence, GetUserId(), rights, &missing) == ACLCHECK_OK)
 		return;
@@ -102,18 +110,6 @@ check_sequence(Oid sequence, AclMode rights)
 				 errmsg("\"%s\" is not a sequence", get_rel_name(sequence)),
 				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
 	sequence_no_permission_error(sequence, rights);
-}
-
-/*
- * Refuse a role that has none of these rights, before it gets the lock, for which other
- * sessions wait.  sequence_open_locked() checks again: a REVOKE can be committed before.
- */
-void
-sequence_check_rights(Oid sequence, AclMode rights)
-{
-	/* a GRANT that was committed since the transaction began counts */
-	AcceptInvalidationMessages();
-	check_sequence(sequence, rights);
 }
 
 /* Lock a sequence as nextval() does: no ALTER SEQUENCE until the top transaction ends. */
@@ -133,7 +129,7 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 {
 	Relation	rel;
 
-	check_sequence(sequence, rights);
+	sequence_check_rights(sequence, rights);
 	rel = relation_open(sequence, NoLock);
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,

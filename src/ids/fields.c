@@ -120,11 +120,13 @@ instaid_make_ids(PG_FUNCTION_ARGS)
 
 		if (tick_ms(tick + 1) < ms)
 		{
+			int32		sequence = tick_sequence(tick + 1);
 			int			rows = 1;	/* of this millisecond, 1,024 if there are more */
 
 			while (rows < TICKS_PER_MS && i + rows < count && DatumGetInt64(times[i + rows]) == ms)
 				rows++;
-			tick = first_tick_of_rows(tick, ms, rows);
+			/* the low bits run on, unless the rows would not fit into the millisecond */
+			tick = pack_tick(ms, sequence + rows <= TICKS_PER_MS ? sequence : 0);
 		}
 		else
 			tick++;

@@ -105,18 +105,6 @@ tick_sequence(int64 tick)
 	return (int32) tick & MAX_SEQUENCE;
 }
 
-/*
- * The first tick for some rows of one millisecond, which is after that of the last tick.  Its low
- * bits run on, unless the rows would then not fit into the millisecond.
- */
-static inline int64
-first_tick_of_rows(int64 last, int64 ms, int32 rows)
-{
-	int32		sequence = tick_sequence(last + 1);
-
-	return pack_tick(ms, sequence + rows <= TICKS_PER_MS ? sequence : 0);
-}
-
 /* Milliseconds since 1970, rounded down.  The time must be finite. */
 static inline int64
 time_ms(TimestampTz time)

@@ -82,10 +82,8 @@ begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 
 	funcctx = SRF_FIRSTCALL_INIT();
 	funcctx->max_calls = count;
-	ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(IdSet));
-	ids->sequence = sequence;
-	ids->shard_id = shard_id;
-	ids->epoch_ms = epoch_ms;
+	ids = MemoryContextAlloc(funcctx->multi_call_memory_ctx, sizeof(IdSet));
+	*ids = (IdSet) {sequence, shard_id, epoch_ms, 0, 0};
 	funcctx->user_fctx = ids;
 }
 

@@ -7,27 +7,21 @@
 #include "ids/ids.h"
 #include "sequence.h"
 
-/*
- * Was a sequence given a range in which ticks do not fit?  Such a range mostly keeps its values
- * apart from those of other sequences.  The default bounds of CREATE SEQUENCE, for each type and
- * direction, do not count, nor does the MAXVALUE of a frozen shard.
- */
-static bool
-has_own_range(Form_pg_sequence options, bool is_frozen)
-{
-	int64		widest = options->seqincrement < 0 ? -1 : sequence_type_max(options->seqtypid);
-
-	return options->seqmin > 1 ||
-		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != widest);
-}
-
 /* Why a sequence cannot serve, as a sentence, and what to do about that; NULL if it can */
 static const char *
 find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **cure)
 {
+	int64		default_max = options->seqincrement < 0 ? -1 :
+		sequence_type_max(options->seqtypid);
 	const char *fault;
 
-	if (has_own_range(options, is_frozen))
+	/*
+	 * A range in which ticks do not fit mostly keeps values apart from those of other sequences.
+	 * The default bounds of CREATE SEQUENCE, for each type and direction, do not count, nor does
+	 * the MAXVALUE of a frozen shard.
+	 */
+	if (options->seqmin > 1 ||
+		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max))
 	{
 		*cure = options->seqmin > 1 ?
 			"Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence." :

@@ -135,22 +135,6 @@ is_valid(const ClockedSequence *seq)
 	return seq->invalidations == invalidations && seq->role == GetUserId();
 }
 
-/*
- * Lock a sequence for this transaction.  What CACHE has left over from another one is dropped:
- * between two transactions, no lock would show it to settled.c.
- */
-static void
-lock_sequence(ClockedSequence *seq)
-{
-	/* a role asks for no lock after its rights were revoked */
-	AcceptInvalidationMessages();
-	if (!is_valid(seq))
-		sequence_check_rights(seq->relid, SEQUENCE_RIGHTS);
-	sequence_lock(seq->relid);
-	seq->lxid = MyLocalTransactionId;
-	seq->next = seq->end;
-}
-
 /* Check that a locked sequence can serve the current role, and note how. */
 static void
 load_sequence(ClockedSequence *seq)
@@ -202,7 +186,16 @@ session_load(Oid relid)
 
 	was_locked = seq->lxid == MyLocalTransactionId;
 	if (!was_locked)
-		lock_sequence(seq);
+	{
+		/* a role asks for no lock after its rights were revoked */
+		AcceptInvalidationMessages();
+		if (!is_valid(seq))
+			sequence_check_rights(relid, SEQUENCE_RIGHTS);
+		sequence_lock(relid);
+		seq->lxid = MyLocalTransactionId;
+		/* between two transactions, no lock would show settled.c what CACHE has left */
+		seq->next = seq->end;
+	}
 
 	/* taking the lock has processed invalidations, too */
 	if (!is_valid(seq) || !(was_locked || (seq->needs_wal && seq->may_pin)))

@@ -12,7 +12,7 @@
  * it either holds the lock or has ended.  A transaction is visible to new snapshots before it
  * releases its locks.  One that begins to take ticks after step 1 gets greater ones.
  *
- * No session may keep a tick for its next transaction: see lock_sequence() in session.c.  What
+ * No session may keep a tick for its next transaction: see session_load().  What
  * core's nextval() keeps if the sequence has CACHE above 1 is not covered.
  */
 #include "postgres.h"
