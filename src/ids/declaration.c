@@ -287,15 +287,6 @@ referenced_declaration(HeapTuple tuple)
  * Validating
  */
 
-/* Is a type bigint, or the type "id" of this schema, which is the extension's? */
-static bool
-is_id_type(Oid type, Oid schema)
-{
-	return type == INT8OID ||
-		type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-								CStringGetDatum("id"), ObjectIdGetDatum(schema));
-}
-
 /* Has a function the name that create_shard() gives it? */
 static bool
 has_proper_name(Form_pg_proc proc)
@@ -322,15 +313,18 @@ attribute_fault(Form_pg_proc proc)
  * FUNCTION makes of one: if it were refused, tables whose default it is would be, too.
  */
 static void
-check_signature(HeapTuple tuple, Oid schema)
+check_signature(HeapTuple tuple, Oid our_schema)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	bool		is_known = is_next_ids(proc) || proc->pronargs == 0 ||
 		(proc->pronargs == 1 && proc->proargtypes.values[0] == REGCLASSOID);
+	Oid			our_type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("id"),
+										   ObjectIdGetDatum(our_schema));
 
 	if (!is_known || (check_function_bodies && !has_proper_name(proc)) ||
 		proc->prokind != PROKIND_FUNCTION || proc->proretset != is_next_ids(proc) ||
-		OidIsValid(proc->provariadic) || !is_id_type(proc->prorettype, schema))
+		OidIsValid(proc->provariadic) ||
+		(proc->prorettype != INT8OID && proc->prorettype != our_type))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
 				 errmsg("%s cannot be a function of a shard", shard_function_name(proc)),

@@ -14,8 +14,9 @@
 #include "ids/layout.h"
 
 /* language.c: a call of a shard's function */
+extern uint64 language_invalidations;
+
 extern void language_init(void);
-extern uint64 language_invalidations(void);
 
 /* next_id.c: IDs made of ticks */
 pg_noreturn extern void no_id_error(int64 tick, int64 epoch_ms);

@@ -40,8 +40,8 @@ static uint64 known_since = 0;
 /* the sequence that lock_declared() has locked last in this transaction */
 static Oid	locked_sequence = InvalidOid;
 
-/* the number of invalidations of pg_proc so far */
-static uint64 invalidations = 1;
+/* how many invalidations of pg_proc there were, and one more */
+uint64		language_invalidations = 1;
 
 /* the same, and the number of transactions: while it stays, a call need not look again */
 static uint64 call_generation = 1;
@@ -58,7 +58,7 @@ proc_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
 			  uint32 hashvalue pg_attribute_unused())
 {
-	invalidations++;
+	language_invalidations++;
 	call_generation++;
 }
 
@@ -67,13 +67,6 @@ language_init(void)
 {
 	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
 	RegisterXactCallback(xact_callback, NULL);
-}
-
-/* A number that grows whenever a function has changed; it is above 0 */
-uint64
-language_invalidations(void)
-{
-	return invalidations;
 }
 
 /*
@@ -119,10 +112,10 @@ read_function(Oid function, Declaration *declaration)
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
-	uint64		invalidations_before = invalidations;
+	uint64		invalidations_before = language_invalidations;
 	KnownFunction *known;
 
-	if (known_functions == NULL || known_since != invalidations ||
+	if (known_functions == NULL || known_since != language_invalidations ||
 		hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
@@ -131,7 +124,7 @@ look_up(Oid function, Declaration *declaration)
 			hash_destroy(known_functions);
 		known_functions = NULL;	/* in case of an error below */
 		known_functions = hash_create("instaid functions", 16, &ctl, HASH_ELEM | HASH_BLOBS);
-		known_since = invalidations;
+		known_since = language_invalidations;
 	}
 	known = hash_search(known_functions, &function, HASH_FIND, NULL);
 	if (known != NULL)
@@ -141,7 +134,7 @@ look_up(Oid function, Declaration *declaration)
 	}
 	read_function(function, declaration);
 	/* what changed meanwhile can have been read before */
-	if (invalidations == invalidations_before)
+	if (language_invalidations == invalidations_before)
 	{
 		known = hash_search(known_functions, &function, HASH_ENTER, NULL);
 		known->declaration = *declaration;

@@ -50,7 +50,7 @@ typedef struct ListedShard
 } ListedShard;
 
 /*
- * The shards of the database when language_invalidations() was listed_invalidations.
+ * The shards of the database when language_invalidations was listed_invalidations.
  * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
  * reading the sequences.
  */
@@ -120,7 +120,7 @@ read_list(void)
 	uint64		invalidations;
 
 	AcceptInvalidationMessages();
-	invalidations = language_invalidations();
+	invalidations = language_invalidations;
 	if (listed_invalidations == invalidations)
 		return;
 	listed_count = 0;
