@@ -198,6 +198,8 @@ CREATE SEQUENCE instaid_tickets.downwards INCREMENT -1;
 CREATE SEQUENCE instaid_tickets.strange INCREMENT 9223372036854775807 MINVALUE -9223372036854775808 START -9223372036854775807;
 CREATE TABLE instaid_tickets.no_ticket ();
 SELECT try($$SELECT instaid.next_ticket('downwards')$$);
+-- a refusal is not remembered as a ticket
+SELECT try($$SELECT instaid.next_ticket('downwards')$$);
 SELECT try($$SELECT instaid.next_ticket('no_ticket')$$);
 SELECT try(format('SELECT instaid.%s', call)) FROM unnest(ARRAY['guard_ticket(''downwards'', 10)', 'restripe_ticket(''downwards'', 1, 2, 10)']) AS call;
 -- PostgreSQL's messages differ between versions

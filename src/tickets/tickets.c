@@ -49,8 +49,8 @@ PG_FUNCTION_INFO_V1(instaid_ticket_state);
 typedef struct Ticket
 {
 	char		name[NAMEDATALEN];
-	int			length;			/* of the name, or -1 if it is not to be remembered */
-	Oid			role;
+	int			length;			/* of the name, or -1 after an invalidation */
+	Oid			role;			/* InvalidOid if it is not to be remembered */
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 
 	Oid			relid;
@@ -128,20 +128,23 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-			 errmsg(guarded ? "ticket \"%s\" has reached its guard" : "ticket \"%s\" is used up",
-					ticket->name),
+			 guarded ?
+			 errmsg("ticket \"%s\" has reached its guard", ticket->name) :
+			 errmsg("ticket \"%s\" is used up", ticket->name),
 			 errdetail("Values wanted: %lld; values left until %lld, %s: %lld.",
 					   (long long) wanted, (long long) last,
 					   guarded ? "its MAXVALUE" :
 					   psprintf("the end of %s", format_type_be(type)),
 					   (long long) left),
-			 guarded || type != INT8OID ?
-			 errhint(guarded ?
-					 "If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;" :
-					 "If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
+			 guarded ?
+			 errhint("If the number of servers is being changed, continue with restripe_ticket(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;",
 					 sequence_qualified_name(ticket->relid)) :
-			 errhint(left > 0 ? "Lease at most as many as are left." :
-					 "If it was set too far by mistake, set it back with setval().")));
+			 type != INT8OID ?
+			 errhint("If the columns that store its values are of type bigint, its owner can widen it: ALTER SEQUENCE %s AS bigint;",
+					 sequence_qualified_name(ticket->relid)) :
+			 left > 0 ?
+			 errhint("Lease at most as many as are left.") :
+			 errhint("If it was set too far by mistake, set it back with setval().")));
 }
 
 /*
@@ -266,7 +269,8 @@ no_ticket_error(const char *name, bool autocreated)
 
 /*
  * Find or create a ticket, lock it for the transaction, and find out what a call needs to
- * know.  No invalidation announces a commit: what this one created is not remembered.
+ * know.  No invalidation announces a commit: what the running transaction has created is not
+ * remembered.  Nor is a ticket that turns out to be unfit.
  */
 static void
 load_ticket(Ticket *ticket, const char *name)
@@ -283,7 +287,6 @@ load_ticket(Ticket *ticket, const char *name)
 		no_ticket_error(name, autocreated);
 	strlcpy(ticket->name, name, NAMEDATALEN);
 	ticket->length = strlen(name);
-	ticket->role = GetUserId();
 	ticket->place = -1;
 
 	/* beyond the end of a subtransaction */
@@ -316,8 +319,8 @@ load_ticket(Ticket *ticket, const char *name)
 		ticket->locator = rel->rd_locator;
 		ticket->file = sequence_file(rel);
 	}
-	if (sequence_is_uncommitted(rel))
-		ticket->length = -1;
+	if (!sequence_is_uncommitted(rel))
+		ticket->role = GetUserId();
 	relation_close(rel, NoLock);
 }
 
