@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -16,6 +17,7 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -81,14 +83,17 @@ check_declaration(HeapTuple tuple, Oid sequence)
 
 /*
  * Lock the row of a function, and copy it; NULL if there is none.  This waits for a transaction
- * that has changed it, for example by a GRANT.
+ * that has changed it, for example by a GRANT.  A system cache can still have a version of the row
+ * that was pruned, whose place another row can have: this looks at the table.
  */
 static HeapTuple
 lock_function(Relation procs, Oid function)
 {
 	for (;;)
 	{
-		HeapTuple	tuple;
+		SysScanDesc scan;
+		ScanKeyData key;
+		HeapTuple	found;
 		HeapTupleData locked;
 		Buffer		buffer;
 		TM_FailureData failure;
@@ -96,15 +101,22 @@ lock_function(Relation procs, Oid function)
 
 		/* what was committed while this waited */
 		AcceptInvalidationMessages();
-		tuple = SearchSysCacheCopy1(PROCOID, ObjectIdGetDatum(function));
-		if (!HeapTupleIsValid(tuple))
+		ScanKeyInit(&key, Anum_pg_proc_oid, BTEqualStrategyNumber, F_OIDEQ,
+					ObjectIdGetDatum(function));
+		scan = systable_beginscan(procs, ProcedureOidIndexId, true, NULL, 1, &key);
+		found = systable_getnext(scan);
+		if (HeapTupleIsValid(found))
+			locked.t_self = found->t_self;
+		systable_endscan(scan);
+		if (!HeapTupleIsValid(found))
 			return NULL;
-		locked.t_self = tuple->t_self;
+
 		result = heap_lock_tuple(procs, &locked, GetCurrentCommandId(false),
 								 LockTupleNoKeyExclusive, LockWaitBlock, false, &buffer, &failure);
+		found = result == TM_Ok ? heap_copytuple(&locked) : NULL;
 		ReleaseBuffer(buffer);
 		if (result == TM_Ok)
-			return tuple;
+			return found;
 		if (result != TM_Updated && result != TM_Deleted)
 			elog(ERROR, "unexpected result of heap_lock_tuple(): %d", result);
 		CHECK_FOR_INTERRUPTS();
