@@ -4,6 +4,7 @@
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
@@ -73,7 +74,7 @@ times_to_ms(Datum *times, const bool *nulls, int count, TimestampTz epoch)
 
 	for (int i = 0; i < count; i++)
 	{
-		TimestampTz time = DatumGetTimestampTz(times[i]);
+		TimestampTz time;
 
 		if (nulls[i])
 			ereport(ERROR,
@@ -81,6 +82,7 @@ times_to_ms(Datum *times, const bool *nulls, int count, TimestampTz epoch)
 					 errmsg("times must not contain a null"),
 					 errdetail("Time %d of %d is null.", i + 1, count),
 					 errhint("Leave such rows out, or pass another time for them.")));
+		time = DatumGetTimestampTz(times[i]);
 		if (time < before)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -118,6 +120,7 @@ instaid_make_ids(PG_FUNCTION_ARGS)
 		Datum		id;
 		bool		isnull = false;
 
+		CHECK_FOR_INTERRUPTS();
 		if (tick_ms(tick + 1) < ms)
 		{
 			int32		sequence = tick_sequence(tick + 1);
