@@ -83,14 +83,16 @@ sequence_no_permission_error(Oid sequence, AclMode rights)
 }
 
 /*
- * Refuse a role that has none of these rights, before it gets the lock, for which other sessions
- * wait; and again when it has it, because a REVOKE can be committed before.
+ * Refuse a role that has none of these rights, before it gets the lock: other sessions wait for
+ * the lock, and a rollback to a savepoint does not end it.  sequence_open_locked() asks again,
+ * because a REVOKE can be committed before the lock is taken.
  */
 void
 sequence_check_rights(Oid sequence, AclMode rights)
 {
 	char		relkind;
 	bool		missing;
+	char	   *name;
 
 	/* a GRANT that was committed since the transaction began counts */
 	AcceptInvalidationMessages();
@@ -100,14 +102,15 @@ sequence_check_rights(Oid sequence, AclMode rights)
 		pg_class_aclcheck_ext(sequence, GetUserId(), rights, &missing) == ACLCHECK_OK)
 		return;
 
-	if (missing)
+	name = get_rel_name(sequence);
+	if (missing || name == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("sequence with OID %u does not exist", sequence)));
 	if (relkind != RELKIND_SEQUENCE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence", get_rel_name(sequence)),
+				 errmsg("\"%s\" is not a sequence", name),
 				 errhint("Pass a sequence. CREATE SEQUENCE creates one.")));
 	sequence_no_permission_error(sequence, rights);
 }
@@ -218,7 +221,8 @@ sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data
 
 /*
  * Write a WAL record of a sequence whose page the caller has locked exclusively and marked dirty.
- * It sets the sequence to last_value, in replay and in the page.  Returns its LSN.
+ * Replay sets the sequence to last_value, where the page stands, too, until the caller stores
+ * another state.  Returns the LSN of the record.
  *
  * The page is to be marked dirty before XLogInsert(): see SyncOneBuffer().  Unlike in core's
  * nextval(), it must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in
@@ -300,7 +304,10 @@ sequence_make_durable(XLogRecPtr lsn)
 		CHECK_FOR_INTERRUPTS();
 		HOLD_INTERRUPTS();
 
-		/* not for remote_apply: a standby does not report that at once without a commit */
+		/*
+		 * Even with remote_apply, wait only until the standby has flushed the WAL: it reports at
+		 * once that it has applied a commit, but not other WAL.
+		 */
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
 

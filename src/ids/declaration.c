@@ -95,7 +95,10 @@ is_next_ids(Form_pg_proc proc)
 	return proc->pronargs == 2 && types[0] == INT4OID && types[1] == REGCLASSOID;
 }
 
-/* Does a function in the language declare a shard?  Under another name it does not. */
+/*
+ * Does a function in the language declare a shard?  Under another name it does not: a schema is
+ * one shard, and has one shard ID.
+ */
 bool
 is_declaration(Form_pg_proc proc)
 {
@@ -121,12 +124,12 @@ read_epoch(const char *input, int64 *epoch_ms)
 	{
 		if (*form == '.' && *input == '+')
 			break;
-		if (*form != '0' ? *input != *form : !isdigit((unsigned char) *input))
-			return false;
-		if (*form == '0')
+		if (*form == '0' && isdigit((unsigned char) *input))
 			fields[n] = fields[n] * 10 + (*input - '0');
-		else
+		else if (*form != '0' && *form == *input)
 			n++;
+		else
+			return false;
 	}
 	if (strcmp(input, "+00") != 0 ||
 		fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
@@ -310,7 +313,7 @@ attribute_fault(Form_pg_proc proc)
 
 /*
  * Check what a function is, apart from its body.  In a restore, it may be whatever ALTER
- * FUNCTION makes of one: if it were refused, tables whose default it is would be, too.
+ * FUNCTION can make of a proper one: without it, no table whose default it is is restored.
  */
 static void
 check_signature(HeapTuple tuple, Oid our_schema)
@@ -373,8 +376,9 @@ check_sequence(HeapTuple tuple, const Declaration *declaration)
 		Form_pg_proc proc;
 		Declaration others;
 
-		other = row->classid != ProcedureRelationId ? NULL :
-			SearchSysCache1(PROCOID, ObjectIdGetDatum(row->objid));
+		if (row->classid != ProcedureRelationId)
+			continue;
+		other = SearchSysCache1(PROCOID, ObjectIdGetDatum(row->objid));
 		if (!HeapTupleIsValid(other))
 			continue;
 		proc = (Form_pg_proc) GETSTRUCT(other);

@@ -7,8 +7,9 @@
  * together, under the exclusive lock of the sequence's only page.  Therefore no two calls can
  * pair the same sequence number with the same millisecond.
  *
- * All of it is in the sequence itself, written by the rules of nextval_internal() in
- * src/backend/commands/sequence.c, so core's functions, recovery and standbys understand it.
+ * Whatever must survive the session is in the sequence itself, written by the rules of
+ * nextval_internal() in src/backend/commands/sequence.c.  Therefore core's functions, recovery
+ * and standbys understand it.
  *
  * The invariant: a tick is given out only when the clock, or flushed WAL, already guarantees
  * that it will not be given out again.

@@ -151,7 +151,7 @@ null_error(void)
 			 errhint("Use ALTER FUNCTION ... STRICT.")));
 }
 
-/* What a function declares whose shard is to give an ID: of its sequence, if none is passed */
+/* What a function declares; an error, which names the sequence to use, if its shard is frozen */
 static void
 look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
 {

@@ -1,4 +1,4 @@
-/* Where a sequence stands, in C and for SQL. */
+/* The SQL-callable functions that say where a sequence stands. */
 #include "postgres.h"
 
 #include "utils/builtins.h"

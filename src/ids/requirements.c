@@ -45,7 +45,8 @@ find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **
 
 /*
  * Refuse a sequence of a shard in this schema that cannot serve as a source of IDs, or could not if
- * it were thawed.  Returns whether the shard is frozen: the MAXVALUE tells where to look that up.
+ * it were thawed.  Returns whether the shard is frozen.  Its declaration is read only if MAXVALUE
+ * is too low for ticks, since most calls have no time for that.
  */
 bool
 requirements_check(Relation rel, Form_pg_sequence options, Oid schema)

@@ -137,7 +137,7 @@ creation_schema(void)
 	return schema;
 }
 
-/* The lock of whoever creates the ticket; users' advisory locks have 1 or 2 at the end */
+/* The lock of a transaction that creates the ticket.  Users' advisory locks end in 1 or 2. */
 static LOCKTAG
 name_tag(Oid schema, const char *name)
 {
@@ -210,7 +210,7 @@ autocreate_init(void)
 							 &auto_create_tickets, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
-	/* superusers' settings: with another server's number, it would issue that one's values */
+	/* superusers' settings: two servers with one number would issue the same values */
 	DefineCustomIntVariable("instaid.ticket_server",
 							"Sets this server's number, for tickets that are created on first use.",
 							"It is from 1 to instaid.ticket_servers.",

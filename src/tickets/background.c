@@ -114,7 +114,10 @@ background_begin(void *request, Size size, Datum main_arg)
 	}
 }
 
-/* Does a session wait until nobody uses this database, which it has locked to drop it, say? */
+/*
+ * Does a session wait until nobody uses this database, to drop, rename or copy it?  It has locked
+ * the database, and no new session can connect.
+ */
 bool
 background_is_in_the_way(void)
 {

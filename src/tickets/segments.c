@@ -319,9 +319,11 @@ begin_refill(Slot *slot, int64 now, Refill *refill)
 		return false;
 	slot->state = REFILLING;
 	slot->deadline = now + START_TIMEOUT * INT64CONST(1000);
-	*refill = (Refill) {
-		slot - table->slots, slot->database, slot->ticket, ++slot->refill, slot->name
-	};
+	refill->place = slot - table->slots;
+	refill->database = slot->database;
+	refill->ticket = slot->ticket;
+	refill->number = ++slot->refill;
+	refill->name = slot->name;
 	return true;
 }
 

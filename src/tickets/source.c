@@ -164,7 +164,10 @@ find_authority(Oid owner, ForeignServer *server, Authority *found, StringInfo id
 	appendStringInfoChar(identity, '\n');
 }
 
-/* Find the servers of a ticket's source.  Returns false if it has none, or is gone. */
+/*
+ * Find the servers of a ticket's source, in the current memory context.  Returns false if it has
+ * none, or is gone.
+ */
 bool
 source_find(Oid ticket, Source *source)
 {
