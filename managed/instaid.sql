@@ -540,7 +540,7 @@ BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
         'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
         'epoch', epoch));
-    SELECT c.relname, n.nspname, c.relowner::regrole AS owner INTO main
+    SELECT c.relname, n.nspname, c.relowner::regrole AS owner, a.attname INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
@@ -559,6 +559,8 @@ BEGIN
             MESSAGE = format('step %s does not lead from %s to %s', step, from_time, to_time),
             DETAIL = 'from_time must be before to_time, and the step at least 1 ms.';
     END IF;
+    -- longer than the format, and a thousand of them are not past the times of PostgreSQL
+    step := LEAST(step, '200 years');
     -- refuses an infinite epoch
     expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
     IF from_time + step <= epoch OR to_time > expires_at THEN
@@ -587,19 +589,19 @@ BEGIN
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
-        SELECT s.since, s.until, b.bounds,
-               (SELECT p.partdefid::regclass FROM pg_partitioned_table AS p
+        SELECT s.since, s.until, i.first_id, i.end_id, b.bounds,
+               (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
                 WHERE p.partrelid = parent) AS default_partition
         FROM generate_series(0, max_partitions - 1) AS n
              -- By multiples of the step, because months differ in length: after the last day of
              -- a shorter month comes the 31st again.
              CROSS JOIN LATERAL (VALUES (from_time + n * step, from_time + (n + 1) * step))
                                 AS s (since, until)
-             CROSS JOIN LATERAL (
-                 SELECT replace(format('FOR VALUES FROM (%L) TO (%L)',
-                                       instaid.min_id_from(s.since, epoch),
-                                       instaid.min_id_from(s.until, epoch)), 'NULL', 'MAXVALUE'))
-                                AS b (bounds)
+             CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
+                                         instaid.min_id_from(s.until, epoch)))
+                                AS i (first_id, end_id)
+             CROSS JOIN LATERAL replace(format('FOR VALUES FROM (%L) TO (%L)', i.first_id,
+                                               i.end_id), 'NULL', 'MAXVALUE') AS b (bounds)
         -- without the table's OID, pg_get_expr() takes no lock
         WHERE s.since < to_time AND b.bounds NOT IN (
             SELECT pg_get_expr(c.relpartbound, 0)
@@ -625,8 +627,19 @@ BEGIN
                 DETAIL = format('It is not the partition from %s to %s.', part.since, part.until),
                 HINT = 'Choose from_time and step as before, or rename or drop it.';
         END IF;
-        -- PostgreSQL refuses a partition that overlaps another one, and one whose rows the
-        -- default partition has.
+        -- PostgreSQL refuses it, too, and does not say what to do.
+        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
+               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
+               part.default_partition, main.attname, part.first_id,
+               COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
+            RAISE check_violation USING
+                MESSAGE = format('default partition %s has rows from %s to %s',
+                                 part.default_partition, part.since, part.until),
+                DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
+                HINT = 'Detach the default partition, create the others, and insert its rows into'
+                       ' the table.';
+        END IF;
+        -- PostgreSQL refuses a partition that overlaps another one.
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s %s', name, parent, part.bounds));
         RETURN NEXT name::regclass;

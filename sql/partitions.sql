@@ -89,6 +89,12 @@ SELECT * FROM instaid.create_partitions('regress_p.months', '2026-06-01 UTC', '2
 WITH moved AS (DELETE FROM regress_p.months_default RETURNING *) INSERT INTO regress_p.months SELECT * FROM moved RETURNING tableoid::regclass;
 ALTER TABLE regress_p.months ATTACH PARTITION regress_p.months_default DEFAULT;
 COMMIT;
+-- rows of another partition are not the default partition's
+SELECT try($$SELECT instaid.create_partitions('regress_p.months', '2026-07-15 UTC', '2026-08-15 UTC', '1 month')$$);
+-- a step that is longer than the format
+CREATE TABLE regress_p.one (id bigint) PARTITION BY RANGE (id);
+SELECT * FROM instaid.create_partitions('regress_p.one', '2026-01-01 UTC', '2027-01-01 UTC', '1000 years');
+SELECT * FROM bounds('regress_p.one');
 
 -- arguments that are refused
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '0')$$);
