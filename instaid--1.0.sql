@@ -1136,7 +1136,9 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    -- so that a sequence cannot serve two epochs
+    SET check_function_bodies = on AS $$
 DECLARE
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     main record;
