@@ -2327,7 +2327,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                  AS o (schema, what)
              JOIN pg_namespace AS n ON n.oid = o.schema
         WHERE o.schema <> i.schema AND i.schema IN (SELECT h.schema FROM home AS h)
-          AND o.schema IN (SELECT m.schema FROM maker AS m)
+          AND (o.schema = i.maker_schema OR o.schema IN (SELECT h.schema FROM home AS h))
         UNION ALL
         -- instaid.next_id() with the shard ID of another schema
         SELECT i.oid, CASE WHEN own.schema IS NULL

@@ -384,6 +384,10 @@ DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO regress_mallory', cur
 CREATE TABLE regress_5.orders (id serial, n integer);
 ALTER SEQUENCE regress_5.orders_id_seq CYCLE CACHE 10;
 GRANT REFERENCES ON regress_5.photos TO regress_mallory;
+CREATE SCHEMA regress_13;
+GRANT USAGE, CREATE ON SCHEMA regress_13 TO regress_mallory;
+CREATE SEQUENCE regress_13.s;
+CREATE TABLE regress_5.elsewhere (id bigint PRIMARY KEY DEFAULT regress_5.next_id('regress_13.s'));
 SET ROLE regress_mallory;
 -- ALTER COLUMN TYPE runs her CHECK
 CREATE FUNCTION regress_5.mallory(n bigint) RETURNS boolean LANGUAGE sql RETURN true;
@@ -393,6 +397,9 @@ CREATE TABLE regress_5.snare (id integer REFERENCES regress_5.photos CHECK (regr
 CREATE TABLE regress_5.names (id bigint UNIQUE DEFAULT instaid.next_id('regress_5.orders_id_seq', 5));
 CREATE FUNCTION regress_5.copy() RETURNS bigint LANGUAGE plpgsql AS
 $$ BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | nextval('regress_5.orders_id_seq'); END $$;
+-- no cure changes another role's default because she has a next_id() where its sequence is
+CREATE FUNCTION regress_13.next_id() RETURNS bigint LANGUAGE plpgsql AS
+$$ BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | nextval('regress_13.s'); END $$;
 -- no cure gives another role's table her next_id()
 SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
@@ -432,7 +439,8 @@ ALTER SEQUENCE regress_9.table_id_seq CYCLE;
 SELECT object, problem, replace(cure, quote_ident(current_user), 'superuser') AS cure FROM
     (SELECT object, replace(problem, quote_ident(current_user), 'superuser') AS problem, cure FROM instaid.audit()) AS a;
 DROP SCHEMA regress_12 CASCADE;
-DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.replies, regress_5.orders CASCADE;
+DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.replies, regress_5.orders, regress_5.elsewhere CASCADE;
+DROP SCHEMA regress_13 CASCADE;
 DROP FUNCTION regress_5.copy();
 DROP OWNED BY regress_mallory CASCADE;
 DROP ROLE regress_mallory;
