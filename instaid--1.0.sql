@@ -2946,7 +2946,9 @@ BEGIN
     LOOP
         EXECUTE format('ALTER %s OWNER TO %s', member.name, member.owner);
         IF grantees IS NOT NULL THEN
-            EXECUTE format('REVOKE ALL ON %s FROM %s', member.name, grantees);
+            -- the owner can be one of them
+            EXECUTE format('REVOKE ALL ON %1$s FROM %2$s; GRANT ALL ON %1$s TO %3$s',
+                           member.name, grantees, member.owner);
         END IF;
         IF member.right_of_all IS NOT NULL THEN
             EXECUTE format('REVOKE ALL ON %1$s FROM PUBLIC; GRANT %2$s ON %1$s TO PUBLIC',

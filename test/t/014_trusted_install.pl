@@ -197,7 +197,7 @@ sub hostile_defaults
 			for my $kind ('TABLES', 'SEQUENCES', 'FUNCTIONS', 'TYPES', $schema ? () : 'SCHEMAS')
 			{
 				my $alter = "ALTER DEFAULT PRIVILEGES FOR ROLE $role $schema GRANT ALL ON $kind";
-				$sql .= "$alter TO bo WITH GRANT OPTION; $alter TO PUBLIC;";
+				$sql .= "$alter TO bo, pg_database_owner WITH GRANT OPTION; $alter TO PUBLIC;";
 			}
 		}
 	}
