@@ -313,7 +313,7 @@ attribute_fault(Form_pg_proc proc)
 
 /*
  * Check what a function is, apart from its body.  In a restore, it may be whatever ALTER
- * FUNCTION can make of a proper one: without it, no table whose default it is is restored.
+ * FUNCTION can make of a proper one: tables that default to it are not restored without it.
  */
 static void
 check_signature(HeapTuple tuple, Oid our_schema)

@@ -151,7 +151,10 @@ null_error(void)
 			 errhint("Use ALTER FUNCTION ... STRICT.")));
 }
 
-/* What a function declares; an error, which names the sequence to use, if its shard is frozen */
+/*
+ * What a function declares.  If its shard is frozen, this is an error, which names the sequence
+ * that was passed, or else the declared one.
+ */
 static void
 look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
 {
