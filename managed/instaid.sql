@@ -624,8 +624,10 @@ BEGIN
         name := format('%I.%I', main.nspname, name);
         IF to_regclass(name) IS NOT NULL THEN
             RAISE duplicate_table USING MESSAGE = format('relation %s already exists', name),
-                DETAIL = format('It is not the partition from %s to %s.', part.since, part.until),
-                HINT = 'Choose from_time and step as before, or rename or drop it.';
+                DETAIL = format('It is not the partition from %s to %s, or is being detached.',
+                                part.since, part.until),
+                HINT = 'Choose from_time and step as before, or rename it, or drop it if nothing'
+                       ' uses it.';
         END IF;
         -- PostgreSQL refuses it, too, and does not say what to do.
         IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
