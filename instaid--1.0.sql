@@ -1213,7 +1213,13 @@ BEGIN
 
     -- the replaced function keeps its OID, its owner, its rights, and the name of its result
     PERFORM instaid._execute_as(main.owner, instaid._shard_commands(
-        schema_name, shard_id, epoch, sequence::text, false, main.arguments, main.security));
+        schema_name, shard_id, epoch, sequence::text, false, main.arguments, main.security))
+    FROM pg_proc AS p WHERE p.oid = adopted;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
+            HINT = 'Call adopt_shard() again.';
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
