@@ -2576,11 +2576,15 @@ CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
 DECLARE
     sequence regclass := instaid._lock_ticket(name);
     stands_at bigint;
+    last_of_type bigint;
     guard bigint;
 BEGIN
     EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
-    SELECT GREATEST(stands_at, start_value), maximum_value INTO stands_at, guard
-    FROM pg_sequence_parameters(sequence);
+    SELECT GREATEST(stands_at, start_value), maximum_value,
+           CASE data_type WHEN 'smallint'::regtype THEN 32767
+                          WHEN 'integer'::regtype THEN 2147483647
+                          ELSE 9223372036854775807 END
+    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
     IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
@@ -2588,11 +2592,16 @@ BEGIN
             HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
                    ' there on all of them.';
     END IF;
+    IF boundary < 2 OR boundary >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('boundary %s is out of range', boundary),
+            DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
+                            last_of_type);
+    END IF;
     IF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s ends at %s already', quote_ident(name), guard),
-            DETAIL = 'That is a guard, or the end of its type. A server that was restriped at a'
-                     ' guard issues values above it.',
+            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            DETAIL = 'A server that was restriped at that boundary issues values above it.',
             HINT = format('If no server was, remove the guard on every server, and guard the'
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;

@@ -159,7 +159,7 @@ sequence_is_visible(Oid relation, AclMode rights)
 }
 
 /*
- * Copy the state of a sequence, and its options, unless they are not wanted (NULL).
+ * Copy the state of a sequence, and its options and persistence unless they are NULL.
  * Returns false if it is no sequence, or is gone; the role may not see it; another
  * transaction is altering or dropping it; or it is temporary and another session's, or not
  * permanent and this is a standby.
@@ -169,7 +169,8 @@ sequence_is_visible(Oid relation, AclMode rights)
  * may be thousands, and so the relation is not opened, which would build it for each.
  */
 bool
-sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data)
+sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
+			  Form_pg_sequence_data data)
 {
 	Buffer		buffer = InvalidBuffer;
 	HeapTuple	tuple;
@@ -186,6 +187,8 @@ sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data
 		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
 		bool		is_permanent = class->relpersistence == RELPERSISTENCE_PERMANENT;
 
+		if (persistence != NULL)
+			*persistence = class->relpersistence;
 		if (class->relpersistence == RELPERSISTENCE_TEMP)
 		{
 			/* local buffers are found by the relation only */
@@ -283,9 +286,10 @@ sequence_make_durable(XLogRecPtr lsn)
 		return;
 
 	/*
-	 * Several sessions can need one record of a sequence.  An assertion of syncrep.c
-	 * fails if two sessions wait for the same LSN, as no two commits do.  Nothing else
-	 * there needs different LSNs.  Therefore each waits for an empty record of its own.
+	 * Several sessions can need one record of a sequence.  An assertion of
+	 * syncrep.c fails if two sessions wait for the same LSN, as no two
+	 * commits do.  Nothing else there needs different LSNs.  Therefore each
+	 * waits for an empty record of its own.
 	 */
 	if (wait && has_named_standbys())
 	{
@@ -305,8 +309,9 @@ sequence_make_durable(XLogRecPtr lsn)
 		HOLD_INTERRUPTS();
 
 		/*
-		 * Even with remote_apply, wait only until the standby has flushed the WAL: it reports at
-		 * once that it has applied a commit, but not other WAL.
+		 * Even with remote_apply, wait only until the standby has flushed the
+		 * WAL: it reports at once that it has applied a commit, but not other
+		 * WAL.
 		 */
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
@@ -319,11 +324,11 @@ sequence_make_durable(XLogRecPtr lsn)
 		}
 
 		/*
-		 * The wait ends when a standby has confirmed the LSN, when there are no
-		 * synchronous standbys any more, and when it is cancelled:
-		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.  Whether
-		 * there are such standbys is in shared memory, but not in the same place in
-		 * all minor releases, so this does not look there.
+		 * The wait ends when a standby has confirmed the LSN, when there are
+		 * no synchronous standbys any more, and when it is cancelled:
+		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.
+		 * Whether there are such standbys is in shared memory, but not in the
+		 * same place in all minor releases, so this does not look there.
 		 */
 		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
 			return;

@@ -24,7 +24,8 @@ extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
 extern bool sequence_is_visible(Oid relation, AclMode rights);
-extern bool sequence_read(Oid sequence, Form_pg_sequence options, Form_pg_sequence_data data);
+extern bool sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
+						  Form_pg_sequence_data data);
 extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
 									Form_pg_sequence_data data, int64 last_value);
 extern void sequence_make_durable(XLogRecPtr lsn);

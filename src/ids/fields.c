@@ -124,11 +124,16 @@ instaid_make_ids(PG_FUNCTION_ARGS)
 		if (tick_ms(tick + 1) < ms)
 		{
 			int32		sequence = tick_sequence(tick + 1);
-			int			rows = 1;	/* of this millisecond, 1,024 if there are more */
+			int			rows = 1;	/* of this millisecond, 1,024 if there are
+									 * more */
 
 			while (rows < TICKS_PER_MS && i + rows < count && DatumGetInt64(times[i + rows]) == ms)
 				rows++;
-			/* the low bits run on, unless the rows would not fit into the millisecond */
+
+			/*
+			 * the low bits run on, unless the rows would not fit into the
+			 * millisecond
+			 */
 			tick = pack_tick(ms, sequence + rows <= TICKS_PER_MS ? sequence : 0);
 		}
 		else

@@ -22,6 +22,8 @@
 #include <limits.h>
 
 #include "access/xlog.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -66,7 +68,10 @@ clock_ms(void)
 void
 generator_init(void)
 {
-	/* a superuser's, because IDs ahead of the clock concern all users of their sequence */
+	/*
+	 * a superuser's, because IDs ahead of the clock concern all users of
+	 * their sequence
+	 */
 	DefineCustomIntVariable("instaid.max_drift",
 							"Sets how far IDs may run ahead of the clock under overload.",
 							"An ID that would go further waits first, 64 ms at most.",
@@ -74,16 +79,33 @@ generator_init(void)
 							NULL, NULL, NULL);
 }
 
-/* Sleep.  It is so short that an interrupt can wait for its end. */
+/* Sleep, ready to be interrupted. */
 static pg_noinline void
 wait_for_clock(long timeout)
 {
 	static uint32 wait_event = 0;
+	long		left = timeout;
+	instr_time	start;
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("InstaidClock");
-	CHECK_FOR_INTERRUPTS();
-	(void) WaitLatch(NULL, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, timeout, wait_event);
+	INSTR_TIME_SET_CURRENT(start);
+
+	while (left > 0)
+	{
+		instr_time	elapsed;
+
+		CHECK_FOR_INTERRUPTS();
+		if (WaitLatch(MyLatch,
+					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  left, wait_event) & WL_TIMEOUT)
+			break;
+		ResetLatch(MyLatch);
+
+		INSTR_TIME_SET_CURRENT(elapsed);
+		INSTR_TIME_SUBTRACT(elapsed, start);
+		left = Min(left, timeout - (long) INSTR_TIME_GET_MILLISEC(elapsed));
+	}
 	CHECK_FOR_INTERRUPTS();
 }
 
@@ -149,8 +171,9 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	}
 
 	/*
-	 * No tick comes again that this session has had, even if the sequence was set back.  But
-	 * if its ticks are further ahead of the clock than load explains, that was on purpose.
+	 * No tick comes again that this session has had, even if the sequence was
+	 * set back.  But if its ticks are further ahead of the clock than load
+	 * explains, that was on purpose.
 	 */
 	if (seq->end > lowest &&
 		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_CLOCK_WAIT)
@@ -173,9 +196,9 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 	XLogRecPtr	lsn;
 
 	/*
-	 * With an XID, the commit flushes the record and waits for standbys.  Assigning one can
-	 * fail.  Since PostgreSQL 19, the end of a subtransaction then unlocks only pages that it
-	 * has itself pinned.
+	 * With an XID, the commit flushes the record and waits for standbys.
+	 * Assigning one can fail.  Since PostgreSQL 19, the end of a
+	 * subtransaction then unlocks only pages that it has itself pinned.
 	 */
 	IncrBufferRefCount(seq->buffer);
 	GetTopTransactionId();
@@ -183,7 +206,10 @@ log_ticks(ClockedSequence *seq, Form_pg_sequence_data data, int64 logged)
 
 	lsn = sequence_log_page(seq->buffer, seq->locator, data, logged);
 
-	/* a transaction that goes on, or is rolled back, does not flush it: the WAL writer does */
+	/*
+	 * a transaction that goes on, or is rolled back, does not flush it: the
+	 * WAL writer does
+	 */
 	XLogSetAsyncXactLSN(lsn);
 }
 
@@ -202,7 +228,10 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	MarkBufferDirty(seq->buffer);
 	logged = data->last_value + sequence_values_covered(seq->file, data);
 
-	/* as in core, also after a checkpoint: replay starts after the last record then */
+	/*
+	 * as in core, also after a checkpoint: replay starts after the last
+	 * record then
+	 */
 	log_it = last >= logged || PageGetLSN(page) <= GetRedoRecPtr();
 	if (unlikely(log_it))
 	{
@@ -286,8 +315,9 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		drift = tick_ms(next) - now;
 
 		/*
-		 * If the sequence is too far ahead, wait before taking the first tick of another
-		 * millisecond.  One wait limits the rate of each session, and never stops it.
+		 * If the sequence is too far ahead, wait before taking the first tick
+		 * of another millisecond.  One wait limits the rate of each session,
+		 * and never stops it.
 		 */
 		if (drift <= max_drift || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
@@ -299,8 +329,8 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	}
 
 	/*
-	 * CACHE applies only in the clock's own millisecond.  A sequence that is ahead of the clock
-	 * must not move further for ticks that can be dropped.
+	 * CACHE applies only in the clock's own millisecond.  A sequence that is
+	 * ahead of the clock must not move further for ticks that can be dropped.
 	 */
 	count = drift == 0 ? Max(wanted, seq->cache) : wanted;
 	count = Min(count, TICKS_PER_MS - tick_sequence(next));
@@ -311,9 +341,10 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	seq->reserved_at = ms_timestamp(now);
 
 	/*
-	 * The invariant.  A tick that is not ahead of the clock cannot come again, because the
-	 * sequence catches up with the clock after a restart.  A tick that is ahead needs a durable
-	 * WAL record past it, here and, as synchronous_commit says, on standbys.
+	 * The invariant.  A tick that is not ahead of the clock cannot come
+	 * again, because the sequence catches up with the clock after a restart.
+	 * A tick that is ahead needs a durable WAL record past it, here and, as
+	 * synchronous_commit says, on standbys.
 	 */
 	if (drift > 0)
 	{

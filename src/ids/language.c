@@ -122,7 +122,7 @@ look_up(Oid function, Declaration *declaration)
 
 		if (known_functions != NULL)
 			hash_destroy(known_functions);
-		known_functions = NULL;	/* in case of an error below */
+		known_functions = NULL; /* in case of an error below */
 		known_functions = hash_create("instaid functions", 16, &ctl, HASH_ELEM | HASH_BLOBS);
 		known_since = language_invalidations;
 	}

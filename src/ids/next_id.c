@@ -62,7 +62,7 @@ typedef struct IdSet
 	Oid			sequence;
 	int32		shard_id;
 	int64		epoch_ms;
-	int64		next;			/* the IDs from here are taken and not yet returned, */
+	int64		next;			/* IDs that are taken and not yet returned, */
 	int64		end;			/* up to, but not including, this one */
 } IdSet;
 
@@ -82,8 +82,10 @@ begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 
 	funcctx = SRF_FIRSTCALL_INIT();
 	funcctx->max_calls = count;
-	ids = MemoryContextAlloc(funcctx->multi_call_memory_ctx, sizeof(IdSet));
-	*ids = (IdSet) {sequence, shard_id, epoch_ms, 0, 0};
+	ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(IdSet));
+	ids->sequence = sequence;
+	ids->shard_id = shard_id;
+	ids->epoch_ms = epoch_ms;
 	funcctx->user_fctx = ids;
 }
 

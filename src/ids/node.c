@@ -32,7 +32,10 @@ node_init(void)
 	if (placeholder != NULL && strcmp(placeholder, "-1") != 0)
 		node_refused_value = MemoryContextStrdup(TopMemoryContext, placeholder);
 
-	/* not for sessions: two shard IDs for one sequence, or one for two servers, repeat IDs */
+	/*
+	 * not for sessions: two shard IDs for one sequence, or one for two
+	 * servers, repeat IDs
+	 */
 	DefineCustomIntVariable("instaid.node_shard_id",
 							"Sets the shard ID of this server, for the IDs of instaid.next_id().",
 							"No other server may have it. -1 means that it is not set: instaid.next_id() fails.",

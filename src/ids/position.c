@@ -21,7 +21,7 @@ instaid_last_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 
-	if (!sequence_read(sequence, NULL, &data) || !data.is_called ||
+	if (!sequence_read(sequence, NULL, NULL, &data) || !data.is_called ||
 		!tick_has_id(data.last_value, epoch_ms))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
@@ -38,7 +38,7 @@ instaid_sequence_state(PG_FUNCTION_ARGS)
 	Datum		values[4] = {0};
 	bool		nulls[4] = {true, true, true, true};
 
-	if (sequence_read(sequence, NULL, &data) && data.is_called)
+	if (sequence_read(sequence, NULL, NULL, &data) && data.is_called)
 	{
 		values[0] = Int64GetDatum(data.last_value);
 		values[1] = TimestampTzGetDatum(tick_timestamp(data.last_value));

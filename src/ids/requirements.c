@@ -16,9 +16,10 @@ find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **
 	const char *fault;
 
 	/*
-	 * A range in which ticks do not fit mostly keeps values apart from those of other sequences.
-	 * The default bounds of CREATE SEQUENCE, for each type and direction, do not count, nor does
-	 * the MAXVALUE of a frozen shard.
+	 * A range in which ticks do not fit mostly keeps values apart from those
+	 * of other sequences. The default bounds of CREATE SEQUENCE, for each
+	 * type and direction, do not count, nor does the MAXVALUE of a frozen
+	 * shard.
 	 */
 	if (options->seqmin > 1 ||
 		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max))

@@ -193,7 +193,11 @@ session_load(Oid relid)
 			sequence_check_rights(relid, SEQUENCE_RIGHTS);
 		sequence_lock(relid);
 		seq->lxid = MyLocalTransactionId;
-		/* between two transactions, no lock would show settled.c what CACHE has left */
+
+		/*
+		 * between two transactions, no lock would show settled.c what CACHE
+		 * has left
+		 */
 		seq->next = seq->end;
 	}
 

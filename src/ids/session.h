@@ -15,9 +15,10 @@ typedef struct ClockedSequence
 	LocalTransactionId lxid;	/* transaction in which we hold the lock */
 
 	/*
-	 * What load_sequence() found out.  It holds for this role, until an invalidation.
-	 * needs_wal = false and may_pin = false hold only for this transaction, because no
-	 * invalidation announces the commit of the transaction that created the sequence.
+	 * What load_sequence() found out.  It holds for this role, until an
+	 * invalidation. needs_wal = false and may_pin = false hold only for this
+	 * transaction, because no invalidation announces the commit of the
+	 * transaction that created the sequence.
 	 */
 	Oid			role;
 	uint64		invalidations;	/* how many there had been by then, or 0 */
@@ -32,9 +33,9 @@ typedef struct ClockedSequence
 	Buffer		buffer;			/* of its page; only a hint unless pinned */
 
 	/*
-	 * The ticks from next up to, but not including, end are reserved for the session.  end
-	 * outlives them: if the sequence is set back or gets another file, it still tells which
-	 * ticks the session has had.
+	 * The ticks from next up to, but not including, end are reserved for the
+	 * session.  end outlives them: if the sequence is set back or gets
+	 * another file, it still tells which ticks the session has had.
 	 */
 	int64		next;
 	int64		end;

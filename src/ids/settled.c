@@ -86,9 +86,9 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_i
 	check_sees_commits();
 
 	/*
-	 * Lock the sequence, so that it is not dropped, as SELECT FROM sequence does.  A stronger
-	 * lock could look like that of a transaction that has taken IDs, and other calls would
-	 * wait for it.
+	 * Lock the sequence, so that it is not dropped, as SELECT FROM sequence
+	 * does.  A stronger lock could look like that of a transaction that has
+	 * taken IDs, and other calls would wait for it.
 	 */
 	sequence_check_rights(sequence, SEQUENCE_READ_RIGHTS);
 	if (wait)
@@ -118,9 +118,9 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_i
 	relation_close(rel, AccessShareLock);
 
 	/*
-	 * The sequence must not stand lower after a crash.  reserve_ticks() relies on the clock
-	 * for ticks that are not ahead of it, but the next call can come before a tick is taken,
-	 * and the clock can be set back.
+	 * The sequence must not stand lower after a crash.  reserve_ticks()
+	 * relies on the clock for ticks that are not ahead of it, but the next
+	 * call can come before a tick is taken, and the clock can be set back.
 	 */
 	sequence_make_durable(lsn);
 

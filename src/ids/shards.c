@@ -200,7 +200,7 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 		if (listed_shard_id(&listed[i]) == NODE_SHARD)
 			continue;
 		shards++;
-		if (!sequence_read(declaration->sequence, NULL, &data))
+		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
 			unreadable++;
 		if (declaration->is_frozen)
 			frozen++;
@@ -328,7 +328,11 @@ find_routine(Oid schema)
 	}			signatures[] = {
 		{DECLARATION, 2, {INT4OID, REGCLASSOID}},
 		{DECLARATION, 1, {INT4OID}},
-		/* the function that is adopted comes last: it hides none of the others */
+
+		/*
+		 * the function that is adopted comes last: it hides none of the
+		 * others
+		 */
 		{"next_id", 1, {REGCLASSOID}},
 		{"next_id", 0, {InvalidOid}},
 	};

@@ -210,7 +210,10 @@ autocreate_init(void)
 							 &auto_create_tickets, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
-	/* superusers' settings: two servers with one number would issue the same values */
+	/*
+	 * superusers' settings: two servers with one number would issue the same
+	 * values
+	 */
 	DefineCustomIntVariable("instaid.ticket_server",
 							"Sets this server's number, for tickets that are created on first use.",
 							"It is from 1 to instaid.ticket_servers.",

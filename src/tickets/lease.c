@@ -191,7 +191,7 @@ read_number(const PGresult *result, int column, int64 *number)
 
 	errno = 0;
 	*number = strtoi64(text, &end, 10);
-	return end > text && *end == '\0' && errno == 0;
+	return end > text &&*end == '\0' && errno == 0;
 }
 
 /*
@@ -311,6 +311,8 @@ lease_raises_mark(const Lease *lease, Mark *marks)
 		if (it->last < mark->last)
 			mark = it;
 	}
-	*mark = (Mark) {lease->increment, residue, lease->last};
+	mark->increment = lease->increment;
+	mark->residue = residue;
+	mark->last = lease->last;
 	return true;
 }

@@ -12,14 +12,10 @@
  *							call finds that it is past its deadline
  *	FAILED		REFILLING	a call needs a segment, after a pause
  *
- * Each refill has a number.  A worker whose number is not the slot's any more is late,
- * and what it has leased is left out.
- *
- * Segments are not on disk, because a backup or a copy of a database would have the same
- * values.  What is in memory is lost at a restart.
- *
- * The lock of the table is taken before the lock of a slot.  A slot belongs to its
- * ticket while one of them is held.
+ * Each refill has a number.  A worker whose number is not the slot's any more is late, and what
+ * it has leased is left out.  Segments are not on disk, because a backup or a copy of a database
+ * would have the same values: they are lost at a restart.  The lock of the table is taken before
+ * that of a slot.  A slot belongs to its ticket while one of them is held.
  */
 #include "postgres.h"
 
@@ -231,7 +227,11 @@ lock_slot(Oid ticket, const char *name, int *place)
 				found = slot;
 		}
 		*place = found == NULL ? -1 : found - table->slots;
-		/* if a session that remembers the slot was faster, the next turn looks again */
+
+		/*
+		 * if a session that remembers the slot was faster, the next turn
+		 * looks again
+		 */
 		if (found != NULL && !is_slot_of(found, ticket))
 		{
 			LWLockAcquire(&found->lock, LW_EXCLUSIVE);
@@ -507,6 +507,7 @@ store_lease(const Refill *refill, const Source *source, int turn, const Lease *l
 {
 	Slot	   *slot = lock_refilled(refill);
 	const char *server = source->authorities[turn].name;
+	Segment    *spare;
 	bool		recovered;
 
 	if (slot == NULL)
@@ -518,8 +519,10 @@ store_lease(const Refill *refill, const Source *source, int turn, const Lease *l
 						server, (long long) lease->first, (long long) lease->last,
 						(long long) lease->increment);
 	}
-	slot->segments[1 - slot->current] =
-		(Segment) {lease->first, lease->increment, lease->count, lease->count};
+	spare = &slot->segments[1 - slot->current];
+	spare->next = lease->first;
+	spare->increment = lease->increment;
+	spare->left = spare->size = lease->count;
 	recovered = slot->failures_in_a_row > 0;
 	slot->state = IDLE;
 	slot->failures_in_a_row = 0;

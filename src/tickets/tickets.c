@@ -450,12 +450,13 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 	Datum		values[7] = {0};
 	bool		nulls[7] = {true, true, true, true, true, true, true};
 	FormData_pg_sequence options;
+	char		persistence;
 	FormData_pg_sequence_data data;
 	Source		source;
 
-	if (sequence_read(relid, &options, &data))
+	if (sequence_read(relid, &options, &persistence, &data))
 	{
-		if (find_fault(get_rel_persistence(relid), &options) == NULL)
+		if (find_fault(persistence, &options) == NULL)
 		{
 			TicketState state = read_state(&options, &data);
 
