@@ -27,6 +27,8 @@ plot for [i = 0:STATS_blocks - 1] $clients index i using 1:2 with linespoints \
     linecolor rgb colour[i % 10 + 1] linewidth (i < 2 ? 3 : 1.5) pointtype (i % 6) + 4 pointsize 0.8 title columnheader(1)
 
 # bars, with their values; instaid's, which come first, in a colour of their own
+set border 1
+unset ytics
 set bmargin 5
 unset logscale
 unset xlabel
@@ -34,7 +36,6 @@ unset key
 set style fill solid
 set boxwidth 0.6
 set xtics autofreq norotate noenhanced font ',11'
-set format y '%.0f'
 bar(i) = i < 2 ? 0x1f8fd6 : 0x8a8f98
 
 set output directory . '/time-per-id.svg'
@@ -52,13 +53,16 @@ plot $size using 0:2:(bar($0)):xticlabels(1) with boxes linecolor rgb variable, 
     $size using 0:2:(sprintf('%.1f', $2)) with labels offset 0, 0.7 textcolor rgb grey
 
 set output directory . '/shards.svg'
+set border 3
+set ytics nomirror out
+set format y '%g'
 set title 'Milliseconds, by number of shards'
 set xlabel 'shards' textcolor rgb grey
 set logscale xy
 set xtics (16, 256, '' 4096, 8192) norotate
 set xrange [14:9400]
 set yrange [0.1:*]
-set key outside right noenhanced
+set key outside right noenhanced width -12
 stats $shards using 1 nooutput
 plot for [i = 0:STATS_blocks - 1] $shards index i using 1:2 with linespoints \
     linecolor rgb colour[i % 10 + 1] linewidth 2 pointtype (i % 6) + 4 pointsize 0.8 title columnheader(1)
