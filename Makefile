@@ -7,7 +7,7 @@
 #   make test-cluster        the tests with routers, poolers, clusters and monitors
 #   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
-#   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; about an hour
+#   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
 #   make deb, make dist      the Debian package; the zip for PGXN
 #   make managed-dist        the edition without C, for pg_tle and database.dev
