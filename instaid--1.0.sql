@@ -1043,7 +1043,9 @@ CREATE VIEW instaid._shards_without_c AS
                             AND d.refclassid = 'pg_class'::regclass
          JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
     WHERE p.proname = 'next_ids' AND p.pronargs = 2
-      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0;
+      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
+      -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
+      AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
 
 -- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
 -- with its settings.
@@ -2245,9 +2247,9 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         WHERE NOT d.is_partition),
     code AS MATERIALIZED (
         SELECT w.*, CASE WHEN w.parsed IS NULL
-            -- Strings and comments are left out.  One that is not closed ends with the text.
-            THEN regexp_replace(w.source, '\mE''(?:[^''\\]|\\.)*''?|''[^'']*''?|--[^\n\r]*'
-                                          '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '''''', 'gi')
+            -- A string becomes a quote, and a comment a space.  What is open ends with the text.
+            THEN regexp_replace(w.source, '\mE('')(?:[^''\\]|\\.)*''?|('')[^'']*''?|--[^\n\r]*'
+                                          '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1\2 ', 'gi')
             ELSE (SELECT string_agg(CASE m.word[1]
                          WHEN 'funcid' THEN (
                              SELECT CASE WHEN p.pronamespace = 'instaid'::regnamespace
@@ -2257,7 +2259,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                          WHEN 'opno' THEN (SELECT format('x %s x', o.oprname)
                                            FROM pg_operator AS o WHERE o.oid = m.word[2]::oid)
                          ELSE 'current_timestamp' END, ' ')
-                  FROM regexp_matches(w.parsed, '(funcid|opno|SQLVALUEFUNCTION) (\d*)', 'g')
+                  FROM regexp_matches(w.parsed, '(funcid|opno) (\d+)|SQLVALUEFUNCTION ', 'g')
                        AS m (word)) END AS code
         FROM written AS w
         WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed

@@ -40,6 +40,7 @@ BEGIN
     -- clock_timestamp() << 23
     /* nextval('regress_5.photos_n_seq') << 23 */
     RAISE NOTICE '<< 23 -- %% now(';
+    PERFORM bit '1' << 23;
     RETURN nextval('regress_5.photos_n_seq') + extract(epoch FROM now())::bigint;
 END $$;
 CREATE FUNCTION regress_5.flags() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -102,7 +103,7 @@ CREATE TABLE insta2.photos (LIKE insta1.photos INCLUDING ALL);
 SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'photos';
 DROP SCHEMA insta1, insta2 CASCADE;
 
--- Fourteen ways to write the function.  None is called.  The last query lists the
+-- Seventeen ways to write the function.  None is called.  The last query lists the
 -- faults of each.
 CREATE SCHEMA insta3;
 CREATE SEQUENCE insta3.table_id_seq;
@@ -123,7 +124,12 @@ FROM (VALUES
     (11, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | (41 << (64-41-13)) | nextval(q_seq) % 1024; END'$$),
     (12, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << (64-41) | 42 << (64-41-13) | nextval('insta3.table_id_seq')$$),
     (13, $$plpgsql AS 'DECLARE n bigint; BEGIN EXECUTE ''SELECT nextval($1)'' INTO n USING q_seq; RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint<<23|n; END'$$),
-    (14, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint * 8388608 + 44 * 1024 + nextval('insta3.table_id_seq') % 1024$$)) AS v (n, body) \gexec
+    (14, $$sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint * 8388608 + 44 * 1024 + nextval('insta3.table_id_seq') % 1024$$),
+    -- a comment counts as a space, and not as an argument
+    (15, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << /* 41 bits */ 23 | 45 << 10 | nextval(q_seq); END'$$),
+    (16, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint /* ms */ << -- (13 + 10) bits
+        23 | 46 << 10 | nextval/**/(/* ''it'' */ q_seq); END'$$),
+    (17, $$plpgsql AS 'BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint * /* 2^23 */ 8388608 + 47 * 1024 + nextval(q_seq); END'$$)) AS v (n, body) \gexec
 RESET check_function_bodies;
 -- settings of the session do not change the findings
 CREATE TEMPORARY TABLE seen AS SELECT * FROM findings;
@@ -460,14 +466,26 @@ DO $$ BEGIN
         || repeat(' + 1', 2000) || ')::integer';
     EXECUTE 'CREATE FUNCTION regress_5.long() RETURNS bigint LANGUAGE plpgsql AS ''BEGIN RETURN 1; /* nextval(now() << 23 '
         || repeat('x', 100000) || '*/ END''';
+    -- names in parsed code that look like a part of it
+    EXECUTE 'CREATE FUNCTION regress_5.names() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval(''regress_5.likes_id_seq'') AS funcid,'
+        ' 1 AS opno, 2 AS "SQLVALUEFUNCTION", 3 AS ":funcid 99999999999 {:opno 99999999999 }", '':opno 99999999999 ''::text AS ":funcid"; SELECT 1; END';
 END $$;
+-- a function like one of the edition without C, with a sequence whose bounds are no epoch and no ID
+CREATE SEQUENCE regress_5.far MINVALUE 9000000000000000000;
+CREATE SEQUENCE regress_5.far_down INCREMENT -9223372036854775808 MINVALUE -9223372036854775808 MAXVALUE -9223372036854775807;
+CREATE DOMAIN regress_5.id_sequence AS regclass;
+CREATE FUNCTION regress_5.next_id(regress_5.id_sequence) RETURNS bigint LANGUAGE sql RETURN 1;
+CREATE FUNCTION regress_5.next_ids(integer, regress_5.id_sequence DEFAULT COALESCE('regress_5.far'::regclass, 'regress_5.far_down'::regclass))
+    RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN /* instaid_sql._next_ids( */ 1; END';
 SET client_min_messages = warning;
 SELECT * FROM instaid.audit();
 SET max_stack_depth = '100kB';
 SELECT count(*) FROM findings;
 RESET max_stack_depth;
 DROP TABLE regress_5.deep, regress_5.deep_id;
-DROP FUNCTION regress_5.deep(), regress_5.long();
+DROP FUNCTION regress_5.deep(), regress_5.long(), regress_5.names();
+DROP DOMAIN regress_5.id_sequence CASCADE;
+DROP SEQUENCE regress_5.far, regress_5.far_down;
 -- an odd name adds no statement to a cure
 CREATE SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'";
 CREATE TABLE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"t;\000a\005c! ""'" (U&"id;\000a""'" bigint DEFAULT regress_5.next_id());
