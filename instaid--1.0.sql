@@ -1656,6 +1656,7 @@ BEGIN
             IF NOT frozen THEN
                 -- A dump without data has the last tick as MAXVALUE only.  No clock reads
                 -- 2^53 - 1 before the year 2248.
+                PERFORM instaid._lock_sequence(sequence);
                 PERFORM instaid._execute_as(owner, format(
                     'SELECT setval(%1$L::regclass, maximum_value)'
                     ' FROM pg_sequence_parameters(%1$s)'
