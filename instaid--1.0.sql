@@ -836,7 +836,7 @@ BEGIN
     -- SCHEMA, PostgreSQL plans every other expression again.
     FOR shard IN
         SELECT n AS shard_id, m.schema_name,
-               n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
+               n = min(n) OVER () OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
                OR octet_length(m.schema_name) > 63 AS needs_checks,
                format('CREATE SCHEMA %I; ', m.schema_name)
                || instaid._shard_commands(m.schema_name, n, _create_batch.epoch,

@@ -80,9 +80,21 @@ BEGIN;
 \set VERBOSITY terse
 SELECT instaid.create_shard('regress_8', 8,
     date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
+-- create_shards() says it once, for the first shard that is missing
+SELECT epoch AS ending FROM instaid.shards WHERE schema_name = 'regress_8' \gset
+CALL instaid.create_shards('regress_w%s', 2000, 2001, :'ending');
+CALL instaid.create_shards('regress_w%s', 2000, 2003, :'ending');
 \set VERBOSITY default
 ROLLBACK;
 RESET client_min_messages;
+-- and it refuses an epoch that is over, whatever has it already
+BEGIN;
+CREATE SCHEMA regress_w2000;
+CREATE SEQUENCE regress_w2000.ids;
+CREATE FUNCTION regress_w2000.next_ids(count integer, sequence regclass DEFAULT 'regress_w2000.ids') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 2000, epoch 1980-01-01 00:00:00+00';
+SELECT try($$CALL instaid.create_shards('regress_w%s', 2000, 2001, '1980-01-01 UTC')$$);
+ROLLBACK;
 
 -- create_shards() commits after each 512 shards.  A second call creates those that are
 -- missing.
