@@ -2844,10 +2844,10 @@ DECLARE
     detail text;
 BEGIN
     -- a list that a query made from nothing must not look like a good result
-    IF (cardinality(servers) > 0 AND array_position(servers, NULL) IS NULL) IS NOT TRUE THEN
+    IF (array_ndims(servers) = 1 AND array_position(servers, NULL) IS NULL) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'argument servers must name one or more foreign servers',
-            DETAIL = 'It is null or empty, or contains a null.',
+            DETAIL = 'It is null or empty, contains a null, or has more than one dimension.',
             HINT = 'audit() looks at this server alone.';
     END IF;
     SELECT n.nspname, n.oid INTO dblink

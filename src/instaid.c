@@ -63,11 +63,16 @@ instaid_execute_outside_script(PG_FUNCTION_ARGS)
 {
 	char	   *command = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	bool		in_script = creating_extension;
+	int			status;
 
 	creating_extension = false;
 	SPI_connect();
-	if (SPI_execute(command, false, 0) < 0)
-		elog(ERROR, "could not execute \"%s\"", command);
+	status = SPI_execute(command, false, 0);
+	if (status < 0)
+		ereport(ERROR,
+				(errcode(status == SPI_ERROR_TRANSACTION ? ERRCODE_INVALID_TRANSACTION_TERMINATION :
+						 ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot execute \"%s\" in a function", command)));
 	SPI_finish();
 	creating_extension = in_script;
 	PG_RETURN_VOID();

@@ -63,12 +63,13 @@ my $no_dblink = qr/ERROR:  extension "dblink" does not exist
 like(failure(q{SELECT instaid.audit_servers('{one}')}), $no_dblink, 'dblink is not installed');
 $router->safe_psql('postgres', 'CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink');
 my $no_names = qr/ERROR:  argument servers must name one or more foreign servers
-DETAIL:  It is null or empty, or contains a null./;
+DETAIL:  It is null or empty, contains a null, or has more than one dimension./;
 for my $case (
 	[ 'the server does not exist', q{'{one}'}, qr/ERROR:  server "one" does not exist/ ],
 	[ 'a connection string is no server', q{ARRAY['host=/tmp']},
 		qr/ERROR:  server "host=\/tmp" does not exist/ ],
 	[ 'a null is no server', q{ARRAY['one', NULL]}, $no_names ],
+	[ 'a list of lists is no list of servers', q{'{{one},{two}}'}, $no_names ],
 	[ 'NULL is an error, and not an empty result', 'NULL', $no_names ],
 	[ q{'{}' is an error, and not an empty result}, q{'{}'}, $no_names ])
 {
