@@ -2212,14 +2212,16 @@ BEGIN
     statements := array_remove(statements || ARRAY[
         CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
              WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
-        CASE WHEN main.default_text = format('nextval(%L::regclass)', serial)
+        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
+                                             replace(serial::text, '''', ''''''))
              THEN format(CASE WHEN EXISTS (
-                     SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
-                            ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                               AND a.adrelid = ANY (descendants)
+                     SELECT FROM pg_depend AS d
+                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
+                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
+                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
                      WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                       AND d.deptype = 'n'
-                       AND pg_get_expr(a.adbin, a.adrelid) IS DISTINCT FROM main.default_text)
+                       AND d.deptype = 'n' AND a.oid IS NULL)
                  THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
         || widening.statements
         || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
