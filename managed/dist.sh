@@ -13,6 +13,13 @@ comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the sh
 rm -rf "$directory/dbdev/instaid"
 mkdir -p "$directory/dbdev/instaid"
 
+# CREATE EXTENSION restores the search path at the end, unless the script sets it for the session
+script()
+{
+	set_path="SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);"
+	sed -e "s/^SET search_path = .*/$set_path/" -e '/^RESET search_path;$/d' managed/instaid.sql
+}
+
 # the delimiter must not be in the script
 if grep -q '\$_pgtle_\$' managed/instaid.sql; then
 	echo 'managed/instaid.sql has $_pgtle_$' >&2
@@ -21,11 +28,11 @@ fi
 {
 	echo "SELECT pgtle.install_extension('instaid', '$version', '$comment',"
 	printf '$_pgtle_$\n'
-	cat managed/instaid.sql
+	script
 	printf '$_pgtle_$);\n'
 } >"$directory/instaid-$version-pg_tle.sql"
 
-cp managed/instaid.sql "$directory/dbdev/instaid/instaid--$release.sql"
+script >"$directory/dbdev/instaid/instaid--$release.sql"
 cat >"$directory/dbdev/instaid/instaid.control" <<-END
 	default_version = '$release'
 	comment = '$comment'

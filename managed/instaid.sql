@@ -38,6 +38,10 @@
 -- functions, so their names and arguments never change.
 --
 
+-- Views and some functions are parsed now, and must not find an operator or a function that
+-- another role has put into a schema of the search path.
+SET search_path = pg_catalog;
+
 CREATE SCHEMA instaid;
 CREATE SCHEMA instaid_sql;
 CREATE SCHEMA instaid_tickets;
@@ -1227,7 +1231,7 @@ $create$;
 
 -- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
 -- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
--- it from an ordinary sequence: an epoch that can serve is not before 1990.
+-- it from an ordinary sequence: an epoch that can serve is between 1990 and 2100.
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid) RETURNS SETOF record
@@ -1241,26 +1245,35 @@ BEGIN ATOMIC
                             AND d.refclassid = 'pg_class'::regclass
          JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1
-      AND q.seqmin > 631152000000 AND instaid.extract_sequence(q.seqmax) = 1023;
+      AND n.nspname !~ '^pg_' AND q.seqmin BETWEEN 631152000001 AND 4102444800000
+      AND instaid.extract_sequence(q.seqmax) = 1023;
 END;
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
 'view instaid.shards';
 
--- The last value of a sequence; null if it was never used, or without SELECT on it.
+-- The last value of a sequence that may be another role's; null if it was never used, without
+-- SELECT on it, and while its owner renames or drops it.
 -- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
--- into the lock table.  A subtransaction that is rolled back releases it.
+-- into the lock table.  A subtransaction that is rolled back releases it.  The owner can have
+-- put something else under the name meanwhile: a view is refused, and what a table has is not
+-- converted, since both could call functions of the owner.
 CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET restrict_nonsystem_relation_kind = 'view, foreign-table' SET row_security = off
+    SET lock_timeout = '10ms' AS $$
 DECLARE
-    last bigint;
+    columns text[];
 BEGIN
-    EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last;
+    EXECUTE format('SELECT ARRAY[concat(tableoid), concat(is_called), concat(last_value)] FROM %s',
+                   sequence) INTO columns;
     RAISE SQLSTATE 'ID001';
 EXCEPTION
     WHEN SQLSTATE 'ID001' THEN
-        RETURN last;
-    WHEN insufficient_privilege OR undefined_table THEN
+        RETURN CASE WHEN columns[1] = sequence::oid::text AND columns[2] = 't'
+                    THEN columns[3]::bigint END;
+    -- each SQLSTATE of the classes 42 and 55
+    WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state THEN
         RETURN NULL;
 END
 $$;
@@ -1270,9 +1283,10 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
-    RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
+    RETURN (SELECT pg_sequence_last_value(sequence) FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
-              AND instaid.extract_shard_id(q.seqmax) = shard_id);
+              AND instaid.extract_shard_id(q.seqmax) = shard_id
+              AND has_sequence_privilege(sequence, 'SELECT'));
 END
 $$;
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
@@ -2267,6 +2281,9 @@ DECLARE
     last bigint;
 BEGIN
     PERFORM instaid._utc_epoch(epoch);
+    IF epoch > clock_timestamp() THEN
+        PERFORM instaid._check_epoch(epoch);
+    END IF;
     IF id < 0 THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('ID %s is out of range', id),
@@ -2274,7 +2291,7 @@ BEGIN
     END IF;
     SELECT q.seqmin, instaid.extract_shard_id(q.seqmax) AS shard_id INTO main
     FROM pg_sequence AS q
-    WHERE q.seqrelid = sequence AND q.seqmin > 631152000000;
+    WHERE q.seqrelid = sequence AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s is not a sequence of a shard', sequence),
@@ -2283,7 +2300,12 @@ BEGIN
     options := instaid_sql._options(main.shard_id, main.seqmin);
     ms := (id >> 23) + (extract(epoch FROM epoch) * 1000)::bigint - main.seqmin;
     IF ms >= 1099511627775 THEN
-        PERFORM instaid_sql._ms_after(sequence, id, 0);
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('ID %s is past the last ID of sequence %s', id, sequence),
+            DETAIL = format('Its time is %s; the IDs of the sequence end at %s.',
+                            instaid.extract_timestamp(id, epoch),
+                            instaid.extract_timestamp(-9223372036854775808,
+                                                      to_timestamp(main.seqmin / 1000.0)));
     END IF;
     EXECUTE instaid_sql._lock_command(sequence, options);
     last := GREATEST(pg_sequence_last_value(sequence), (ms << 23) + (main.shard_id << 10) + 1023);
@@ -2349,29 +2371,48 @@ CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT fa
     RETURNS regclass
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    main record;
+    sequence regclass;
 BEGIN
     PERFORM instaid._check_name('ticket', name);
-    SELECT c.oid, c.relkind, c.relname INTO main
-    FROM pg_class AS c WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relname = name;
-    IF main.relkind <> 'S' THEN
+    -- not by the snapshot, which can show a sequence that was dropped
+    sequence := to_regclass(format('instaid_tickets.%I', name));
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind <> 'S') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a sequence', name),
             DETAIL = format('A ticket is a sequence; %s is another kind of relation.',
                             format('instaid_tickets.%I', name)),
             HINT = 'Use another name, or rename that relation.';
-    ELSIF main.oid IS NULL AND NOT missing_ok THEN
+    ELSIF sequence IS NULL AND NOT missing_ok THEN
         RAISE undefined_table USING
             MESSAGE = format('ticket "%s" does not exist', name),
             DETAIL = 'The view instaid.tickets lists all tickets.',
             HINT = format('Create it: SELECT instaid.create_ticket(%L);', name);
     END IF;
-    RETURN main.oid;
+    RETURN sequence;
 END
 $$;
 COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
 'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
 'missing_ok, or else an error';
+
+-- Refuse a ticket that stands at a value of another server.
+CREATE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT c.relname, p.* INTO main
+    FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('ticket "%s" stands at a value of another server', main.relname),
+        DETAIL = format('It stands at %s. Its values are %s plus multiples of %s.', value,
+                        main.start_value, main.increment),
+        HINT = format('ALTER SEQUENCE %s RESTART WITH %s;', sequence,
+                      value + main.increment
+                      - mod(mod(value - main.start_value, main.increment) + main.increment,
+                            main.increment));
+END
+$$;
 
 -- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
 -- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
@@ -2380,59 +2421,60 @@ CREATE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
+    value numeric;
     left_over numeric;
     last_of_type bigint;
 BEGIN
-    SELECT c.relname, c.relpersistence, q.*,
-           CASE WHEN has_sequence_privilege(c.oid, 'USAGE, SELECT')
-                THEN pg_sequence_last_value(c.oid) END AS value INTO main
-    FROM pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid WHERE c.oid = sequence;
-    IF main.seqincrement <= 0 OR main.seqcycle OR main.relpersistence <> 'p' THEN
+    -- This locks the sequence, so that its name and options stay as they are.  The catalog would
+    -- show those of the snapshot, and the value is one that came after it.
+    IF has_sequence_privilege(sequence, 'USAGE, SELECT') THEN
+        value := pg_sequence_last_value(sequence);
+    END IF;
+    SELECT c.relname, c.relpersistence, p.* INTO main
+    FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
+    -- never used, or set by RESTART or setval(): it stands before the value that comes next
+    IF value IS NULL AND has_sequence_privilege(sequence, 'SELECT') THEN
+        EXECUTE format('SELECT last_value::numeric - %s FROM %s', main.increment, sequence)
+        INTO value;
+    END IF;
+    IF main.increment <= 0 OR main.cycle_option OR main.relpersistence <> 'p' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" cannot serve as a ticket', main.relname),
-            DETAIL = CASE WHEN main.seqincrement <= 0
-                          THEN format('Its INCREMENT is %s; it must count up.', main.seqincrement)
-                          WHEN main.seqcycle
+            DETAIL = CASE WHEN main.increment <= 0
+                          THEN format('Its INCREMENT is %s; it must count up.', main.increment)
+                          WHEN main.cycle_option
                           THEN 'It is defined with CYCLE; a ticket must not repeat its values.'
                           ELSE 'It is UNLOGGED; a crash would set it back.' END,
             HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-    ELSIF mod(main.value::numeric - main.seqstart, main.seqincrement) <> 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket "%s" stands at a value of another server', main.relname),
-            DETAIL = format('It stands at %s. Its values are %s plus multiples of %s.', main.value,
-                            main.seqstart, main.seqincrement),
-            HINT = format('ALTER SEQUENCE %s RESTART WITH %s;', sequence,
-                          main.value + main.seqincrement::numeric
-                          - mod(mod(main.value::numeric - main.seqstart, main.seqincrement)
-                                + main.seqincrement, main.seqincrement));
+    ELSIF mod(value - main.start_value, main.increment) <> 0 THEN
+        PERFORM instaid._refuse_stripe(sequence, value);
     END IF;
-    left_over := div(main.seqmax::numeric - COALESCE(main.value,
-                                                     main.seqstart::numeric - main.seqincrement),
-                     main.seqincrement);
+    value := COALESCE(value, main.start_value::numeric - main.increment);
+    left_over := div(main.maximum_value - value, main.increment);
     IF left_over < wanted THEN
-        last_of_type := CASE main.seqtypid WHEN 'smallint'::regtype THEN 32767
+        last_of_type := CASE main.data_type WHEN 'smallint'::regtype THEN 32767
                                            WHEN 'integer'::regtype THEN 2147483647
                                            ELSE 9223372036854775807 END;
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format(CASE WHEN main.seqmax < last_of_type
+            MESSAGE = format(CASE WHEN main.maximum_value < last_of_type
                                   THEN 'ticket "%s" has reached its guard'
                                   ELSE 'ticket "%s" is used up' END, main.relname),
             DETAIL = format('Values wanted: %s; values left until %s, %s: %s.', wanted,
-                            main.seqmax,
-                            CASE WHEN main.seqmax < last_of_type THEN 'its MAXVALUE'
-                                 ELSE 'the end of ' || main.seqtypid::regtype END, left_over),
-            HINT = CASE WHEN main.seqmax < last_of_type
+                            main.maximum_value,
+                            CASE WHEN main.maximum_value < last_of_type THEN 'its MAXVALUE'
+                                 ELSE 'the end of ' || main.data_type::regtype END, left_over),
+            HINT = CASE WHEN main.maximum_value < last_of_type
                         THEN format('If the number of servers is being changed, continue with'
                                     ' restripe_ticket(); otherwise the owner can remove the guard:'
                                     ' ALTER SEQUENCE %s NO MAXVALUE;', sequence)
-                        WHEN main.seqtypid <> 'bigint'::regtype
+                        WHEN main.data_type <> 'bigint'::regtype
                         THEN format('If the columns that store its values are of type bigint, its'
                                     ' owner can widen it: ALTER SEQUENCE %s AS bigint;', sequence)
                         WHEN left_over > 0 THEN 'Lease at most as many as are left.'
                         ELSE 'If it was set too far by mistake, set it back with setval().' END;
     END IF;
-    last_value := COALESCE(main.value, main.seqstart::numeric - main.seqincrement);
-    increment := main.seqincrement;
+    last_value := value;
+    increment := main.increment;
 END
 $$;
 
@@ -2442,10 +2484,15 @@ CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := instaid.ticket_sequence(name);
+    state record;
     value bigint;
 BEGIN
-    PERFORM instaid._check_ticket(sequence, 1);
+    state := instaid._check_ticket(sequence, 1);
     value := nextval(sequence);
+    -- without SELECT, where RESTART or setval() left it is seen only now
+    IF mod(value - state.last_value::numeric, state.increment) <> 0 THEN
+        PERFORM instaid._refuse_stripe(sequence, value);
+    END IF;
     PERFORM instaid_sql._flush_at_commit();
     RETURN value;
 END
@@ -2660,6 +2707,11 @@ BEGIN
             DETAIL = 'A lease has at least one value.';
     END IF;
     sequence := instaid._lock_ticket(name);
+    IF NOT has_sequence_privilege(sequence, 'SELECT') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for sequence %s', sequence),
+            DETAIL = 'A lease needs SELECT to see where the ticket stands.';
+    END IF;
     state := instaid._check_ticket(sequence, count);
     increment := state.increment;
     first := state.last_value + increment;
@@ -2952,8 +3004,8 @@ BEGIN ATOMIC
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT 'error', t.sequence::text, 'stands at a value of another server: next_ticket() fails',
            format('ALTER SEQUENCE %s RESTART WITH %s;', t.sequence,
-                  t.last_value + t.servers - mod(mod(t.last_value - t.server, t.servers)
-                                                 + t.servers, t.servers))
+                  t.last_value::numeric + t.servers
+                  - mod(mod(t.last_value::numeric - t.server, t.servers) + t.servers, t.servers))
     FROM instaid.tickets AS t WHERE t.off_stripe;
 END;
 
@@ -3076,3 +3128,5 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

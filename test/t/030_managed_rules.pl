@@ -186,6 +186,42 @@ my %seen = (
 			BEGIN; LOCK TABLE insta7.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK;
 			SELECT setval('insta7.table_id_seq', 5000)}) =~ s/ERROR: +//gr;
 	},
+	# what a superuser runs of the owner of a relation whose name was a sequence's
+	owners_code => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		return result($database, 'tx', q{
+			CREATE SCHEMA mal AUTHORIZATION app; SET ROLE app;
+			CREATE FUNCTION mal.f() RETURNS bigint LANGUAGE plpgsql AS $$
+				BEGIN RAISE SQLSTATE 'MAL01'; END $$;
+			CREATE TYPE mal.t AS ENUM ('1', 't');
+			CREATE FUNCTION mal.f(mal.t) RETURNS bigint LANGUAGE sql AS 'SELECT mal.f()';
+			CREATE FUNCTION mal.is(mal.t) RETURNS boolean LANGUAGE sql AS 'SELECT mal.f() > 0';
+			CREATE FUNCTION mal.text(mal.t) RETURNS text LANGUAGE sql AS 'SELECT mal.f()::text';
+			CREATE CAST (mal.t AS bigint) WITH FUNCTION mal.f(mal.t) AS IMPLICIT;
+			CREATE CAST (mal.t AS boolean) WITH FUNCTION mal.is(mal.t) AS IMPLICIT;
+			CREATE CAST (mal.t AS text) WITH FUNCTION mal.text(mal.t) AS IMPLICIT;
+			CREATE VIEW mal.v AS
+				SELECT mal.f() AS last_value, true AS is_called, 0::oid AS tableoid;
+			CREATE TABLE mal.typed (last_value mal.t, is_called mal.t);
+			INSERT INTO mal.typed VALUES ('1', 't');
+			CREATE TABLE mal.rows (last_value bigint, is_called boolean);
+			INSERT INTO mal.rows VALUES (1, true);
+			ALTER TABLE mal.rows ENABLE ROW LEVEL SECURITY;
+			CREATE POLICY p ON mal.rows USING (mal.f() > 0);
+			GRANT USAGE ON SCHEMA mal TO dba; GRANT SELECT ON ALL TABLES IN SCHEMA mal TO dba;
+			RESET ROLE;
+			SELECT string_agg(COALESCE((instaid._last_value(c) > 1)::text, 'null'), ' ')
+			FROM unnest(ARRAY['mal.v', 'mal.typed', 'insta5.table_id_seq']::regclass[]) AS c;
+			SET ROLE dba; SELECT COALESCE(instaid._last_value('mal.rows'), 0)}) =~ s/ERROR: +//gr;
+	},
+	# what the script finds in a schema of the search path
+	operators => sub {
+		my ($database) = @_;
+		return result($database, 'dba', q{
+			SELECT count(*) FROM pg_depend WHERE refclassid = 'pg_operator'::regclass
+				AND refobjid = 'public./(bigint,numeric)'::regoperator});
+	},
 	# what dumps of shards call
 	called => sub {
 		my ($database) = @_;
@@ -226,6 +262,12 @@ for my $change (
 }
 
 # The forms for pg_tle and database.dev.  pg_tle keeps the text, and executes it as a whole.
+# CREATE EXTENSION restores the search path, unless its script sets it for the session.
+my $extension = $script;
+my $path = q{SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);};
+$extension =~ s/^SET search_path = pg_catalog;$/$path/m;
+$extension =~ s/^RESET search_path;\n//m;
+isnt($extension, $script, 'the script of an extension sets the search path for its transaction');
 my $dist = PostgreSQL::Test::Utils::tempdir;
 $node->command_ok([ 'sh', 'managed/dist.sh', $dist ], 'make managed-dist');
 $node->safe_psql('postgres', q{
@@ -239,13 +281,18 @@ $node->safe_psql('tle', q{
 	SELECT instaid.create_shard('insta5', 5); SELECT insta5.next_id()},
 	extra_params => [ '-U', 'dba' ]);
 is($node->safe_psql('tle', 'SELECT name, version, script FROM pgtle.kept'),
-	"instaid|1.0|\n$script", 'pg_tle gets the script as it is');
+	"instaid|1.0|\n$extension", 'pg_tle gets the script');
 is(join(' ', map { s/.*\///r } sort glob "$dist/dbdev/instaid/*"),
 	'README.md instaid--1.0.0.sql instaid.control', 'a folder for database.dev');
-is(slurp_file("$dist/dbdev/instaid/instaid--1.0.0.sql"), $script, '... with the script');
+is(slurp_file("$dist/dbdev/instaid/instaid--1.0.0.sql"), $extension, '... with the script');
 like(slurp_file("$dist/dbdev/instaid/instaid.control"), qr/^default_version = '1\.0\.0'$/m,
 	'... and the control file');
 
+$node->safe_psql('template1', q{
+	CREATE ROLE tx SUPERUSER LOGIN; GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
+	CREATE FUNCTION public.divide(bigint, numeric) RETURNS numeric LANGUAGE sql
+		AS 'SELECT $1 OPERATOR(pg_catalog./) $2';
+	CREATE OPERATOR public./ (LEFTARG = bigint, RIGHTARG = numeric, FUNCTION = public.divide)});
 Managed::install($node, 'm');
 my %expected = (
 	late           => '1',
@@ -258,6 +305,8 @@ my %expected = (
 	restarted      => 't',
 	time           => '0 -3 0 0',
 	default_rights => "42501\n42501",
+	owners_code    => "null false true\n0",
+	operators      => '0',
 	called         => 'instaid_sql._flush_at_commit()'
 	  . ' instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'
 	  . ' instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)');
@@ -299,6 +348,12 @@ my @mutants = (
 		'epoch_ms + 9.4995' ] ],
 	[ 'default privileges', 'default_rights',
 		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
+	[ 'views', 'owners_code', [ qr/SET restrict_nonsystem_relation_kind = 'view, foreign-table'/,
+		'' ] ],
+	[ 'conversions', 'owners_code', [ qr/concat\((tableoid|is_called|last_value)\)/,
+		'$1::text' ] ],
+	[ 'row security', 'owners_code', [ qr/SET row_security = off/, '' ] ],
+	[ 'the search path', 'operators', [ qr/^SET search_path = pg_catalog;$/m, '' ] ],
 	[ 'another name', 'called', [ qr/_flush_at_commit\(/, '_flush(' ] ]);
 my $number = 0;
 for my $mutant (@mutants)
@@ -311,7 +366,11 @@ for my $mutant (@mutants)
 	{
 		my ($from, $to) = @$change;
 		if ($to eq 'RETURN_ID') { $text =~ s/$from/$1RETURN id/ or die "the script has no $from" }
-		elsif ($to eq '$1') { $text =~ s/$from/$1/ or die "the script has no $from" }
+		elsif ($to =~ /^\$1(.*)/)
+		{
+			my $end = $1;
+			$text =~ s/$from/$1$end/g or die "the script has no $from";
+		}
 		else { $text =~ s/$from/$to/g or die "the script has no $from" }
 	}
 	Managed::install($node, $database, $text);

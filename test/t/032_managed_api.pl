@@ -7,6 +7,7 @@
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -389,6 +390,89 @@ is(outcome(q{
 	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 	SET max_parallel_workers_per_gather = 2;
 	SELECT count(DISTINCT insta5.next_id()) = count(*) FROM v}), 't', 'no parallel plan');
+
+# What one role does to a sequence stops no view or function for others.
+$node->safe_psql('s', q{SELECT instaid.create_shard('gone', 84), instaid.create_ticket('gone')});
+my ($reader, $other) = map { Clients::session($node, 's') } 1, 2;
+$reader->('SET client_min_messages = error; BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $read = q{SELECT count(s.last_id) FROM instaid.shards AS s, instaid.metrics,
+	(SELECT count(*) FROM instaid.tickets) AS t, (SELECT count(*) FROM instaid.audit()) AS a};
+$reader->($read);
+$other->(q{SET client_min_messages = error; DROP SCHEMA gone CASCADE;
+	SELECT instaid.drop_ticket('gone')});
+like($reader->($read), qr/^\d+$/, 'a shard and a ticket that the snapshot shows are dropped');
+like($reader->(q{SELECT instaid.next_ticket('gone')}), qr/ticket "gone" does not exist/,
+	'... and the error for the ticket is the usual one');
+$reader->("ROLLBACK; SET statement_timeout = '60s'");
+$other->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other');
+is($reader->(q{SELECT last_id FROM instaid.shards WHERE schema_name = 'insta5'}), '',
+	'a sequence that is being renamed shows no last_id, and nobody waits');
+$other->('ROLLBACK');
+is($node->safe_psql('s', q{SET client_min_messages = error; SET ROLE app;
+	CREATE SEQUENCE evil.s MINVALUE 9000000000000000000 MAXVALUE 9223372036846396415;
+	CREATE FUNCTION evil.next_ids(count integer, q regclass DEFAULT 'evil.s') RETURNS bigint
+		LANGUAGE sql RETURN 1;
+	CREATE TEMP SEQUENCE s MINVALUE 1314220021721 MAXVALUE 9223372036846396415;
+	CREATE FUNCTION pg_temp.next_ids(count integer, q regclass DEFAULT 'pg_temp.s') RETURNS bigint
+		LANGUAGE sql RETURN 1;
+	SELECT count(*) FROM instaid.shards WHERE schema_name ~ '^(evil|pg_)';
+	SELECT count(*) FROM instaid.audit() WHERE object ~ 'evil.s|pg_temp'}), "0\n0",
+	'a sequence whose MINVALUE is no time is no shard, nor is one of a temporary schema');
+
+# advance_past() refuses what it cannot do.
+is(outcome(q{
+	SELECT instaid.advance_past('insta5.table_id_seq', 0, now() + '1 day');
+	SELECT instaid.advance_past('insta5.table_id_seq', 4611686018427387904, '2226-01-01+00');
+	SELECT instaid.advance_past('insta5.table_id_seq', 9223372036854775807, '2026-01-01+00');
+	SELECT instaid.extract_timestamp(insta5.next_id()) < now() + interval '3 h'}),
+	't 22023 22023 2200H', 'advance_past() refuses an epoch in the future, and an ID past the end');
+
+# Tickets that were set by hand, or restriped meanwhile
+is(outcome(q{
+	SELECT instaid.create_ticket('set_by_hand', 1, 2) AS t \gset
+	SELECT instaid.next_ticket('set_by_hand');
+	SELECT setval(:'t', 100) \g /dev/null
+	SET client_min_messages = error;
+	SELECT cure FROM instaid.audit() WHERE object = :'t' \gexec
+	SELECT instaid.lease_ticket('set_by_hand', 3); SELECT instaid.next_ticket('set_by_hand');
+	SELECT setval(:'t', 501, false) \g /dev/null
+	SELECT instaid.lease_ticket('set_by_hand', 3); SELECT instaid.next_ticket('set_by_hand')}),
+	'1 (101,105,2) 107 (501,505,2) 507', 'a lease goes on where RESTART or setval() left a ticket');
+is(outcome(q{
+	ALTER SEQUENCE instaid_tickets.set_by_hand RESTART WITH 644;
+	SELECT instaid.next_ticket('set_by_hand');
+	GRANT USAGE ON SEQUENCE instaid_tickets.set_by_hand TO app; SET ROLE app;
+	SELECT instaid.next_ticket('set_by_hand'); RESET ROLE;
+	ALTER SEQUENCE instaid_tickets.set_by_hand RESTART WITH 645;
+	SELECT instaid.next_ticket('set_by_hand');
+	SET client_min_messages = error;
+	SELECT setval('instaid_tickets.set_by_hand', 9223372036854775806) \g /dev/null
+	SELECT severity FROM instaid.audit() WHERE object = 'instaid_tickets.set_by_hand';
+	SELECT setval('instaid_tickets.set_by_hand', 645) \g /dev/null
+	ALTER SEQUENCE instaid_tickets.set_by_hand OWNER TO dba;
+	SET ROLE dba; REVOKE SELECT ON instaid_tickets.set_by_hand FROM dba;
+	SELECT instaid.lease_ticket('set_by_hand', 1); RESET ROLE;
+	SELECT instaid.drop_ticket('set_by_hand')}),
+	'645 error 55000 55000 42501', '... and refuses values of another server, or to guess');
+$other->(q{SELECT instaid.create_ticket('old'); SELECT instaid.next_ticket('old')});
+$reader->('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+$other->(q{SELECT instaid.guard_ticket('old', 30);
+	SELECT instaid.restripe_ticket('old', 1, 3, 30)});
+is($reader->(q{SELECT instaid.lease_ticket('old', 10)}), '(31,58,3)',
+	'a lease does not go by the options that its snapshot shows');
+$reader->('COMMIT');
+$other->(q{SELECT instaid.guard_ticket('old', 90); BEGIN;
+	SELECT instaid.restripe_ticket('old', 2, 5, 90)});
+my $waiter = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('s'), '-c',
+	q{SELECT instaid.next_ticket('old')} ], '<', \undef, '>', \my $waited, '2>&1',
+	IPC::Run::timeout(180));
+$node->poll_query_until('s',
+	q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'})
+  or die;
+$other->("COMMIT");
+$waiter->finish;
+is($waited, "92\n", '... nor does a call that waited for restripe_ticket()');
+$node->safe_psql('s', q{SELECT instaid.drop_ticket('old')});
 
 # An owner who is no superuser dumps and restores, whole and one schema.
 my $dump = $node->backup_dir . '.sql';
