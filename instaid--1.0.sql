@@ -1042,7 +1042,7 @@ CREATE VIEW instaid._shards_without_c AS
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                             AND d.refclassid = 'pg_class'::regclass
          JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-    WHERE p.proname = 'next_ids' AND p.pronargs = 2
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
       -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
       AND q.seqmin BETWEEN 631152000001 AND 4102444800000;

@@ -477,6 +477,12 @@ CREATE DOMAIN regress_5.id_sequence AS regclass;
 CREATE FUNCTION regress_5.next_id(regress_5.id_sequence) RETURNS bigint LANGUAGE sql RETURN 1;
 CREATE FUNCTION regress_5.next_ids(integer, regress_5.id_sequence DEFAULT COALESCE('regress_5.far'::regclass, 'regress_5.far_down'::regclass))
     RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN /* instaid_sql._next_ids( */ 1; END';
+-- and one in a temporary schema, which any role has, with a sequence whose MINVALUE is an epoch
+CREATE TEMPORARY SEQUENCE near MINVALUE 1314220021721;
+CREATE DOMAIN pg_temp.id_sequence AS regclass;
+CREATE FUNCTION pg_temp.next_id(pg_temp.id_sequence) RETURNS bigint LANGUAGE sql RETURN 1;
+CREATE FUNCTION pg_temp.next_ids(integer, pg_temp.id_sequence DEFAULT 'near'::regclass)
+    RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN /* instaid_sql._next_ids( */ 1; END';
 SET client_min_messages = warning;
 SELECT * FROM instaid.audit();
 SET max_stack_depth = '100kB';
@@ -484,8 +490,8 @@ SELECT count(*) FROM findings;
 RESET max_stack_depth;
 DROP TABLE regress_5.deep, regress_5.deep_id;
 DROP FUNCTION regress_5.deep(), regress_5.long(), regress_5.names();
-DROP DOMAIN regress_5.id_sequence CASCADE;
-DROP SEQUENCE regress_5.far, regress_5.far_down;
+DROP DOMAIN regress_5.id_sequence, pg_temp.id_sequence CASCADE;
+DROP SEQUENCE regress_5.far, regress_5.far_down, near;
 -- an odd name adds no statement to a cure
 CREATE SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'";
 CREATE TABLE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"t;\000a\005c! ""'" (U&"id;\000a""'" bigint DEFAULT regress_5.next_id());
