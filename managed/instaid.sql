@@ -1597,7 +1597,7 @@ BEGIN
     -- one query finds what exists
     FOR shard IN
         SELECT n AS shard_id, m.schema_name,
-               n = first OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
+               n = min(n) OVER () OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
                OR octet_length(m.schema_name) > 63 AS needs_checks
         FROM generate_series(first, last) AS n
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)

@@ -245,6 +245,17 @@ is($node->safe_psql('postgres', 'CREATE DATABASE many; GRANT CREATE ON DATABASE 
 	SELECT instaid.extract_shard_id("m%$last ""x""".next_id())}, extra_params => [ '-U', 'dba' ]),
 	$last + 1 . "|0|$last|m%99 \"x\"\n0\n$last", 'many shards');
 
+# A repeated call checks the epoch for the shards that it creates.
+my $ending = q{'end%%s', 6000, %s, date_trunc('day', now()) - interval '12600 days'};
+for my $last (6000, 6001)
+{
+	$node->psql('s', 'CALL instaid.create_shards(' . sprintf($ending, $last) . ')',
+		stderr => \my $warnings);
+	like($warnings, qr/WARNING:  shard $last ends in less than five years/,
+		"shards up to $last are created with a warning");
+}
+$node->safe_psql('s', 'DROP SCHEMA end6000, end6001 CASCADE');
+
 # What monitoring systems read
 for my $database ('c', 's')
 {
