@@ -122,11 +122,18 @@ sub duplicates
 	return scalar grep { $seen{$_}++ } @_;
 }
 
-# How often is this in the log of a server?
+# How often is this in the log of a server?  A worker logs after it has told the calls that wait:
+# therefore this waits until it is there.
 sub log_count
 {
 	my ($node, $pattern) = @_;
-	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
+	my $count = 0;
+	for (1 .. 1800)
+	{
+		last if $count = () = slurp_file($node->logfile) =~ /$pattern/g;
+		sleep(0.1);
+	}
+	return $count;
 }
 
 1;
