@@ -206,7 +206,12 @@ is($stderr, '', '... and dropped');
 $holder->('COMMIT');
 
 # It accepts connections, but does not answer: the other one is asked.
-create($one, 'hung', 10, [ $odd, $even ], connect_timeout => 1);
+$odd->safe_psql('postgres', q{SELECT instaid.create_ticket('hung', 1, 2)});
+$even->safe_psql('postgres', q{SELECT instaid.create_ticket('hung', 2, 2)});
+# only the one that hangs has little time
+source($one, [$odd], connect_timeout => 1);
+$one->safe_psql('postgres',
+	q{SELECT instaid.create_ticket('hung', step => 10, source => ARRAY['odd 1', 'even'])});
 my ($postmaster) = slurp_file($odd->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster;
 is(join(' ', take($one, 'hung', 3)), '2 4 6', 'one of two servers hangs: the other is asked');
@@ -216,23 +221,24 @@ like(
 	'... and the view shows the failure');
 kill 'CONT', $postmaster;
 
-# The worker is terminated while it waits.
+# The worker is terminated while it waits.  Those of earlier tickets have ended.
+my $worker = q{FROM pg_stat_activity WHERE backend_type = 'instaid segments'};
+$one->poll_query_until('postgres', "SELECT count(*) = 0 $worker") or die;
 create($one, 'killed', 10, [$odd]);
 $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.killed NO CYCLE});
 my $call =
   begin($one, q{SET instaid.segment_timeout = '120s'}, q{SELECT instaid.next_ticket('killed')});
-my $worker = q{FROM pg_stat_activity WHERE backend_type = 'instaid segments'};
 my $event =
   $one->safe_psql('postgres', 'SHOW server_version_num') >= 170000
   ? 'InstaidTicketAuthority'
   : 'Extension';
 $one->poll_query_until('postgres', "SELECT wait_event = '$event' $worker") or die;
-is( $one->safe_psql(
+my $of_call = $event =~ s/Authority/Segment/r;
+ok( $one->poll_query_until(
 		'postgres',
-		q{SELECT wait_event
+		qq{SELECT wait_event = '$of_call'
 			FROM pg_stat_activity WHERE query ~ 'next_ticket..killed' AND pid <> pg_backend_pid()}
 	),
-	$event =~ s/Authority/Segment/r,
 	'a call that waits for a segment says so');
 $one->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $worker");
 like(
@@ -243,6 +249,7 @@ $holder->('COMMIT');
 cmp_ok(retry($one, 'killed'), '>', 0, '... and the next calls have values');
 
 # The worker is stopped, and what it leases is left out.
+$one->poll_query_until('postgres', "SELECT count(*) = 0 $worker") or die;
 create($one, 'halted', 10, [$odd], connect_timeout => 5);
 $holder->(q{BEGIN; ALTER SEQUENCE instaid_tickets.halted NO CYCLE});
 failure($one, 'halted', 10);
@@ -250,6 +257,7 @@ $one->poll_query_until('postgres', "SELECT wait_event = '$event' $worker") or di
 my $halted = $one->safe_psql('postgres', "SELECT pid $worker");
 kill 'STOP', $halted;
 $holder->('COMMIT');
+$odd->poll_query_until('postgres', 'SELECT last_value >= 10 FROM instaid_tickets.halted') or die;
 # to be continued
 
 ### An authority that crashes, or has a synchronous standby that is away
@@ -270,6 +278,8 @@ $odd->reload;
 $odd->poll_query_until('postgres',
 	q{SELECT current_setting('synchronous_standby_names') = 'nobody'})
   or die;
+# The checkpointer lets sessions wait for standbys.  It reads the setting first.
+$odd->safe_psql('postgres', 'CHECKPOINT');
 $call =
   begin($one, q{SET instaid.segment_timeout = '120s'}, q{SELECT instaid.next_ticket('replicated')});
 my $waiting =
