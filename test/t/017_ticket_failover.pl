@@ -44,6 +44,8 @@ sub set_standbys
 	$node->poll_query_until('postgres',
 		"SELECT current_setting('synchronous_standby_names') = '$names'")
 	  or die;
+	# the checkpointer lets sessions wait for standbys; it reads the setting first
+	$node->safe_psql('postgres', 'CHECKPOINT');
 	return;
 }
 
