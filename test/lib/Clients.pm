@@ -36,6 +36,7 @@ sub crash
 	my ($node) = @_;
 	my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 	kill 'STOP', $postmaster;		# so that it starts no process
+	sleep(0.001) until slurp_file("/proc/$postmaster/stat") =~ /^\d+ \(.*\) T/;
 	my @children = split ' ', slurp_file("/proc/$postmaster/task/$postmaster/children");
 	kill 'KILL', @children, $postmaster;
 	# the next server refuses to start while a child lives, or seems to
