@@ -24,7 +24,9 @@ sub server
 	my %options = ref $settings[0] ? %{ shift @settings } : ();
 	my $node = PostgreSQL::Test::Cluster->new($name, %options);
 	$node->init(%options);
-	$node->append_conf('postgresql.conf', "$_\n") for 'log_statement = none', @settings;
+	# PostgreSQL::Test permits ten, and sessions may live a little longer than their clients
+	$node->append_conf('postgresql.conf', "$_\n")
+	  for 'log_statement = none', 'max_connections = 100', @settings;
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION instaid');
 	return $node;
