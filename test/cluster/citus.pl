@@ -201,6 +201,8 @@ run('DELETE FROM insta7.likes', q{ALTER SYSTEM SET synchronous_standby_names = '
 	'SELECT pg_reload_conf()');
 $coordinator->poll_query_until('postgres',
 	q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die;
+# the checkpointer lets sessions wait for standbys; it reads the setting first
+$coordinator->safe_psql('postgres', 'CHECKPOINT');
 my $output;
 my $inserter = IPC::Run::start([ 'psql', '-Xq', '-d', $coordinator->connstr('postgres'), '-c',
 		'INSERT INTO insta7.likes (user_id) SELECT generate_series(1, 80)' ],
