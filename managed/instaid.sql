@@ -1252,28 +1252,38 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
 'view instaid.shards';
 
--- The last value of a sequence that may be another role's; null if it was never used, without
--- SELECT on it, and while its owner renames or drops it.
+-- The last value of a sequence; null if it was never used, without SELECT on it, and while its
+-- owner changes it.
 -- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
--- into the lock table.  A subtransaction that is rolled back releases it.  The owner can have
--- put something else under the name meanwhile: a view is refused, and what a table has is not
--- converted, since both could call functions of the owner.
+-- into the lock table.  A subtransaction that is rolled back releases it, but not the lock of
+-- pg_sequence_last_value().  Who can change what a name means could put a table or a view there,
+-- and planning alone calls functions of its owner.  Therefore only a sequence of roles that the
+-- reader trusts is read by name: of itself, of superusers, and of whom these functions belong to.
 CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET restrict_nonsystem_relation_kind = 'view, foreign-table' SET row_security = off
-    SET lock_timeout = '10ms' AS $$
+    SET lock_timeout = '1ms' AS $$
 DECLARE
-    columns text[];
+    last bigint;
 BEGIN
-    EXECUTE format('SELECT ARRAY[concat(tableoid), concat(is_called), concat(last_value)] FROM %s',
-                   sequence) INTO columns;
+    IF has_sequence_privilege(sequence, 'SELECT') IS NOT TRUE THEN
+        RETURN NULL;
+    ELSIF (SELECT bool_and(r.rolsuper OR r.rolname = current_user OR r.oid = i.nspowner)
+           FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                JOIN pg_roles AS r ON r.oid IN (c.relowner, n.nspowner)
+                JOIN pg_namespace AS i ON i.nspname = 'instaid'
+           WHERE c.oid = sequence)
+    THEN
+        EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last;
+    ELSE
+        last := pg_sequence_last_value(sequence);
+    END IF;
     RAISE SQLSTATE 'ID001';
 EXCEPTION
     WHEN SQLSTATE 'ID001' THEN
-        RETURN CASE WHEN columns[1] = sequence::oid::text AND columns[2] = 't'
-                    THEN columns[3]::bigint END;
-    -- each SQLSTATE of the classes 42 and 55
-    WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state THEN
+        RETURN last;
+    -- each SQLSTATE of the classes 42, 55 and XX: it is dropped, renamed or locked
+    WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state
+         OR internal_error THEN
         RETURN NULL;
 END
 $$;
@@ -2422,6 +2432,7 @@ CREATE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
 DECLARE
     main record;
     value numeric;
+    qualified text;
     left_over numeric;
     last_of_type bigint;
 BEGIN
@@ -2433,8 +2444,11 @@ BEGIN
     SELECT c.relname, c.relpersistence, p.* INTO main
     FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
     -- never used, or set by RESTART or setval(): it stands before the value that comes next
-    IF value IS NULL AND has_sequence_privilege(sequence, 'SELECT') THEN
-        EXECUTE format('SELECT last_value::numeric - %s FROM %s', main.increment, sequence)
+    -- Its lock keeps its name, unless somebody can rename the schema.
+    qualified := sequence;
+    IF value IS NULL AND has_sequence_privilege(sequence, 'SELECT')
+       AND starts_with(qualified, 'instaid_tickets.') THEN
+        EXECUTE format('SELECT last_value::numeric - %s FROM %s', main.increment, qualified)
         INTO value;
     END IF;
     IF main.increment <= 0 OR main.cycle_option OR main.relpersistence <> 'p' THEN
@@ -2484,13 +2498,13 @@ CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := instaid.ticket_sequence(name);
-    state record;
     value bigint;
 BEGIN
-    state := instaid._check_ticket(sequence, 1);
+    PERFORM instaid._check_ticket(sequence, 1);
     value := nextval(sequence);
     -- without SELECT, where RESTART or setval() left it is seen only now
-    IF mod(value - state.last_value::numeric, state.increment) <> 0 THEN
+    IF (SELECT mod(value - p.start_value::numeric, p.increment) <> 0
+        FROM pg_sequence_parameters(sequence) AS p) THEN
         PERFORM instaid._refuse_stripe(sequence, value);
     END IF;
     PERFORM instaid_sql._flush_at_commit();

@@ -465,7 +465,9 @@ is(outcome(q{
 	SELECT instaid.lease_ticket('set_by_hand', 1); RESET ROLE;
 	SELECT instaid.drop_ticket('set_by_hand')}),
 	'645 error 55000 55000 42501', '... and refuses values of another server, or to guess');
-$other->(q{SELECT instaid.create_ticket('old'); SELECT instaid.next_ticket('old')});
+$other->(q{SELECT instaid.create_ticket('old'); SELECT instaid.next_ticket('old');
+	GRANT USAGE, SELECT ON SEQUENCE instaid_tickets.old TO dba;
+	GRANT UPDATE ON SEQUENCE instaid_tickets.old TO app});
 $reader->('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $other->(q{SELECT instaid.guard_ticket('old', 30);
 	SELECT instaid.restripe_ticket('old', 1, 3, 30)});
@@ -474,15 +476,17 @@ is($reader->(q{SELECT instaid.lease_ticket('old', 10)}), '(31,58,3)',
 $reader->('COMMIT');
 $other->(q{SELECT instaid.guard_ticket('old', 90); BEGIN;
 	SELECT instaid.restripe_ticket('old', 2, 5, 90)});
-my $waiter = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('s'), '-c',
-	q{SELECT instaid.next_ticket('old')} ], '<', \undef, '>', \my $waited, '2>&1',
-	IPC::Run::timeout(180));
+my $waited = '';
+my @waiters = map { IPC::Run::start([ 'psql', '-XAtq', '-U', $_, '-d', $node->connstr('s'), '-c',
+	q{SELECT instaid.next_ticket('old')} ], '<', \undef, '>>', \$waited, '2>&1',
+	IPC::Run::timeout(180)) } 'dba', 'app';
 $node->poll_query_until('s',
-	q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'})
+	q{SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event_type = 'Lock'})
   or die;
 $other->("COMMIT");
-$waiter->finish;
-is($waited, "92\n", '... nor does a call that waited for restripe_ticket()');
+$_->finish for @waiters;
+is(join(' ', sort split /\n/, $waited), '92 97',
+	'... nor do calls that waited for restripe_ticket(), with USAGE or only UPDATE');
 $node->safe_psql('s', q{SELECT instaid.drop_ticket('old')});
 
 # An owner who is no superuser dumps and restores, whole and one schema.
