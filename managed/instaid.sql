@@ -1256,9 +1256,10 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 -- owner changes it.
 -- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
 -- into the lock table.  A subtransaction that is rolled back releases it, but not the lock of
--- pg_sequence_last_value().  Who can change what a name means could put a table or a view there,
--- and planning alone calls functions of its owner.  Therefore only a sequence of roles that the
--- reader trusts is read by name: of itself, of superusers, and of whom these functions belong to.
+-- pg_sequence_last_value().  Who can rename a sequence or its schema can put a table or a view
+-- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
+-- read by name only if it and its schema belong to the reader, to a superuser, or to the owner
+-- of these functions.
 CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' AS $$
@@ -2443,8 +2444,8 @@ BEGIN
     END IF;
     SELECT c.relname, c.relpersistence, p.* INTO main
     FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
-    -- never used, or set by RESTART or setval(): it stands before the value that comes next
-    -- Its lock keeps its name, unless somebody can rename the schema.
+    -- If it was never used, or set by RESTART or setval(), it stands before the value that comes
+    -- next.  The lock keeps its name only in a schema that other roles cannot rename.
     qualified := sequence;
     IF value IS NULL AND has_sequence_privilege(sequence, 'SELECT')
        AND starts_with(qualified, 'instaid_tickets.') THEN
@@ -2467,8 +2468,8 @@ BEGIN
     left_over := div(main.maximum_value - value, main.increment);
     IF left_over < wanted THEN
         last_of_type := CASE main.data_type WHEN 'smallint'::regtype THEN 32767
-                                           WHEN 'integer'::regtype THEN 2147483647
-                                           ELSE 9223372036854775807 END;
+                                            WHEN 'integer'::regtype THEN 2147483647
+                                            ELSE 9223372036854775807 END;
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format(CASE WHEN main.maximum_value < last_of_type
                                   THEN 'ticket "%s" has reached its guard'
