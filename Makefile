@@ -9,6 +9,7 @@
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
+#   make script              assembles the script of the extension from script/ and managed/
 #   make deb, make dist      the Debian package; the zip for PGXN
 #   make managed-dist        the edition without C, for pg_tle and database.dev
 #   make managed-restore-list DUMP=...  restores a dump of the extension into that edition
@@ -104,6 +105,10 @@ $(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src/ids $(CURDIR)/src/tickets
 $(CURDIR)/src/ids $(CURDIR)/src/tickets:
 	mkdir -p $@
 
+# its parts are in script/, and what it shares with the edition without C in managed/
+script:
+	@cd $(srcdir_of_makefile). && perl script/assemble.pl >$(DATA).new && mv $(DATA).new $(DATA)
+
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
 	@echo 'A demonstration on a private server.  It takes about a minute.'
@@ -158,4 +163,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: demo test soak test-packages deb dist managed-dist managed-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: script demo test soak test-packages deb dist managed-dist managed-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

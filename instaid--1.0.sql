@@ -45,26 +45,8 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
 
 --
--- Private functions that several parts use
+-- Checks
 --
-
--- The type under a domain, or under several; any other type unchanged; null if there is none.
-CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
-        WHERE l.typtype = 'd')
-    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
-END;
-
--- Run a command with the rights of a role, in a security-restricted operation; return the
--- first column of its first row; the caller must be able to SET ROLE to that role.
-CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
 -- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
@@ -77,19 +59,6 @@ BEGIN
         RAISE null_value_not_allowed USING
             MESSAGE = format('arguments of %s() must not be null', routine),
             DETAIL = format('These are null: %s.', nulls);
-    END IF;
-END
-$$;
-
--- Refuse an isolation level that does not show what other transactions commit meanwhile.
-CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        RAISE invalid_transaction_state USING
-            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
-            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
 END
 $$;
@@ -167,16 +136,27 @@ BEGIN ATOMIC
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
 
--- Column defaults, but those of temporary tables.
-CREATE VIEW instaid._defaults AS
-    SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
-           c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
-           d.adbin AS expression, format('%I.%I', n.nspname, c.relname) AS table_name,
-           quote_ident(a.attname) AS column_name, a.atttypid AS type
-    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE c.relpersistence <> 't';
+-- The type under a domain, or under several; any other type unchanged; null if there is none.
+CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
+        WHERE l.typtype = 'd')
+    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
+END;
+
+--
+-- Checks that need C or know of Citus
+--
+
+-- Run a command with the rights of a role, in a security-restricted operation; return the
+-- first column of its first row; the caller must be able to SET ROLE to that role.
+CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
 -- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
@@ -196,6 +176,17 @@ BEGIN
     RETURN is_worker;
 END
 $$;
+
+-- Column defaults, but those of temporary tables.
+CREATE VIEW instaid._defaults AS
+    SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
+           c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
+           d.adbin AS expression, format('%I.%I', n.nspname, c.relname) AS table_name,
+           quote_ident(a.attname) AS column_name, a.atttypid AS type
+    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE c.relpersistence <> 't';
 
 --
 -- Reading and packing IDs
@@ -244,7 +235,7 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID, to the millisecond, its shard ID and its sequence field';
 
 --
--- Time ranges and partitions
+-- Time ranges
 --
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
@@ -273,6 +264,16 @@ CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 'the largest ID whose time is before created_at; -1 if there is none';
 
+CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
+COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
+'the difference between two IDs whose times are that far apart; for tools that partition by '
+'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+
+--
+-- Time ranges
+--
+
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
 -- be a subselect.  ">=", because "> the largest before" does not prune the partition that
 -- ends there.
@@ -291,11 +292,106 @@ CREATE FUNCTION instaid.integer_now() RETURNS bigint
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+--
+-- Text forms
+--
+
+CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
+COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
+'an ID as in Instagram''s addresses: 1 to 11 base64url digits; error if it is negative';
+
+CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
+COMMENT ON FUNCTION instaid.from_shortcode(text) IS
+'the ID of a shortcode; error for text that to_shortcode() does not return';
+
+CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS
+'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
+'it is negative';
+
+CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
+COMMENT ON FUNCTION instaid.from_base32(text) IS
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
+
+--
+-- The type instaid.id
+--
+
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
+-- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
+-- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
+-- an extension adds to that family.
+
+CREATE TYPE instaid.id;
+
+CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
+CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
+CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
+CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
+
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
+CREATE TYPE instaid.id (
+    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
+);
+COMMENT ON TYPE instaid.id IS
+'a bigint that is a string in JSON, so that JavaScript does not round it';
+
+CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
+
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
+
+-- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
+-- the casts from and to bigint.
+CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
+COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
+CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
+COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
+
+-- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
+-- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
+COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
+CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
+COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
+
+CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
+COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
+CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
+COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
+
+CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
+COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
+CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
+COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
+
+CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
+COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
+CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
+COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
+
+--
+-- Partitions
+--
 
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
@@ -320,7 +416,7 @@ BEGIN
          JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
     WHERE c.oid = parent AND p.partstrat = 'r' AND p.partnatts = 1
-      AND a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype);
+      AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'));
     IF NOT FOUND THEN
         RAISE wrong_object_type USING
             MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
@@ -427,103 +523,6 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
                                               timestamptz) IS
 'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
 'each step from from_time until to_time is covered; the caller needs the rights of the owner';
-
---
--- Text forms
---
-
-CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
-COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
-'an ID as in Instagram''s addresses: 1 to 11 base64url digits; error if it is negative';
-
-CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
-COMMENT ON FUNCTION instaid.from_shortcode(text) IS
-'the ID of a shortcode; error for text that to_shortcode() does not return';
-
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS
-'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
-'it is negative';
-
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
-COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
-
---
--- The type instaid.id
---
-
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
--- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
--- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
--- an extension adds to that family.
-
-CREATE TYPE instaid.id;
-
-CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
-COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
-CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
-COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
-CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
-COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
-CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
-COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
-
--- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
-CREATE TYPE instaid.id (
-    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
-);
-COMMENT ON TYPE instaid.id IS
-'a bigint that is a string in JSON, so that JavaScript does not round it';
-
-CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
-
-CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
-
--- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
--- the casts from and to bigint.
-CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
-COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
-CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
-COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
-
--- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
--- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
-CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
-COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
-CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
-COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
-
-CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
-COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
-CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
-COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
-
-CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
-COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
-CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
-
-CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
-COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
-CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
 --
 -- Making IDs
@@ -653,12 +652,62 @@ COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be neg
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
 -- CREATE on the schema, or on the database if the schema is missing.
--- Return what conflicts with the new shard: the schema that has its shard ID, a function of
--- its schema with the name of one that it needs, and the epoch of another shard.
-CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer, OUT taken_by name,
+CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
+
+-- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
+-- with the name of one that it needs, and the epoch of another shard.
+CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT taken_by name,
                                        OUT routine oid, OUT other_schema name,
                                        OUT other_epoch timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
+
+-- The commands that make a schema a shard; one that is not new has its sequence already,
+-- and can have a next_id() with these arguments, which is replaced.
+-- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
+-- load can have set it this far ahead of the clock.
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
+-- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
+-- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                        sequence text, is_new boolean DEFAULT true,
+                                        arguments text DEFAULT '',
+                                        security text DEFAULT '') RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
+                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
+                  || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+                  ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
+                  ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
+                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
+                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  schema_name, sequence,
+                  format('shard %s, epoch %s+00', shard_id,
+                         replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
+                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
+                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
+                                      + current_setting('instaid.max_drift')::interval)
+                   * 1000)::bigint << 10 | 1,
+                  CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
+
+-- Default privileges must not let other roles set the sequences of these shards back.
+CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
+        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
+         JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
+END
+$$;
+
+--
+-- Creating shards
+--
 
 -- Refuse what cannot be a shard, for create_shard() and adopt_shard(); keep other sessions from
 -- creating a shard with this ID until the transaction ends.
@@ -672,7 +721,7 @@ DECLARE
     other record;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name ~ '^(instaid|instaid_tickets|information_schema|pg_.*)$' THEN
+    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
             DETAIL = 'It belongs to the extension or the server.',
             HINT = 'Choose another schema.';
@@ -680,11 +729,12 @@ BEGIN
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
-    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    IF clock_timestamp() NOT BETWEEN epoch AND expires_at THEN
+    IF epoch <= clock_timestamp() THEN
+        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    END IF;
+    IF (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = CASE WHEN epoch > clock_timestamp()
-                           THEN format('epoch %s is in the future', epoch)
+            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
                            ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
             DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
                             clock_timestamp()),
@@ -707,19 +757,20 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free: one waits for the other, and then
-    -- sees the other's shard, in every isolation level.
-    conflict := instaid._lock_shard_id(schema_name, shard_id);
+    -- Two sessions cannot both find a shard ID free.
+    PERFORM instaid._lock_shard_id(schema_name, shard_id);
+    conflict := instaid._find_conflict(schema_name, shard_id);
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
                format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name,
-               p.prosrc, l.lanname
-        INTO other FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+               s.shard_id, s.epoch
+        INTO other FROM pg_proc AS p
+             LEFT JOIN instaid.list_shards() AS s ON s.schema_name = _check_new_shard.schema_name
         WHERE p.oid = conflict.routine;
-        IF other.lanname = 'instaid' THEN
+        IF other.shard_id IS NOT NULL THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It declares "%s".', other.prosrc),
+                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         RAISE duplicate_function USING
@@ -756,36 +807,6 @@ BEGIN
 END
 $$;
 
--- The commands that make a schema a shard; one that is not new has its sequence already,
--- and can have a next_id() with these arguments, which is replaced.
--- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
--- load can have set it this far ahead of the clock.
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
--- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
--- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
-CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                        sequence text, is_new boolean, arguments text DEFAULT '',
-                                        security text DEFAULT '') RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
-                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
-                  || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
-                  ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
-                  ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
-                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
-                  schema_name, sequence,
-                  format('shard %s, epoch %s+00', shard_id,
-                         replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
-                                      + current_setting('instaid.max_drift')::interval)
-                   * 1000)::bigint << 10 | 1,
-                  CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
-
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
@@ -807,13 +828,38 @@ BEGIN
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
     END IF;
-    EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence, true);
+    EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
 END
 $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
-'make a schema, which is created if it is missing, a shard: create a sequence, next_id(), '
-'next_ids(integer, regclass), and next_id(regclass), whose IDs are unique for that sequence only; '
-'shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
+'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
+'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+
+--
+-- Many shards
+--
+
+-- What create_shards() checks.
+CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
+    RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shards', json_build_object(
+        'format', format, 'first', first, 'last', last, 'epoch', epoch));
+    IF first < 0 OR last > 8191 OR first > last THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
+            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+    END IF;
+    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
+            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
+    END IF;
+END
+$$;
 
 -- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
@@ -821,15 +867,9 @@ CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
+    created text[];
 BEGIN
-    -- refuses what is out of range
-    PERFORM instaid.make_id(epoch, first, 0, epoch), instaid.make_id(epoch, last, 0, epoch);
-    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
-    END IF;
-
+    PERFORM instaid._check_batches(format, first, last, epoch);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
 
     -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
@@ -840,8 +880,7 @@ BEGIN
                OR octet_length(m.schema_name) > 63 AS needs_checks,
                format('CREATE SCHEMA %I; ', m.schema_name)
                || instaid._shard_commands(m.schema_name, n, _create_batch.epoch,
-                                          format('%I.table_id_seq', m.schema_name), true)
-                   AS commands
+                                          format('%I.table_id_seq', m.schema_name)) AS commands
         FROM generate_series(first, last) AS n
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
@@ -853,14 +892,37 @@ BEGIN
             PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
         ELSE
             EXECUTE shard.commands;
+            created := created || shard.schema_name;
         END IF;
     END LOOP;
+    PERFORM instaid._restrict_shards(created);
 END
 $$;
 
+-- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
+-- skips those that exist: after an interruption, the same call creates the rest.  Inside a
+-- transaction block the first COMMIT fails, before anything is created.
+-- A procedure with SET could not commit: operators are qualified.
 CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
-    LANGUAGE c AS 'MODULE_PATHNAME', 'instaid_create_shards';
+    LANGUAGE plpgsql AS $$
+DECLARE
+    batch CONSTANT integer := 512;
+    last_of_batch integer;
+BEGIN
+    PERFORM instaid._check_batches(format, first, last, epoch);
+    FOR first_of_batch IN first .. last BY batch LOOP
+        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>=) batch THEN
+            COMMIT;
+        END IF;
+        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) batch
+                               OPERATOR(pg_catalog.-) 1, last);
+        PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
+        RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
+            last;
+    END LOOP;
+END
+$$;
 COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
 'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
 'the name of a schema; commits after every 512 shards, with a notice';
@@ -884,8 +946,48 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
 
 --
--- Adopting what exists
+-- Moving and protecting shards
 --
+
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
+'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
+'negative; needs UPDATE on the sequence';
+
+-- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
+-- the cast, and pg_upgrade fails.
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT u.oid::regclass
+    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL (
+             SELECT c.oid, 1
+             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+               AND d.refclassid = 'pg_class'::regclass
+             UNION ALL
+             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+             -- such a default, so table and sequence must belong to the owner of the shard.
+             SELECT c.oid, 2
+             FROM pg_proc AS r
+                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                                     AND f.classid = 'pg_attrdef'::regclass
+                  JOIN pg_attrdef AS a ON a.oid = f.objid
+                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                                     AND d.refclassid = 'pg_class'::regclass
+                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
+             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang) AS u (oid, place)
+    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
+    GROUP BY u.oid ORDER BY min(u.place), u.oid;
+END;
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
+'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
+'tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
@@ -912,6 +1014,117 @@ BEGIN
             MESSAGE = format('sequence %s was renamed meanwhile', sequence),
             HINT = 'Try again.';
     END IF;
+END
+$$;
+
+-- Make a shard of the edition without C a shard of the extension; false if it is not one.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._adopt_shard_without_c(s, _adopt_other_edition.shard_id,
+                                           _adopt_other_edition.epoch)
+    FROM instaid._shards_without_c AS s WHERE s.schema_name = _adopt_other_edition.schema_name;
+    RETURN FOUND;
+END
+$$;
+
+-- Replace a next_id() that is adopted; its sequence goes on above this ID.
+-- A call that waits for the lock ends in the old function: for these calls, new IDs begin a
+-- second ahead of the clock.
+-- The replaced function keeps its OID, its owner, its rights, and the name of its result.
+CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid, sequence regclass, above bigint)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._alter_sequence(c.relowner, sequence,
+                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
+    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
+        clock_timestamp() + interval '1 s', epoch)), epoch);
+    PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
+        schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+    FROM pg_proc AS p WHERE p.oid = adopted;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
+            HINT = 'Call adopt_shard() again.';
+    END IF;
+END
+$$;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what
+    FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %s', sequence),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
+--
+-- Adopting
+--
+
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.
+-- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
+-- range to each worker's copy of a sequence: widened, one copy would issue values of another.
+CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
+            HINT = 'Pass the sequence that next_id() uses.';
+    END IF;
+    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, main.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname),
+            HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+    END IF;
+    RETURN main.relowner;
 END
 $$;
 
@@ -943,8 +1156,8 @@ BEGIN
                AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
-               c.relkind <> 'v' AND instaid._base_type(t.atttypid)
-                                    IN ('bigint'::regtype, 'instaid.id'::regtype) AS has_ids
+               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
+                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
@@ -1028,144 +1241,26 @@ BEGIN
 END
 $$;
 
--- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
--- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
-CREATE VIEW instaid._shards_without_c AS
-    SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
-           f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
-           instaid.extract_shard_id(q.seqmax) AS shard_id,
-           to_timestamp(q.seqmin / 1000.0) AS epoch,
-           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
-                          AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]
-         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
-      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
-      -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
-      AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
-
--- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.
--- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
--- second ahead of the clock.  A statement for several rows goes on with the old functions, by
--- their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
-                                               epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    schema_name CONSTANT text := shard.schema_name;
-    main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    tables regclass[];
-    part record;
-    last bigint;
-BEGIN
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
-                             epoch),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch.';
-    END IF;
-    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
-
-    -- The tables are locked before the sequences, as by an INSERT.
-    tables := ARRAY(
-        SELECT DISTINCT a.relid
-        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-             JOIN pg_roles AS o ON o.oid = a.owner
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
-        ORDER BY a.relid);
-    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t.name))
-    FROM unnest(tables) AS t (name);
-    FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name,
-               format('%s.%I', c.relnamespace::regnamespace, c.relname || '_lock') AS lock
-        FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
-                                         AND k.oid = d.objid
-             LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
-        WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
-          AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
-    LOOP
-        PERFORM instaid._lock_sequence(part.name);
-        last := pg_sequence_last_value(part.name);
-        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
-            ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
-        PERFORM instaid.advance_past(part.name, last, epoch);
-        PERFORM instaid._execute_as(shard.owner, 'DROP VIEW IF EXISTS ' || part.lock);
-    END LOOP;
-
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
-        -- As before, no role needs a right on the sequence.
-        ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
-        ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
-        schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
-                                false, COALESCE(pg_get_function_arguments(main), ''),
-                                'SECURITY DEFINER')))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
-    PERFORM instaid._execute_as(shard.owner, format(
-        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
-        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
-
-    -- A default of another form goes on with the old function.
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
-        schema_name, m.sequence[1]))
-    FROM instaid._defaults AS a
-         -- pg_get_expr() waits for a lock on the table: it must not read those of others
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN a.relid = ANY (tables)
-                  THEN replace(pg_get_expr(a.expression, a.relid),
-                               format('%I.managed_next_id(', schema_name), 'old(') END,
-             '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
-    WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
-    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
-END
-$$;
-
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     epoch timestamptz DEFAULT instaid.default_epoch(),
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off
-    -- so that a sequence cannot serve two epochs
-    SET check_function_bodies = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    main record;
-    sequence_owner regrole;
-    column_name text;
+    owner regrole;
+    other_use text;
     youngest bigint;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
     PERFORM instaid._check_read_committed('adopt_shard');
-    PERFORM instaid._adopt_shard_without_c(s, adopt_shard.shard_id, adopt_shard.epoch)
-    FROM instaid._shards_without_c AS s WHERE s.schema_name = adopt_shard.schema_name;
-    IF FOUND THEN
+    IF instaid._adopt_other_edition(schema_name, shard_id, epoch) THEN
         RETURN;
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
-    SELECT p.proowner::regrole AS owner, pg_get_function_arguments(p.oid) AS arguments,
-           CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END AS security INTO main
-    FROM pg_proc AS p
+    SELECT p.proowner INTO owner FROM pg_proc AS p
     WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
     IF NOT FOUND THEN
@@ -1180,12 +1275,18 @@ BEGIN
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', format('%I.next_id()', schema_name));
+    PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
-    sequence_owner := instaid._sequence_owner(adopted, sequence);
-    -- A sequence counts nothing else.  A default of a role without rights on the sequence cannot
-    -- use it, and must not be able to block its owner.
-    SELECT pg_describe_object(d.classid, d.objid, d.objsubid) INTO column_name
+    PERFORM instaid._sequence_owner(adopted, sequence);
+    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
+    -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
+    -- to block its owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
     FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
@@ -1194,43 +1295,31 @@ BEGIN
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
     UNION ALL
-    SELECT pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) FROM pg_depend AS d
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
     WHERE d.classid = 'pg_class'::regclass
       AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
     LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = format('It also counts for %s.', column_name),
-            HINT = 'Give that column another default first, for example with adopt_column(), or'
-                   ' pass the sequence that next_id() uses.';
+            DETAIL = other_use,
+            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
+                   ' too, give it another default first, for example with adopt_column().';
     END IF;
 
     -- Citus replaces no function on its workers in a transaction that has read a table by
     -- several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, main.owner,
+    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner,
                                        sequence);
-    PERFORM instaid._alter_sequence(sequence_owner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
-    -- a second ahead, because a call that waits for the lock ends in the old function
-    PERFORM instaid.advance_past(sequence, GREATEST(youngest, instaid.max_id(
-        clock_timestamp() + interval '1 s', epoch)), epoch);
-
-    -- the replaced function keeps its OID, its owner, its rights, and the name of its result
-    PERFORM instaid._execute_as(main.owner, instaid._shard_commands(
-        schema_name, shard_id, epoch, sequence::text, false, main.arguments, main.security))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
-            HINT = 'Call adopt_shard() again.';
-    END IF;
+    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
 'make a schema with the published function next_id() a shard: call the function once, replace '
-'it, widen its sequence (table_id_seq by default), and continue above the IDs of the columns '
+'it, take over its sequence (table_id_seq by default), and continue above the IDs of the columns '
 'that use it; acts with the rights of the owners of the function, the sequence and the '
 'tables, which the caller needs';
 
@@ -1355,17 +1444,9 @@ BEGIN ATOMIC
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                            || a.attacl) AS x
         WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', g.what, i.name), ' ' ORDER BY i.name, g.what)
-    FROM inserter AS i
-         JOIN pg_proc AS p ON p.oid = instaid._find_function(schema_name, 'next_id', '')
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(i.role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(i.role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE NOT g.is_granted;
+    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
+                                          AS r;
 END;
 
 CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
@@ -1425,7 +1506,7 @@ BEGIN
             MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
     END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, 'instaid.id'::regtype,
+    IF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
                              'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column %s is of type %s', main.name,
@@ -1545,85 +1626,117 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 'needs, on tables of that owner only';
 
 --
--- Moving and protecting shards
+-- Adopting in the extension
 --
 
-CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
-'negative; needs UPDATE on the sequence';
+-- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
+-- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
+CREATE VIEW instaid._shards_without_c AS
+    SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
+           f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
+           instaid.extract_shard_id(q.seqmax) AS shard_id,
+           to_timestamp(q.seqmin / 1000.0) AS epoch,
+           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
+                          AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
+      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
+      -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
+      AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
 
--- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
--- the cast, and pg_upgrade fails.
-CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT u.oid::regclass
-    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
-         CROSS JOIN LATERAL (
-             SELECT c.oid, 1
-             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-               AND d.refclassid = 'pg_class'::regclass
-             UNION ALL
-             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-             -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2
-             FROM pg_proc AS r
-                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                                     AND f.classid = 'pg_attrdef'::regclass
-                  JOIN pg_attrdef AS a ON a.oid = f.objid
-                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                                     AND d.refclassid = 'pg_class'::regclass
-                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
-             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang) AS u (oid, place)
-    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
-    GROUP BY u.oid ORDER BY min(u.place), u.oid;
-END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
-'tables of its owner pass to next_id(regclass)';
-
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.
--- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
--- range to each worker's copy of a sequence: widened, one copy would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+-- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
+-- with its settings.
+-- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
+-- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
+-- second ahead of the clock.  A statement for several rows goes on with the old functions, by
+-- their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
+                                               epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    main record;
+    schema_name CONSTANT text := shard.schema_name;
+    main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    tables regclass[];
+    part record;
+    last bigint;
 BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
-            HINT = 'Pass the sequence that next_id() uses.';
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
+                             epoch),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass that shard ID and that epoch.';
     END IF;
-    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname),
-            HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
-    END IF;
-    RETURN main.relowner;
+    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
+
+    -- The tables are locked before the sequences, as by an INSERT.
+    tables := ARRAY(
+        SELECT DISTINCT a.relid
+        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+             JOIN pg_roles AS o ON o.oid = a.owner
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
+          AND d.refobjid = shard.next_id AND a.owner = shard.owner
+          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
+        ORDER BY a.relid);
+    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
+                                                    t.name))
+    FROM unnest(tables) AS t (name);
+    FOR part IN
+        SELECT DISTINCT c.oid::regclass AS name,
+               format('%s.%I', c.relnamespace::regnamespace, c.relname || '_lock') AS lock
+        FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
+                                         AND k.oid = d.objid
+             LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
+        WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
+          AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
+    LOOP
+        PERFORM instaid._lock_sequence(part.name);
+        last := pg_sequence_last_value(part.name);
+        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
+            ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
+        PERFORM instaid.advance_past(part.name, last, epoch);
+        PERFORM instaid._execute_as(shard.owner, 'DROP VIEW IF EXISTS ' || part.lock);
+    END LOOP;
+
+    PERFORM instaid._execute_as(shard.owner, format(
+        'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
+        -- As before, no role needs a right on the sequence.
+        ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
+        ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
+        schema_name, p.proargtypes[0]::regtype,
+        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
+                                false, COALESCE(pg_get_function_arguments(main), ''),
+                                'SECURITY DEFINER')))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id;
+    PERFORM instaid._execute_as(shard.owner, format(
+        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
+        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
+
+    -- A default of another form goes on with the old function.
+    PERFORM instaid._execute_as(shard.owner, format(
+        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
+        schema_name, m.sequence[1]))
+    FROM instaid._defaults AS a
+         -- pg_get_expr() waits for a lock on the table: it must not read those of others
+         CROSS JOIN LATERAL regexp_match(
+             CASE WHEN a.relid = ANY (tables)
+                  THEN replace(pg_get_expr(a.expression, a.relid),
+                               format('%I.managed_next_id(', schema_name), 'old(') END,
+             '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
+    WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
+    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END
 $$;
 
@@ -1917,6 +2030,10 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
+--
+-- Servers of a ticket
+--
+
 -- What create_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1929,6 +2046,10 @@ BEGIN
     END IF;
 END
 $$;
+
+--
+-- Creating tickets
+--
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -2061,6 +2182,10 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
+
+--
+-- Tickets and their servers
+--
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -85,7 +85,7 @@ cc -O2 -shared -fPIC -o "$SCRATCH/clock.so" bench/instructions_clock.c
 start_server autovacuum=off
 psql -Xq -v ON_ERROR_STOP=1 >"$SCRATCH/log/setup.log" <<'SQL'
 -- the edition without C, whose schemas make room for the extension
-\i managed/instaid.sql
+\i managed/all.sql
 SELECT instaid.create_shard('without_c', 6);
 CREATE TABLE without_c.photos (id bigint PRIMARY KEY DEFAULT without_c.next_id(), n integer);
 ALTER SCHEMA instaid RENAME TO instaid_managed;

@@ -3,7 +3,7 @@
 -- server or as an extension, is left out.
 
 -- the edition without C, whose schemas make room for the extension
-\ir ../managed/instaid.sql
+\ir ../managed/all.sql
 SELECT instaid.create_shard('without_c', 6);
 ALTER SCHEMA instaid RENAME TO instaid_managed;
 ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;

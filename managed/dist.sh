@@ -1,6 +1,6 @@
 #!/bin/sh
 #
-# managed/dist.sh DIRECTORY: write managed/instaid.sql in the forms that pg_tle and
+# managed/dist.sh DIRECTORY: write the edition without C in the forms that pg_tle and
 # database.dev take: one statement for pg_tle, and a folder for dbdev.
 
 set -eu
@@ -17,12 +17,13 @@ mkdir -p "$directory/dbdev/instaid"
 script()
 {
 	set_path="SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);"
-	sed -e "s/^SET search_path = .*/$set_path/" -e '/^RESET search_path;$/d' managed/instaid.sql
+	sed -n 's,^\\ir ,managed/,p' managed/all.sql | xargs cat |
+		sed -e "s/^SET search_path = .*/$set_path/" -e '/^RESET search_path;$/d'
 }
 
 # the delimiter must not be in the script
-if grep -q '\$_pgtle_\$' managed/instaid.sql; then
-	echo 'managed/instaid.sql has $_pgtle_$' >&2
+if script | grep -q '\$_pgtle_\$'; then
+	echo 'the script has $_pgtle_$' >&2
 	exit 1
 fi
 {

@@ -57,12 +57,15 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	-f "instaid--$v.sql" or die "there is no instaid--$v.sql\n"'
 check 'released scripts are never edited' \
 	sh -c '[ ! -e test/released.sha256 ] || sha256sum --check --quiet test/released.sha256'
-check 'lines of SQL are under 100 columns' in_width 99 instaid--1.0.sql managed/instaid.sql
+check 'lines of SQL are under 100 columns' in_width 99 script/*.sql managed/*.sql
 check 'each private function and view of SQL has a comment above it' perl -ne '
 	print "$ARGV: $1\n" and $bad = 1
 		if /^CREATE (?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
-	$above = $_; END { exit $bad }' instaid--1.0.sql managed/instaid.sql
-check 'functions of both editions are the same' perl test/lib/shared.pl
+	$above = $_; END { exit $bad }' script/*.sql managed/*.sql
+check 'the script of the extension is what make script assembles' sh -c '
+	perl script/assemble.pl | diff instaid--1.0.sql -'
+check 'no file of SQL is longer than 1,000 lines' sh -c '
+	! wc -l script/*.sql managed/*.sql | awk "\$1 > 1000 && \$2 != \"total\"" | grep .'
 check 'lines of tests have at most 100 columns' in_width 100 \
 	.ci/run managed/*.sh managed/*.pl test/*.sh test/*.pl test/lib/* test/t/*.pl test/cluster/*.pl
 check 'a suite names what FULL=1 adds to it' sh -c '

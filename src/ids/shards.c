@@ -13,10 +13,8 @@
 #include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/proclang.h"
-#include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -29,17 +27,11 @@
 #include "ids/ids.h"
 #include "sequence.h"
 
-/*
- * How many shards create_shards() creates in one transaction.  Each takes at least three
- * locks, and by default there is room for 64 locks a connection.
- */
-#define SHARDS_PER_BATCH	512
-
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
-PG_FUNCTION_INFO_V1(instaid_create_shards);
+PG_FUNCTION_INFO_V1(instaid_find_conflict);
 
 /* A shard of the database */
 typedef struct ListedShard
@@ -349,12 +341,19 @@ find_routine(Oid schema)
 /*
  * The lock is on the language, with the shard ID as its sub-object.  Other roles wait for it,
  * and therefore only a role that may create the shard gets it.
- *
- * What the new shard conflicts with is looked up by an index, because thousands of shards are
- * created one by one.
  */
 Datum
 instaid_lock_shard_id(PG_FUNCTION_ARGS)
+{
+	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
+					   (uint16) SUB_OBJECT(PG_GETARG_INT32(1)), ShareUpdateExclusiveLock);
+	PG_RETURN_VOID();
+}
+
+/* By an index, because thousands of shards are created one by one */
+Datum
+instaid_find_conflict(PG_FUNCTION_ARGS)
 {
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	int32		shard_id = PG_GETARG_INT32(1);
@@ -366,9 +365,6 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	Datum		values[4];
 	bool		nulls[4];
 
-	check_may_create(schema_name);
-	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
-					   (uint16) SUB_OBJECT(shard_id), ShareUpdateExclusiveLock);
 	node_check_not_refused();
 
 	taken_by = find_shard_id(shard_id, false, &declaration);
@@ -385,65 +381,4 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	values[2] = NameGetDatum(&names[1]);
 	values[3] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
-}
-
-/*
- * This commits after each batch, because one transaction cannot hold the locks of 8,192
- * shards.  It skips shards that exist: after an interrupted call, the same call creates the
- * rest.  In a transaction block, where it cannot commit, it creates one batch at most.
- */
-Datum
-instaid_create_shards(PG_FUNCTION_ARGS)
-{
-	static const Oid types[] = {TEXTOID, INT4OID, INT4OID, TIMESTAMPTZOID};
-	bool		in_block = castNode(CallContext, fcinfo->context)->atomic;
-	int32		first;
-	int32		last;
-	Datum		args[lengthof(types)];
-
-	for (size_t i = 0; i < lengthof(types); i++)
-	{
-		if (PG_ARGISNULL(i))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("arguments of create_shards() must not be null"),
-					 errdetail("Argument %zu is null.", i + 1)));
-		args[i] = PG_GETARG_DATUM(i);
-	}
-	first = PG_GETARG_INT32(1);
-	last = PG_GETARG_INT32(2);
-	if (first < 0 || last > MAX_SHARD_ID || first > last)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("shard IDs %d to %d are out of range", first, last),
-				 errdetail("Shard IDs are between 0 and %d, and the first must not be above the last.",
-						   MAX_SHARD_ID)));
-	if (in_block && last - first >= SHARDS_PER_BATCH)
-		ereport(ERROR,
-				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("create_shards() cannot create %d shards inside a transaction block",
-						last - first + 1),
-				 errdetail("It commits after each %d shards, because one transaction cannot hold the locks of all of them.",
-						   SHARDS_PER_BATCH),
-				 errhint("Call it outside a transaction block, or for at most %d shards.",
-						 SHARDS_PER_BATCH)));
-
-	SPI_connect_ext(in_block ? 0 : SPI_OPT_NONATOMIC);
-	for (int32 next = first; next <= last; next += SHARDS_PER_BATCH)
-	{
-		int32		batch_end = Min(next + SHARDS_PER_BATCH - 1, last);
-
-		args[1] = Int32GetDatum(next);
-		args[2] = Int32GetDatum(batch_end);
-		if (SPI_execute_with_args("SELECT instaid._create_batch($1, $2, $3, $4)",
-								  lengthof(types), (Oid *) types, args, NULL,
-								  false, 0) != SPI_OK_SELECT)
-			elog(ERROR, "could not call _create_batch()");
-		if (!in_block)
-			SPI_commit();
-		ereport(NOTICE,
-				(errmsg("shards %d to %d of %d to %d exist now", next, batch_end, first, last)));
-	}
-	SPI_finish();
-	PG_RETURN_VOID();
 }

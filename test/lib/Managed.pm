@@ -1,4 +1,4 @@
-# Servers without the library of instaid, on which managed/instaid.sql is installed by a
+# Servers without the library of instaid, on which the edition without C is installed by a
 # role that is no superuser, and what clients received from them.
 #
 # packages: libipc-run-perl
@@ -35,7 +35,8 @@ sub server
 sub changed
 {
 	my (@changes) = @_;
-	my $script = slurp_file('managed/instaid.sql');
+	my $script = join '', map { slurp_file("managed/$_") }
+	  slurp_file('managed/all.sql') =~ /^\\ir (\S+)/mg;
 	for my $change (@changes)
 	{
 		my ($from, $to) = @$change;

@@ -255,8 +255,8 @@ for my $change (
 # CREATE EXTENSION restores the search path, unless its script sets it for the session.
 my $extension = $script;
 my $path = q{SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);};
-$extension =~ s/^SET search_path = pg_catalog;$/$path/m;
-$extension =~ s/^RESET search_path;\n//m;
+$extension =~ s/^SET search_path = pg_catalog;$/$path/mg;
+$extension =~ s/^RESET search_path;\n//mg;
 isnt($extension, $script, 'the script of an extension sets the search path for its transaction');
 my $dist = PostgreSQL::Test::Utils::tempdir;
 $node->command_ok([ 'sh', 'managed/dist.sh', $dist ], 'make managed-dist');

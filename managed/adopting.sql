@@ -1,0 +1,704 @@
+/* managed/adopting.sql */
+
+-- Adopting what exists.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Old rows
+--
+
+CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' AS $$
+DECLARE
+    total CONSTANT integer := cardinality(times);
+    -- the last ID without its shard ID
+    last bigint := -1;
+    ms bigint;
+    in_ms integer;
+BEGIN
+    PERFORM instaid._check_shard_id(shard_id), instaid._utc_epoch(epoch);
+    -- all dimensions in one
+    times := ARRAY(SELECT t FROM unnest(times) AS t);
+    FOR i IN 1 .. total LOOP
+        IF times[i] IS NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = 'times must not contain a null',
+                DETAIL = format('Time %s of %s is null.', i, total),
+                HINT = 'Leave such rows out, or pass another time for them.';
+        ELSIF times[i] < times[i - 1] THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('time %s is earlier than the time before it, %s', times[i],
+                                 times[i - 1]),
+                DETAIL = format('It is time %s of %s. IDs increase, and so must their times.', i,
+                                total),
+                HINT = 'Sort the times, as in array_agg(created_at ORDER BY created_at).';
+        END IF;
+        ms := instaid._id_ms(times[i], epoch, 1099511627775);
+        last := last + 1;
+        IF last >> 10 < ms THEN
+            in_ms := 1;
+            WHILE in_ms < 1024 AND date_trunc('milliseconds', times[i + in_ms])
+                                   = date_trunc('milliseconds', times[i]) LOOP
+                in_ms := in_ms + 1;
+            END LOOP;
+            -- the sequence field runs on, if the rows of the millisecond fit
+            last := (ms << 10) + CASE WHEN (last & 1023) + in_ms <= 1024 THEN last & 1023
+                                      ELSE 0 END;
+        END IF;
+        IF last >> 10 > 1099511627775 THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('the IDs of epoch %s are used up', epoch),
+                DETAIL = format('Time %s of %s, %s, is one of more than 1024 in the last'
+                                ' milliseconds.', i, total, times[i]),
+                HINT = 'Pass a later epoch.';
+        END IF;
+        RETURN NEXT (last >> 10 << 23) + (shard_id << 10) + (last & 1023);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
+'an ID for each of these times, which must be in order; the IDs are different and in order; '
+'above 1,024 in a millisecond they are of the next one';
+
+--
+-- Adopting in this edition
+--
+
+-- Let the roles that can use a sequence use the functions of its shard.
+-- Who could take values of the sequence for the published function can take IDs.
+CREATE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    users text;
+BEGIN
+    SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                    ELSE x.grantee::regrole::text END, ', ') INTO users
+    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE c.oid = sequence AND x.grantee <> c.relowner AND x.privilege_type IN ('USAGE', 'UPDATE');
+    IF users IS NOT NULL THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
+                       ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
+        RAISE WARNING USING
+            MESSAGE = format('other roles have rights on sequence %s', sequence),
+            DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard,'
+                            ' and could still set the sequence back.', users),
+            HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
+                          ' FROM %s;', sequence, users);
+    END IF;
+END
+$$;
+
+-- The extension adopts shards of this edition; this edition has no other one to adopt.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN false;
+
+-- Replace a next_id() that is adopted; its sequence goes on above this ID.
+-- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.  A call that
+-- waits for it still ends in the old function: for these calls, new IDs begin a second ahead of
+-- the clock.
+-- The replaced function keeps its OID, its owner, its rights, and the name of its result.
+CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid, sequence regclass, above bigint)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
+BEGIN
+    PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
+    PERFORM setval(sequence, make_id, true)
+    FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
+                                  clock_timestamp() + interval '1 s'), shard_id, 1023, epoch);
+    PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted);
+    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
+    PERFORM instaid._grant_to_users(schema_name, sequence);
+    EXECUTE (
+        SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
+                      ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
+                      ' RETURN %1$I.next_id(%4$L::regclass)',
+                      schema_name, pg_get_function_arguments(p.oid),
+                      CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
+        FROM pg_proc AS p WHERE p.oid = adopted);
+END
+$$;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT format('EXECUTE ON FUNCTION %I.next_id(%s)', schema_name,
+                  pg_get_function_identity_arguments(p.oid))
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
+    WHERE p.proname = 'next_id' AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
+    ORDER BY p.pronargs;
+END;
+
+--
+-- Adopting (both editions)
+--
+
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.
+-- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
+-- range to each worker's copy of a sequence: widened, one copy would issue values of another.
+CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
+            HINT = 'Pass the sequence that next_id() uses.';
+    END IF;
+    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, main.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname),
+            HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+    END IF;
+    RETURN main.relowner;
+END
+$$;
+
+-- Lock the tables that have a function as a default, and return the largest ID in them.
+-- Sessions that insert finish first, and those that come later use the new function.  Any role
+-- can write such a default.  Only tables of the owner of the function or of the schema, or of a
+-- superuser, are locked and read: the others cannot delay us.
+--
+-- The function is called once, to see whether its IDs have this epoch and come from this
+-- sequence.  A call that fails is a warning.
+CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
+                                       adopted oid, adopted_owner regrole, sequence regclass)
+    RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function_name CONSTANT text := format('%I.next_id()', schema_name);
+    before bigint;
+    id bigint;
+    made_at timestamptz;
+    part record;
+    left_out regclass[] := '{}';
+    highest bigint;
+    youngest bigint;
+    place text;
+BEGIN
+    FOR part IN
+        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
+               (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
+               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
+               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                               WHERE h.owner <> c.relowner) AS is_ours,
+               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
+                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_namespace AS n ON n.nspname = schema_name
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
+          AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
+        ORDER BY c.oid, t.attnum
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := array_remove(left_out, part.relation) || part.relation;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.relation));
+        IF part.has_ids THEN
+            highest := instaid._execute_as(part.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                              part.attname, part.relation));
+            IF youngest IS NULL OR highest > youngest THEN
+                youngest := highest;
+                place := format('%s.%I', part.relation, part.attname);
+            END IF;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
+            DETAIL = format('Their rows are not read: %s%s.',
+                            array_to_string(left_out[1:10], ', '),
+                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
+            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
+    END IF;
+
+    BEGIN
+        -- so that currval() works
+        before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
+        id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
+    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
+        RAISE;
+    WHEN OTHERS THEN
+        before := NULL;
+        RAISE WARNING 'could not check the IDs of %', function_name USING
+            DETAIL = format('The call failed: %s.', SQLERRM),
+            HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
+    END;
+    IF before IS NOT NULL THEN
+        made_at := instaid.extract_timestamp(id, epoch);
+        IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+                DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
+                                ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
+                                clock_timestamp()),
+                HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
+                              ' If not, use create_shard() and adopt_column().',
+                              COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+        ELSIF currval(sequence) = before THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+                HINT = 'Pass the sequence that it uses.';
+        END IF;
+    END IF;
+    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', youngest, place, epoch,
+                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    END IF;
+    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
+        RAISE WARNING 'IDs of schema % named shard %, and not %', quote_ident(schema_name),
+            instaid.extract_shard_id(COALESCE(id, youngest)), shard_id USING
+            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    END IF;
+    IF youngest IS NOT NULL THEN
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
+                            instaid.extract_timestamp(youngest, epoch));
+    END IF;
+    RETURN youngest;
+END
+$$;
+
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
+                                    epoch timestamptz DEFAULT instaid.default_epoch(),
+                                    sequence regclass DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    owner regrole;
+    other_use text;
+    youngest bigint;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+    PERFORM instaid._check_read_committed('adopt_shard');
+    IF instaid._adopt_other_edition(schema_name, shard_id, epoch) THEN
+        RETURN;
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    SELECT p.proowner INTO owner FROM pg_proc AS p
+    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
+            DETAIL = CASE WHEN adopted IS NOT NULL
+                          THEN format('Its next_id() returns %s.',
+                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
+                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                          THEN 'There is no such schema.'
+                          ELSE 'There is no such function in the schema.' END,
+            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
+                   ' function makes them, use create_shard() and adopt_column().';
+    END IF;
+    PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
+    sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
+    PERFORM instaid._sequence_owner(adopted, sequence);
+    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
+    -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
+    -- to block its owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(a.owner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
+    WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = other_use,
+            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
+                   ' too, give it another default first, for example with adopt_column().';
+    END IF;
+
+    -- Citus replaces no function on its workers in a transaction that has read a table by
+    -- several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner,
+                                       sequence);
+    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
+'make a schema with the published function next_id() a shard: call the function once, replace '
+'it, take over its sequence (table_id_seq by default), and continue above the IDs of the columns '
+'that use it; acts with the rights of the owners of the function, the sequence and the '
+'tables, which the caller needs';
+
+-- The statements that widen an integer column and, through foreign keys and partitions, the
+-- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
+-- it; and why Citus changes neither the default nor the type of the column, null if it does.
+CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
+                                       OUT statements text[], OUT other_tables text,
+                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
+                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
+                ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
+                ' WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
+        INTO kept_by_citus;
+    END IF;
+    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening_plan.attnum
+        UNION
+        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL
+            SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        -- a column of a partition is altered through its parent's
+        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                      ORDER BY n.attnum) AS actions
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
+    obstacle (name, description) AS (
+        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
+        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                            AND d.refobjid = n.attrelid
+                                            AND d.refobjsubid = n.attnum
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+        UNION
+        SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION
+        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
+                            WHEN n.reloftype <> 0 THEN 'the type of its table'
+                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
+        FROM narrow AS n
+        UNION
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             LEFT JOIN pg_constraint AS k
+                       ON k.contype = 'f'
+                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
+                               AND c.relowner <> owner)
+    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
+                     ORDER BY t.attrelid),
+           -- An INSERT locks its table first, and then the tables that the row refers
+           -- to, which are mostly older.  This is the same order.
+           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
+               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(format('%s (%s)', n.name,
+                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
+            FROM obstacle AS o)
+    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
+END
+$$;
+
+-- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
+-- cannot use the next_id() of the shard; null if there are none.
+CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+                                        sequence regclass) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH RECURSIVE entrance (relid) AS (
+        SELECT d.relid FROM instaid._descendants(table_name) AS d
+        UNION
+        SELECT r.ev_class
+        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                              AND d.refobjid = e.relid
+                                              AND d.classid = 'pg_rewrite'::regclass
+             JOIN pg_rewrite AS r ON r.oid = d.objid
+             -- any role can create a view; rows pass it with the rights of its owner
+             JOIN pg_class AS v ON v.oid = r.ev_class
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+    inserter AS (
+        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                           ELSE x.grantee::regrole::text END AS name
+        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+             JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                           || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
+                                          AS r;
+END;
+
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    shard record;
+    descendants oid[];
+    others text;
+    other record;
+    widening record;
+    alter_column text;
+    serial regclass;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    IF NOT dry_run THEN
+        PERFORM instaid._check_read_committed('adopt_column');
+    END IF;
+    PERFORM instaid._check_name('column', column_name);
+    -- before pg_get_expr(), which waits for a lock on the table
+    PERFORM instaid._check_table_owner(table_name);
+    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
+           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
+           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%I.next_id()', n.nspname) AS new_default,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    END IF;
+    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.parent IS NOT NULL
+                          THEN format('It is inherited: adopt the column of %s.', main.parent)
+                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
+    END IF;
+    IF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                             'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name,
+                             format_type(main.atttypid, NULL)),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    SELECT array_agg(d.relid),
+           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
+               FILTER (WHERE d.owner <> main.owner)
+    INTO descendants, others FROM instaid._descendants(table_name) AS d;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (descendants)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
+            DETAIL = format('Its default is %s. The default of %s would replace it.',
+                            other.default_text, main.name),
+            HINT = 'Drop that default first.';
+    END IF;
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('Citus cannot change the default of column %s', main.name),
+            DETAIL = format('It is %s.', widening.of_citus),
+            HINT = CASE WHEN main.attidentity <> ''
+                        THEN 'Create another table, distribute it, and copy the rows.'
+                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
+    END IF;
+    IF widening.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name),
+            DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                               widening.other_tables || ', ', table_name)];
+    IF NOT dry_run THEN
+        PERFORM instaid._execute_as(main.owner, statements[1]);
+    END IF;
+    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name));
+    next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
+                        instaid.min_id(clock_timestamp(), shard.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, shard.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
+                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       shard.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    shard.sequence, highest, shard.epoch)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- The default goes first, because it need not fit the new type, and then the sequence of a
+    -- serial column, unless something else uses it: Citus widens no column that one depends on.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    statements := array_remove(statements || ARRAY[
+        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
+             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
+        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
+                                             replace(serial::text, '''', ''''''))
+             THEN format(CASE WHEN EXISTS (
+                     SELECT FROM pg_depend AS d
+                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
+                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
+                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
+                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                       AND d.deptype = 'n' AND a.oid IS NULL)
+                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
+        || widening.statements
+        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
+        RETURN;
+    END IF;
+
+    IF widening.sizes IS NOT NULL THEN
+        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
+            USING DETAIL = format('They are %s.', widening.sizes);
+    END IF;
+    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
+    IF grants IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = grants;
+    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        IF NOT dry_run THEN
+            PERFORM instaid._execute_as(main.owner, statement);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
+'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
+'widen an integer column, and those that refer to it, to bigint; return the statements, which '
+'dry_run does not run; acts with the rights of the owner of the table, which the caller '
+'needs, on tables of that owner only';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

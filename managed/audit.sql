@@ -1,0 +1,283 @@
+/* managed/audit.sql */
+
+-- What breaks, and what monitoring asks.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Monitoring
+--
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
+           CASE WHEN s.age < 0 THEN s.last_shard END AS drift_shard,
+           -- next_ids() and RESTART go up to 2.1 s ahead
+           5::double precision AS drift_limit_seconds,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket,
+           0::bigint AS failed_refills
+    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT pg_catalog.has_sequence_privilege(sequence, 'SELECT'))
+                     AS unreadable_shards,
+                 (array_agg(schema_name ORDER BY last_issued_at DESC NULLS LAST))[1]
+                     AS last_shard,
+                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(last_issued_at))
+                     ::double precision AS age,
+                 EXTRACT(epoch FROM min(expires_at) FILTER (WHERE NOT frozen)
+                                    - pg_catalog.clock_timestamp())
+                     ::double precision AS expiry_seconds
+          FROM instaid.shards) AS s
+         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
+                            (array_agg(name ORDER BY values_left, name)
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                     FROM instaid.tickets) AS t;
+GRANT SELECT ON instaid.metrics TO PUBLIC;
+COMMENT ON VIEW instaid.metrics IS
+'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
+COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
+COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
+COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
+'number of shards whose last ID the role cannot see';
+COMMENT ON COLUMN instaid.metrics.drift_seconds IS
+'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+COMMENT ON COLUMN instaid.metrics.drift_shard IS
+'the shard whose last ID is furthest ahead; null if none is';
+COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
+'a greater drift means that the clock was set back, or a sequence was set ahead';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
+'time until the IDs of a shard end, for the one that ends first and is not frozen';
+COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
+COMMENT ON COLUMN instaid.metrics.ticket_values_left IS
+'number of values that are left of the ticket that has the fewest';
+COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
+COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
+
+--
+-- Knowing before it breaks
+--
+
+-- audit() only reads catalogs and sequences.  It runs nothing that it finds.
+
+-- Copies of the published function; for audit().
+-- A copy calls nextval(), reads a clock, and shifts to the left.  Comments and strings do not
+-- count, apart from the name in nextval('...').
+CREATE VIEW instaid._copies AS
+    SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
+           pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
+                             pg_catalog.oidvectortypes(p.proargtypes)) AS object,
+           p.proname, p.pronargs, c.code
+    FROM pg_catalog.pg_proc AS p
+         JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
+         CROSS JOIN LATERAL (SELECT pg_catalog.regexp_replace(
+             p.prosrc, '--[^' || chr(10) || ']*|/[*].*?[*]/', ' ', 'g')) AS c (code)
+    WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|instaid|information_schema$)'
+      AND CASE WHEN octet_length(p.prosrc) < 100000
+               THEN strpos(p.prosrc, 'instaid_sql._') = 0
+                    AND c.code ~* '[[:<:]]nextval[[:space:]]*[(]'
+                    AND c.code ~* '[[:<:]](clock_timestamp|now|statement_timestamp|timeofday'
+                                  '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
+                    AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[[.^.]]|power'
+               END;
+GRANT SELECT ON instaid._copies TO PUBLIC;
+
+-- Columns whose default makes IDs; for audit().
+CREATE VIEW instaid._id_columns AS
+    SELECT a.adrelid, t.attnum, n.oid AS schema, m.schema AS maker, m.is_copy,
+           pg_catalog.format('%I.%I', n.nspname, c.relname) AS table_name,
+           pg_catalog.quote_ident(t.attname) AS column_name, c.relkind, c.relispartition,
+           instaid._base_type(t.atttypid) AS type
+    FROM (SELECT p.oid, p.pronamespace, false
+          FROM instaid.list_shards() AS s JOIN pg_catalog.pg_proc AS d ON d.oid = s.declaration
+               JOIN pg_catalog.pg_proc AS p ON p.pronamespace = d.pronamespace
+                                           AND p.proname = 'next_id'
+          UNION ALL
+          SELECT y.oid, y.pronamespace, true FROM instaid._copies AS y) AS m (oid, schema, is_copy)
+         JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_proc'::regclass
+                                       AND d.refobjid = m.oid
+                                       AND d.classid = 'pg_catalog.pg_attrdef'::regclass
+         JOIN pg_catalog.pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_catalog.pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+         JOIN pg_catalog.pg_class AS c ON c.oid = a.adrelid AND c.relpersistence <> 't'
+         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace;
+GRANT SELECT ON instaid._id_columns TO PUBLIC;
+
+-- The findings of audit().
+CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
+                               OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET jit = off
+BEGIN ATOMIC
+    WITH shard AS MATERIALIZED (
+        SELECT s.*, n.oid AS schema, quote_ident(s.schema_name) AS name, p.proowner
+        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace),
+    copy AS MATERIALIZED (SELECT y.* FROM instaid._copies AS y),
+    id_column AS MATERIALIZED (
+        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns AS i),
+    sequence AS MATERIALIZED (
+        SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.proowner, c.relowner, c.relacl,
+               c.relpersistence, c.relname, q.*, i.identity AS name, k.oid AS lock
+        FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
+             JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
+             LEFT JOIN pg_class AS k ON k.relnamespace = c.relnamespace
+                                     AND k.relname = (c.relname || '_lock')::name
+             CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, r, 0) AS i)
+    -- It takes nextval and the time in two steps, so that two sessions can pair the same of
+    -- both; and it repeats IDs when the clock is set back.
+    SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
+           CASE WHEN y.schema_is_shard OR y.pronargs > 0 OR y.proname <> 'next_id'
+                THEN 'Let columns default to the next_id() of a shard instead;'
+                     ' instaid.create_shard() makes one.'
+                ELSE format('Find its shard ID in its text, and pass it to'
+                            ' instaid.adopt_shard(%L, shard_id).', y.nspname) END
+    FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard
+          FROM copy AS c) AS y
+    UNION ALL
+    -- A session takes values beforehand, and uses them in a later millisecond.
+    SELECT 'error', y.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
+                                     i.identity, q.seqcache),
+           format('ALTER SEQUENCE %s CACHE 1;', i.identity)
+    FROM copy AS y JOIN pg_class AS c ON c.relnamespace = y.pronamespace
+                                      AND c.relowner = y.proowner
+                                      AND strpos(y.code, c.relname) > 0
+         JOIN pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
+    WHERE q.seqcache > 1
+    UNION ALL
+    SELECT 'error', i.name, format('its type is %s: it cannot hold IDs', i.type),
+           CASE WHEN i.maker = i.schema AND NOT i.is_copy
+                     AND i.type IN ('integer'::regtype, 'smallint'::regtype)
+                THEN format('SELECT * FROM instaid.adopt_column(%L, %s);', i.table_name,
+                            quote_literal(i.column_name))
+                ELSE format('ALTER TABLE %s ALTER %s TYPE bigint;', i.table_name, i.column_name)
+           END
+    FROM id_column AS i
+    WHERE i.type IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype,
+                     'double precision'::regtype)
+    UNION ALL
+    -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+    SELECT 'error', i.name, format('its IDs are those of schema %I', n.nspname),
+           format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', i.table_name, i.column_name,
+                  s.name)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.schema
+         JOIN pg_namespace AS n ON n.oid = i.maker
+    WHERE i.maker <> i.schema
+    UNION ALL
+    SELECT 'warning', i.name,
+           'there is no unique index on it alone: a copy of an ID is not refused',
+           format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name)
+    FROM id_column AS i
+    WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition AND NOT EXISTS (
+        SELECT FROM pg_index AS x WHERE x.indrelid = i.adrelid AND x.indisunique AND x.indisvalid
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+    UNION ALL
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
+           'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use'
+           ' a shard with another ID.'
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
+          FROM shard AS s JOIN pg_sequence AS q ON q.seqrelid = s.sequence
+          WHERE q.seqmax >> 23 = 1099511627775
+          WINDOW w AS (PARTITION BY s.shard_id ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL
+    UNION ALL
+    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s CROSS JOIN LATERAL (
+             SELECT instaid.extract_timestamp(-9223372036854775808, s.epoch)) AS e (expires_at)
+    WHERE e.expires_at < now() + interval '5 years'
+    UNION ALL
+    SELECT 'error', s.name, 'its type id_sequence admits sequences of other shards: its IDs can'
+           ' repeat', format('Create its constraint again: SELECT instaid.add_sequence(%L, name);',
+                             s.schema_name)
+    FROM shard AS s
+    WHERE s.sequence NOT IN (SELECT r FROM instaid.shard_sequences(s.schema_name) AS r)
+    UNION ALL
+    SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
+           format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 START WITH %s CACHE 1 NO CYCLE;',
+                  q.name, q.seqmin)
+    FROM sequence AS q CROSS JOIN LATERAL (SELECT CASE
+        WHEN q.seqtypid <> 'bigint'::regtype
+        THEN format('its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
+        WHEN q.seqincrement <> 1 THEN format('its INCREMENT is %s; it must be 1', q.seqincrement)
+        WHEN q.seqcache <> 1 THEN format('its CACHE is %s; it must be 1', q.seqcache)
+        WHEN q.seqcycle THEN 'it is defined with CYCLE'
+        WHEN q.seqstart <> q.seqmin
+        THEN format('its START is %s; it must be %s', q.seqstart, q.seqmin) END) AS w (complaint)
+    WHERE w.complaint IS NOT NULL
+    UNION ALL
+    SELECT 'error', q.name, 'has no lock: next_id() fails',
+           format('Rename the view that is its lock to %I, or create it: CREATE VIEW %s AS SELECT'
+                  ' 1 AS lock_of;', q.relname || '_lock',
+                  replace(q.name || '_lock', '"_lock', '_lock"'))
+    FROM sequence AS q WHERE q.lock IS NULL
+    UNION ALL
+    SELECT 'error', q.name, format('does not belong to the owner of the shard, %s',
+                                   q.proowner::regrole),
+           'Give the sequence, its lock and the functions of the shard to one role.'
+    FROM sequence AS q LEFT JOIN pg_class AS k ON k.oid = q.lock
+    WHERE q.relowner <> q.proowner OR k.relowner <> q.proowner
+    UNION ALL
+    -- setval() could set it back, and the lock could stop the shard
+    SELECT 'error', r.name, format('role %s has rights on it: it could repeat IDs, or stop the'
+                                   ' shard', string_agg(DISTINCT r.grantee, ', ')),
+           format('REVOKE ALL ON %s FROM %s;', r.name, string_agg(DISTINCT r.grantee, ', '))
+    FROM (SELECT i.identity AS name, CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                          ELSE x.grantee::regrole::text END AS grantee
+          FROM sequence AS q JOIN pg_class AS c ON c.oid IN (q.seqrelid, q.lock)
+               CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
+               CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+          WHERE x.grantee <> c.relowner
+            AND (c.oid = q.lock OR x.privilege_type IN ('USAGE', 'UPDATE'))) AS r
+    GROUP BY r.name
+    UNION ALL
+    -- After a crash it starts from the clock: IDs that were ahead of it come again.
+    SELECT 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',
+           format('ALTER SEQUENCE %s SET LOGGED;', q.name)
+    FROM sequence AS q WHERE q.relpersistence = 'u'
+    UNION ALL
+    -- next_ids() and RESTART go up to 2.1 s ahead
+    SELECT 'warning', s.name, format('its IDs are %s ahead of the clock', s.drift),
+           'Set the server''s clock right, or wait until it has passed the time of these IDs.'
+    FROM (SELECT q.name, instaid.extract_timestamp(instaid._last_value(q.seqrelid), q.epoch)
+                         - clock_timestamp() AS drift FROM sequence AS q) AS s
+    WHERE s.drift > interval '5 s'
+    UNION ALL
+    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
+    SELECT 'error', t.sequence::text, 'stands at a value of another server: next_ticket() fails',
+           format('ALTER SEQUENCE %s RESTART WITH %s;', t.sequence,
+                  t.last_value::numeric + t.servers
+                  - mod(mod(t.last_value::numeric - t.server, t.servers) + t.servers, t.servers))
+    FROM instaid.tickets AS t WHERE t.off_stripe;
+END;
+
+CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
+                              OUT cure text) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = 'this is instaid 1.0 without C',
+        DETAIL = 'It does not check the values of columns, foreign keys, or parsed code.';
+    RETURN QUERY SELECT f.* FROM instaid._audit() AS f
+                 ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION instaid.audit() IS
+'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
+'nothing';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

@@ -1,0 +1,105 @@
+/* managed/many_shards.sql */
+
+-- create_shards(): thousands of shards by one command.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Many shards (both editions)
+--
+
+-- What create_shards() checks.
+CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
+    RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shards', json_build_object(
+        'format', format, 'first', first, 'last', last, 'epoch', epoch));
+    IF first < 0 OR last > 8191 OR first > last THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
+            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+    END IF;
+    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
+            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
+    END IF;
+END
+$$;
+
+-- The part of create_shards() between two commits.
+CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
+                                      epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+    created text[];
+BEGIN
+    PERFORM instaid._check_batches(format, first, last, epoch);
+    PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
+
+    -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
+    -- SCHEMA, PostgreSQL plans every other expression again.
+    FOR shard IN
+        SELECT n AS shard_id, m.schema_name,
+               n = min(n) OVER () OR s.schema_name IS NOT NULL OR x.oid IS NOT NULL
+               OR octet_length(m.schema_name) > 63 AS needs_checks,
+               format('CREATE SCHEMA %I; ', m.schema_name)
+               || instaid._shard_commands(m.schema_name, n, _create_batch.epoch,
+                                          format('%I.table_id_seq', m.schema_name)) AS commands
+        FROM generate_series(first, last) AS n
+             CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
+             LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
+             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+        WHERE (s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch) IS NOT TRUE
+        ORDER BY n
+    LOOP
+        IF shard.needs_checks THEN
+            PERFORM instaid.create_shard(shard.schema_name, shard.shard_id, epoch);
+        ELSE
+            EXECUTE shard.commands;
+            created := created || shard.schema_name;
+        END IF;
+    END LOOP;
+    PERFORM instaid._restrict_shards(created);
+END
+$$;
+
+-- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
+-- skips those that exist: after an interruption, the same call creates the rest.  Inside a
+-- transaction block the first COMMIT fails, before anything is created.
+-- A procedure with SET could not commit: operators are qualified.
+CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
+                                       epoch timestamptz DEFAULT instaid.default_epoch())
+    LANGUAGE plpgsql AS $$
+DECLARE
+    batch CONSTANT integer := 512;
+    last_of_batch integer;
+BEGIN
+    PERFORM instaid._check_batches(format, first, last, epoch);
+    FOR first_of_batch IN first .. last BY batch LOOP
+        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>=) batch THEN
+            COMMIT;
+        END IF;
+        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) batch
+                               OPERATOR(pg_catalog.-) 1, last);
+        PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
+        RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
+            last;
+    END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
+'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
+'the name of a schema; commits after every 512 shards, with a notice';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

@@ -1,0 +1,117 @@
+/* managed/missing.sql */
+
+-- What only the extension has: each of these functions says so.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- What this edition lacks
+--
+
+-- Fail, and say what to do instead.
+CREATE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = 'this edition of instaid has no C',
+        DETAIL = what || ' needs the extension instaid.',
+        HINT = instead;
+END
+$$;
+
+-- A caller would need UPDATE on the sequence, and could set it back.
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('instaid.next_id()', 'Use the next_id() of a shard, which'
+                                      ' instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('instaid.next_ids()', 'Use the next_ids() of a shard, which'
+                                      ' instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.next_id() RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard,'
+                                      ' which instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_id() IS 'not in this edition: fails';
+
+CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
+    RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_ids() of a shard,'
+                                      ' which instaid.create_shard() creates.');
+END
+$$;
+COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS 'not in this edition: fails';
+
+CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
+                                      ' transaction that inserts.');
+END
+$$;
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'not in this edition: fails';
+
+CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
+                                   epoch timestamptz DEFAULT instaid.default_epoch(),
+                                   wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
+                                      ' transaction that inserts.');
+END
+$$;
+COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
+                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
+    RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('A ticket with a source', 'Leave out source.');
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
+                                          regtype) IS
+'not in this edition: fails';
+
+CREATE FUNCTION instaid.audit_servers(servers text[],
+                                      OUT severity text, OUT object text, OUT problem text,
+                                      OUT cure text) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+    PERFORM instaid._refuse_without_c('audit_servers()', 'Compare instaid.shards of the servers.');
+END
+$$;
+COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

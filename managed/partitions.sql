@@ -1,0 +1,178 @@
+/* managed/partitions.sql */
+
+-- Partitions by time.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Partitions
+--
+
+CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ms numeric;
+BEGIN
+    IF extract(year FROM length) <> 0 OR extract(month FROM length) <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('interval %s has no fixed length', length),
+            DETAIL = 'Months and years differ in length.',
+            HINT = 'Give the interval in days, such as 30 days.';
+    END IF;
+    ms := floor(extract(epoch FROM length) * 1000);
+    IF ms NOT BETWEEN 1 AND 1099511627775 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('interval %s is out of range', length),
+            DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
+    END IF;
+    RETURN ms::bigint << 23;
+END
+$$;
+COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
+'the difference between two IDs whose times are that far apart; for tools that partition by '
+'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+
+--
+-- Partitions (both editions)
+--
+
+CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
+                                          to_time timestamptz, step interval,
+                                          epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC'
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    max_partitions CONSTANT integer := 1000;
+    main record;
+    expires_at timestamptz;
+    name_format text;
+    part record;
+    name text;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
+        'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
+        'epoch', epoch));
+    SELECT c.relname, n.nspname, c.relowner::regrole AS owner, a.attname INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_partitioned_table AS p ON p.partrelid = c.oid
+         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = p.partattrs[0]
+    WHERE c.oid = parent AND p.partstrat = 'r' AND p.partnatts = 1
+      AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'));
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s is not partitioned by range of one bigint column', parent),
+            DETAIL = COALESCE('It is partitioned by ' || pg_get_partkeydef(parent) || '.',
+                              'It is not partitioned.'),
+            HINT = 'Create the table with PARTITION BY RANGE (id), where id is a bigint column.';
+    END IF;
+    PERFORM instaid._check_table_owner(parent);
+    IF step < '1 ms' OR from_time >= to_time THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('step %s does not lead from %s to %s', step, from_time, to_time),
+            DETAIL = 'from_time must be before to_time, and the step at least 1 ms.';
+    END IF;
+    -- longer than the format, and a thousand of them are not past the times of PostgreSQL
+    step := LEAST(step, '200 years');
+    -- refuses an infinite epoch
+    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    IF from_time + step <= epoch OR to_time > expires_at THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
+            DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
+                            epoch, epoch, expires_at);
+    END IF;
+    IF from_time + max_partitions * step < to_time THEN
+        RAISE program_limit_exceeded USING
+            MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
+            DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
+                            max_partitions, step, from_time + max_partitions * step),
+            HINT = 'Choose a longer step, or an earlier to_time.';
+    END IF;
+    name_format := CASE
+        WHEN from_time = date_trunc('day', from_time)
+             AND step = date_trunc('day', justify_hours(step)) THEN 'YYYYMMDD'
+        WHEN from_time = date_trunc('second', from_time)
+             AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
+        ELSE 'YYYYMMDD_HH24MISSUS' END;
+
+    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
+    -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
+    -- for example, can hold code that runs when the table is read.
+    PERFORM instaid._execute_as(main.owner, format(
+        'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
+    FOR part IN
+        SELECT s.since, s.until, i.first_id, i.end_id, b.bounds,
+               (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
+                WHERE p.partrelid = parent) AS default_partition
+        FROM generate_series(0, max_partitions - 1) AS n
+             -- By multiples of the step, because months differ in length: after the last day of
+             -- a shorter month comes the 31st again.
+             CROSS JOIN LATERAL (VALUES (from_time + n * step, from_time + (n + 1) * step))
+                                AS s (since, until)
+             CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
+                                         instaid.min_id_from(s.until, epoch)))
+                                AS i (first_id, end_id)
+             CROSS JOIN LATERAL replace(format('FOR VALUES FROM (%L) TO (%L)', i.first_id,
+                                               i.end_id), 'NULL', 'MAXVALUE') AS b (bounds)
+        -- without the table's OID, pg_get_expr() takes no lock
+        WHERE s.since < to_time AND b.bounds NOT IN (
+            SELECT pg_get_expr(c.relpartbound, 0)
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+            WHERE i.inhparent = parent AND NOT i.inhdetachpending)
+        ORDER BY n
+    LOOP
+        -- PostgreSQL reads the default partition, which can hold code of its owner.
+        IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
+                   WHERE d.owner <> main.owner) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('default partition %s does not belong to the owner of table %s',
+                                 part.default_partition, parent),
+                DETAIL = format('The owner, %s, must be able to read it and its partitions.',
+                                main.owner),
+                HINT = 'Give them to one owner, or detach the default partition.';
+        END IF;
+        name := format('%s_%s', main.relname, to_char(part.since, name_format));
+        PERFORM instaid._check_name('partition', name);
+        name := format('%I.%I', main.nspname, name);
+        IF to_regclass(name) IS NOT NULL THEN
+            RAISE duplicate_table USING MESSAGE = format('relation %s already exists', name),
+                DETAIL = format('It is not the partition from %s to %s, or is being detached.',
+                                part.since, part.until),
+                HINT = 'Choose from_time and step as before, or rename it, or drop it if nothing'
+                       ' uses it.';
+        END IF;
+        -- PostgreSQL refuses it, too, and does not say what to do.
+        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
+               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
+               part.default_partition, main.attname, part.first_id,
+               COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
+            RAISE check_violation USING
+                MESSAGE = format('default partition %s has rows from %s to %s',
+                                 part.default_partition, part.since, part.until),
+                DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
+                HINT = 'Detach the default partition, create the others, and insert its rows into'
+                       ' the table.';
+        END IF;
+        -- PostgreSQL refuses a partition that overlaps another one.
+        PERFORM instaid._execute_as(main.owner, format(
+            'CREATE TABLE %s PARTITION OF %s %s', name, parent, part.bounds));
+        RETURN NEXT name::regclass;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
+                                              timestamptz) IS
+'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
+'each step from from_time until to_time is covered; the caller needs the rights of the owner';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

@@ -1,0 +1,432 @@
+/* managed/tickets.sql */
+
+-- Tickets.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Tickets
+--
+
+CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
+    RETURNS regclass
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass;
+BEGIN
+    PERFORM instaid._check_name('ticket', name);
+    -- not by the snapshot, which can show a sequence that was dropped
+    sequence := to_regclass(format('instaid_tickets.%I', name));
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind <> 'S') THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', name),
+            DETAIL = format('A ticket is a sequence; %s is another kind of relation.',
+                            format('instaid_tickets.%I', name)),
+            HINT = 'Use another name, or rename that relation.';
+    ELSIF sequence IS NULL AND NOT missing_ok THEN
+        RAISE undefined_table USING
+            MESSAGE = format('ticket "%s" does not exist', name),
+            DETAIL = 'The view instaid.tickets lists all tickets.',
+            HINT = format('Create it: SELECT instaid.create_ticket(%L);', name);
+    END IF;
+    RETURN sequence;
+END
+$$;
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
+'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
+'missing_ok, or else an error';
+
+-- Refuse a ticket that stands at a value of another server.
+CREATE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT c.relname, p.* INTO main
+    FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('ticket "%s" stands at a value of another server', main.relname),
+        DETAIL = format('It stands at %s. Its values are %s plus multiples of %s.', value,
+                        main.start_value, main.increment),
+        HINT = format('ALTER SEQUENCE %s RESTART WITH %s;', sequence,
+                      value + main.increment
+                      - mod(mod(value - main.start_value, main.increment) + main.increment,
+                            main.increment));
+END
+$$;
+
+-- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
+-- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
+CREATE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
+                                      OUT last_value bigint, OUT increment bigint)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+    value numeric;
+    qualified text;
+    left_over numeric;
+    last_of_type bigint;
+BEGIN
+    -- This locks the sequence, so that its name and options stay as they are.  The catalog would
+    -- show those of the snapshot, and the value is one that came after it.
+    IF has_sequence_privilege(sequence, 'USAGE, SELECT') THEN
+        value := pg_sequence_last_value(sequence);
+    END IF;
+    SELECT c.relname, c.relpersistence, p.* INTO main
+    FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
+    -- If it was never used, or set by RESTART or setval(), it stands before the value that comes
+    -- next.  The lock keeps its name only in a schema that other roles cannot rename.
+    qualified := sequence;
+    IF value IS NULL AND has_sequence_privilege(sequence, 'SELECT')
+       AND starts_with(qualified, 'instaid_tickets.') THEN
+        EXECUTE format('SELECT last_value::numeric - %s FROM %s', main.increment, qualified)
+        INTO value;
+    END IF;
+    IF main.increment <= 0 OR main.cycle_option OR main.relpersistence <> 'p' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" cannot serve as a ticket', main.relname),
+            DETAIL = CASE WHEN main.increment <= 0
+                          THEN format('Its INCREMENT is %s; it must count up.', main.increment)
+                          WHEN main.cycle_option
+                          THEN 'It is defined with CYCLE; a ticket must not repeat its values.'
+                          ELSE 'It is UNLOGGED; a crash would set it back.' END,
+            HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+    ELSIF mod(value - main.start_value, main.increment) <> 0 THEN
+        PERFORM instaid._refuse_stripe(sequence, value);
+    END IF;
+    value := COALESCE(value, main.start_value::numeric - main.increment);
+    left_over := div(main.maximum_value - value, main.increment);
+    IF left_over < wanted THEN
+        last_of_type := CASE main.data_type WHEN 'smallint'::regtype THEN 32767
+                                            WHEN 'integer'::regtype THEN 2147483647
+                                            ELSE 9223372036854775807 END;
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format(CASE WHEN main.maximum_value < last_of_type
+                                  THEN 'ticket "%s" has reached its guard'
+                                  ELSE 'ticket "%s" is used up' END, main.relname),
+            DETAIL = format('Values wanted: %s; values left until %s, %s: %s.', wanted,
+                            main.maximum_value,
+                            CASE WHEN main.maximum_value < last_of_type THEN 'its MAXVALUE'
+                                 ELSE 'the end of ' || main.data_type::regtype END, left_over),
+            HINT = CASE WHEN main.maximum_value < last_of_type
+                        THEN format('If the number of servers is being changed, continue with'
+                                    ' restripe_ticket(); otherwise the owner can remove the guard:'
+                                    ' ALTER SEQUENCE %s NO MAXVALUE;', sequence)
+                        WHEN main.data_type <> 'bigint'::regtype
+                        THEN format('If the columns that store its values are of type bigint, its'
+                                    ' owner can widen it: ALTER SEQUENCE %s AS bigint;', sequence)
+                        WHEN left_over > 0 THEN 'Lease at most as many as are left.'
+                        ELSE 'If it was set too far by mistake, set it back with setval().' END;
+    END IF;
+    last_value := value;
+    increment := main.increment;
+END
+$$;
+
+-- A value is durable when the caller's transaction commits: the WAL record that covers it can
+-- be of a transaction that is still open.
+CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT regclass := instaid.ticket_sequence(name);
+    value bigint;
+BEGIN
+    PERFORM instaid._check_ticket(sequence, 1);
+    value := nextval(sequence);
+    -- without SELECT, where RESTART or setval() left it is seen only now
+    IF (SELECT mod(value - p.start_value::numeric, p.increment) <> 0
+        FROM pg_sequence_parameters(sequence) AS p) THEN
+        PERFORM instaid._refuse_stripe(sequence, value);
+    END IF;
+    PERFORM instaid_sql._flush_at_commit();
+    RETURN value;
+END
+$$;
+COMMENT ON FUNCTION instaid.next_ticket(text) IS
+'the next value of a ticket, which is never issued again once the transaction has committed; '
+'needs USAGE or UPDATE on its sequence';
+
+--
+-- Servers of a ticket (both editions)
+--
+
+-- What create_ticket() and restripe_ticket() check.
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
+    END IF;
+END
+$$;
+
+--
+-- Creating tickets
+--
+
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
+                                      servers integer DEFAULT 1,
+                                      start bigint DEFAULT 1, step integer DEFAULT 1,
+                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
+    RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first numeric;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
+        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
+        'data_type', data_type));
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    IF source IS NOT NULL OR step > 1 THEN
+        PERFORM instaid._refuse_without_c('A ticket with a source, or with a step,',
+                                          'Leave out source and step.');
+    END IF;
+    PERFORM instaid._check_ticket_server(server, servers);
+    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    END IF;
+    IF start < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    END IF;
+    IF step < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
+    END IF;
+    -- the smallest value in the stripe of the server that is not below start
+    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
+    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
+                          ' drop_ticket(), or choose another name.', name);
+    END IF;
+    EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s', name,
+                   data_type, servers, first);
+    EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
+                   'a ticket of instaid: use instaid.next_ticket()');
+    RETURN instaid.ticket_sequence(name);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
+                                          text) IS
+'create a named ticket, whose values on this server are start or above, and server modulo '
+'servers; return its sequence; needs CREATE on the schema instaid_tickets';
+
+--
+-- Tickets and their servers (both editions)
+--
+
+CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ticket regclass := instaid.ticket_sequence(name);
+BEGIN
+    IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
+                 FROM (SELECT ticket AS part UNION ALL
+                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+    ELSE
+        EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION instaid.drop_ticket(text) IS
+'drop a ticket; a new ticket with its name begins again; needs to own it';
+
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to
+-- own its sequence.
+CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass;
+    locked regclass;
+    step bigint;
+BEGIN
+    LOOP
+        sequence := instaid.ticket_sequence(name);
+        SELECT q.seqincrement INTO step FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+        IF step < 0 THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
+                DETAIL = format('Its INCREMENT is %s; it must count up.', step),
+                HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
+        END IF;
+        IF step IS NULL THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('ticket %s has its values from a source', sequence),
+                DETAIL = 'There is nothing to guard or to restripe here.',
+                HINT = 'Guard and restripe the ticket at each server of its source.';
+        END IF;
+        EXIT WHEN sequence = locked;
+        -- This lock waits for all transactions that have taken values, and keeps others out
+        -- until this transaction commits.  The statement has the name, because a regclass whose
+        -- sequence is dropped meanwhile is printed as a number.
+        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+        locked := sequence;
+    END LOOP;
+    RETURN sequence;
+END
+$$;
+
+CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass := instaid._lock_ticket(name);
+    stands_at bigint;
+    last_of_type bigint;
+    guard bigint;
+BEGIN
+    EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
+    SELECT GREATEST(stands_at, start_value), maximum_value,
+           CASE data_type WHEN 'smallint'::regtype THEN 32767
+                          WHEN 'integer'::regtype THEN 2147483647
+                          ELSE 9223372036854775807 END
+    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
+    IF boundary < stands_at THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            DETAIL = format('It stands at %s.', stands_at),
+            HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
+                   ' there on all of them.';
+    END IF;
+    IF boundary < 2 OR boundary >= last_of_type THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('boundary %s is out of range', boundary),
+            DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
+                            last_of_type);
+    END IF;
+    IF boundary > guard THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            DETAIL = 'A server that was restriped at that boundary issues values above it.',
+            HINT = format('If no server was, remove the guard on every server, and guard the'
+                          ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
+END
+$$;
+COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
+'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
+'the number of servers, on all of them; needs to own its sequence';
+
+CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
+                                        boundary bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    guard bigint;
+BEGIN
+    PERFORM instaid._check_ticket_server(server, servers);
+    guard := (pg_sequence_parameters(instaid._lock_ticket(name))).maximum_value;
+    IF mod(boundary, servers) <> 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
+            DETAIL = 'The values of each server must begin right above the boundary.',
+            HINT = format('The next multiple is %s; guard the ticket there on every server.',
+                          boundary + servers::numeric - mod(boundary, servers));
+    END IF;
+    IF guard <> boundary THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
+                            ' above the boundary that belong to another server now.', guard),
+            HINT = format('First, on every server that has the ticket:'
+                          ' SELECT instaid.guard_ticket(%L, %s);', name, boundary);
+    END IF;
+    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
+                   ' RESTART', name, servers, boundary + server);
+END
+$$;
+COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
+'let a ticket that is guarded at boundary continue above it, as server number server of '
+'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+
+--
+-- Leases and the list of tickets
+--
+
+-- nextval() takes one value at a time, and setval() could go back while others call nextval().
+-- Therefore a lease waits for the transactions that have taken values.
+CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
+                                     OUT first bigint, OUT last bigint, OUT increment bigint)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass;
+    state record;
+BEGIN
+    IF count < 1 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('count %s is out of range', count),
+            DETAIL = 'A lease has at least one value.';
+    END IF;
+    sequence := instaid._lock_ticket(name);
+    IF NOT has_sequence_privilege(sequence, 'SELECT') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for sequence %s', sequence),
+            DETAIL = 'A lease needs SELECT to see where the ticket stands.';
+    END IF;
+    state := instaid._check_ticket(sequence, count);
+    increment := state.increment;
+    first := state.last_value + increment;
+    last := first + (count - 1) * increment;
+    PERFORM setval(sequence, last);
+END
+$$;
+COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
+'the next count values of a ticket, from first to last by increment; waits for the transactions '
+'that have taken values; error if count is less than 1; needs to own its sequence';
+
+CREATE VIEW instaid.tickets AS
+    -- in numeric, because any sequence can be there
+    SELECT c.relname AS name,
+           (mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement)
+            + 1)::bigint AS server,
+           q.seqincrement AS servers, q.seqcache AS step, s.last_value,
+           LEAST(GREATEST(div(q.seqmax::numeric
+                              - COALESCE(s.last_value, q.seqstart::numeric - q.seqincrement),
+                              q.seqincrement), 0), 9223372036854775807)::bigint AS values_left,
+           COALESCE(mod(s.last_value::numeric - q.seqstart, q.seqincrement) <> 0, false)
+           AS off_stripe,
+           NULL::text AS source, c.oid::regclass AS sequence
+    FROM pg_catalog.pg_namespace AS n
+         JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL (SELECT instaid._last_value(c.oid)) AS s (last_value)
+    WHERE n.nspname = 'instaid_tickets';
+GRANT SELECT ON instaid.tickets TO PUBLIC;
+COMMENT ON VIEW instaid.tickets IS
+'the tickets of this database, one row each; last_value needs SELECT on the sequence';
+COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.tickets.server IS
+'number of this server: the remainder of its values divided by servers, or servers if that is '
+'0';
+COMMENT ON COLUMN instaid.tickets.servers IS
+'number of servers that share the ticket: the difference from one value to the next';
+COMMENT ON COLUMN instaid.tickets.step IS 'the CACHE of the sequence, which must be 1';
+COMMENT ON COLUMN instaid.tickets.last_value IS
+'last value that was issued, null if there is none; on a standby and after a crash, up to 32 '
+'values more';
+COMMENT ON COLUMN instaid.tickets.values_left IS
+'number of values up to the guard, or else up to the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS
+'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.source IS 'null in this edition';
+COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;

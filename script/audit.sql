@@ -1,0 +1,513 @@
+--
+-- Knowing before it breaks
+--
+
+-- A superuser may run audit() over everybody's objects.  Therefore:
+--
+-- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
+--   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
+--   depends on settings.  What is very long is not read.  An object is named from its catalog
+--   rows: regclass and regprocedure look at all other objects of its name, which takes long in
+--   a thousand schemas.
+-- - A cure that is SQL runs nothing of another role either, and alters no object of one role
+--   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
+--   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
+--   SET ROLE would not do: that code could reset it.
+-- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
+--   linear time whatever there is.
+
+-- What audit() returns, some of it twice.  It is an error if IDs repeat, name a wrong shard, or
+-- are refused now.  It is a warning if that will happen, or if a guarantee is weaker.
+CREATE VIEW instaid._findings (severity, object, problem, cure) AS
+    -- The shards of this database, and the owners of their declarations
+    WITH RECURSIVE shard AS MATERIALIZED (
+        SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
+               s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
+               r.rolsuper AS is_superuser,
+               -- anybody may declare a shard with another's sequence, and cannot use it
+               r.rolsuper OR p.proowner = q.relowner AS has_sequence,
+               -- whether no other role can put another function in place of next_id()
+               (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
+               AND EXISTS (SELECT FROM pg_proc AS f
+                           WHERE f.proname = 'next_id' AND f.proargtypes = ''::oidvector
+                             AND f.pronamespace = n.oid AND f.prolang = p.prolang
+                             AND f.proowner = p.proowner) AS keeps_next_id
+        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             JOIN pg_roles AS r ON r.oid = p.proowner
+             LEFT JOIN pg_class AS q ON q.oid = s.sequence),
+
+    -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
+    -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
+    -- names, in the order in which they stand there, so that one pattern fits both.
+    written AS NOT MATERIALIZED (
+        SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
+               p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
+               format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
+               NULL AS alteration, left(p.prosrc, 100000) AS source,
+               left(p.prosqlbody::text, 1000000) AS parsed
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+             JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
+          -- Functions of the edition without C are no copies.
+          AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
+                                                       AND d.objid = p.oid AND d.deptype = 'e')
+        UNION ALL
+        SELECT 'pg_attrdef'::regclass, d.oid, d.schema, n.nspname, d.owner, NULL, NULL, NULL,
+               d.table_name || '.' || d.column_name,
+               format('ALTER TABLE %s ALTER %s', d.table_name, d.column_name), '',
+               left(d.expression::text, 1000000)
+        FROM instaid._defaults AS d JOIN pg_namespace AS n ON n.oid = d.schema
+        WHERE NOT d.is_partition),
+    code AS MATERIALIZED (
+        SELECT w.*, CASE WHEN w.parsed IS NULL
+            -- A string becomes a quote, and a comment a space.  What is open ends with the text.
+            THEN regexp_replace(w.source, '\mE('')(?:[^''\\]|\\.)*''?|('')[^'']*''?|--[^\n\r]*'
+                                          '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1\2 ', 'gi')
+            ELSE (SELECT string_agg(CASE m.word[1]
+                         WHEN 'funcid' THEN (
+                             SELECT CASE WHEN p.pronamespace = 'instaid'::regnamespace
+                                         THEN 'instaid.' ELSE '' END
+                                    || format('%s(%s)', p.proname, left('x', p.pronargs))
+                             FROM pg_proc AS p WHERE p.oid = m.word[2]::oid)
+                         WHEN 'opno' THEN (SELECT format('x %s x', o.oprname)
+                                           FROM pg_operator AS o WHERE o.oid = m.word[2]::oid)
+                         ELSE 'current_timestamp' END, ' ')
+                  FROM regexp_matches(w.parsed, '(funcid|opno) (\d+)|SQLVALUEFUNCTION ', 'g')
+                       AS m (word)) END AS code
+        FROM written AS w
+        WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
+              ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
+    -- Copies of the published function, and other functions next_id() that call instaid.next_id().
+    -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
+    -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
+    found AS MATERIALIZED (
+        SELECT c.*, k.is_copy, CASE
+            WHEN NOT k.is_copy
+            THEN format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', c.nspname)
+            WHEN c.alteration IS NOT NULL AND s.keeps_next_id
+                 AND (s.owner = c.owner OR s.is_superuser)
+            THEN format('%s SET DEFAULT %s.next_id();', c.alteration, s.name)
+            WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
+                 AND (c.proname = 'next_id'
+                      OR instaid._find_function(c.nspname, 'next_id', '') IS NULL)
+            THEN format('Find its shard ID in its text, and pass it to'
+                        ' instaid.adopt_shard(%L, shard_id)%s.', c.nspname,
+                        CASE WHEN c.proname <> 'next_id' THEN
+                            format(' after ALTER FUNCTION %s RENAME TO next_id', c.object) END)
+            ELSE 'Let columns default to the next_id() of a shard instead;'
+                 ' instaid.create_shard() makes one.' END AS cure
+        FROM code AS c LEFT JOIN shard AS s ON s.schema = c.schema CROSS JOIN LATERAL (
+            SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
+               AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
+                             '|current_timestamp|(?:statement|transaction)_timestamp)\M'
+               AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
+                             '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
+                             '|\^|\mpow(?:er)?\s*\(|x % x' OFFSET 0) AS k (is_copy)
+        WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0 AND s.schema IS NULL
+                           AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'),
+    cached AS MATERIALIZED (
+        SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
+               lower(replace(n.nspname || '.' || s.relname, '"', '')) AS plain_name
+        FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
+             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        WHERE q.seqcache > 1 AND s.relpersistence <> 't'),
+
+    -- Functions that make IDs, and the columns that have them by default, with the sequence that
+    -- the default names.  A default that is a copy makes them itself.  schema is null for
+    -- instaid.next_id() with a shard ID as an argument.
+    maker (classid, objid, schema, is_copy) AS MATERIALIZED (
+        SELECT 'pg_proc'::regclass::oid, p.oid,
+               CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
+                    THEN p.pronamespace END, false
+        FROM pg_proc AS p
+        WHERE p.proname = 'next_id' AND (p.pronamespace = 'instaid'::regnamespace
+                                         OR p.pronamespace IN (SELECT s.schema FROM shard AS s))
+        UNION
+        SELECT f.classid, f.objid, f.schema, f.is_copy FROM found AS f),
+    id_column AS MATERIALIZED (
+        SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
+               m.is_copy, q.oid AS sequence, q.relnamespace AS sequence_schema,
+               -- A constant has eight bytes, in the order of the machine: the two that can be
+               -- other than 0 come first or last.
+               (SELECT ((b.byte[1]::integer | b.byte[4]::integer) & 255)
+                       + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256
+                FROM regexp_match(left(d.expression::text, 1000000), format(
+                    ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\} \{CONST :consttype %s'
+                    ' [^{}]*:constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
+                    (SELECT string_agg(f.objid::text, '|') FROM maker AS f WHERE f.schema IS NULL),
+                    'regclass'::regtype::oid, 'integer'::regtype::oid)) AS b (byte)
+                WHERE m.schema IS NULL) AS shard_id
+        FROM maker AS m
+             LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
+                                     AND p.classid = 'pg_attrdef'::regclass
+             JOIN instaid._defaults AS d
+                  ON d.oid = CASE m.classid WHEN 'pg_proc'::regclass THEN p.objid ELSE m.objid END
+             LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
+                                                         AND q.relpersistence <> 't')
+                  ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
+                     AND u.refclassid = 'pg_class'::regclass),
+    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
+    -- functions in a schema do not make it one that makes IDs.
+    home AS MATERIALIZED (
+        SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE p.proname = 'next_id' AND p.pronargs = 0
+          AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
+
+    -- Columns that take what is not their schema's, and the schema whose IDs they should take
+    misled (oid, problem, remedy) AS (
+        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+        SELECT i.oid, format('its %s of schema %I', o.what, n.nspname), i.schema
+        FROM id_column AS i CROSS JOIN LATERAL (VALUES
+                 (i.maker_schema, 'IDs are those'),
+                 (NULLIF(i.sequence_schema, i.maker_schema), 'sequence is that'))
+                 AS o (schema, what)
+             JOIN pg_namespace AS n ON n.oid = o.schema
+        WHERE o.schema <> i.schema AND i.schema IN (SELECT h.schema FROM home AS h)
+          AND (o.schema = i.maker_schema OR o.schema IN (SELECT h.schema FROM home AS h))
+        UNION ALL
+        -- instaid.next_id() with the shard ID of another schema
+        SELECT i.oid, CASE WHEN own.schema IS NULL
+                           THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
+                           ELSE format('its IDs name shard %s, and its schema is shard %s',
+                                       i.shard_id, own.shard_id) END,
+               COALESCE(own.schema, s.schema)
+        FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
+             LEFT JOIN shard AS q ON q.schema = i.sequence_schema
+             LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
+                        ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
+        WHERE own.shard_id <> i.shard_id
+           OR own.schema IS NULL AND s.schema IS NOT NULL
+              AND q.shard_id IS DISTINCT FROM i.shard_id
+        UNION ALL
+        -- The default is nothing but the call, and casts to the type of the column.
+        SELECT d.oid, 'its default is nextval() of a shard''s sequence, which gives ticks, and not'
+                      ' IDs', s.schema
+        FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
+                                           AND p.refobjid = s.sequence
+             JOIN instaid._defaults AS d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
+        WHERE s.has_sequence AND left(d.expression::text, 600) ~ format(
+            '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
+            'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
+
+    -- Columns that hold an ID, refer to one, or refer to one that does
+    holder (relid, attnum) AS (
+        SELECT i.relid, i.attnum FROM id_column AS i
+        UNION
+        SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
+        UNION
+        SELECT f.conrelid, k.attnum
+        FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
+             CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
+        WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
+
+    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
+    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
+    -- next_id() is called.
+    filled (relid, attnum, schema, has_default) AS MATERIALIZED (
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM id_column AS i WHERE NOT i.is_copy
+        UNION
+        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
+             JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
+    -- To read a sample of the values in the statistics runs no code, and waits for nothing.
+    sample AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
+               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
+               t.histogram_bounds::text::bigint[] AS bounds,
+               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
+               EXISTS (SELECT FROM pg_constraint AS k
+                       WHERE k.conrelid = f.relid AND k.contype = 'f'
+                         AND f.attnum = ANY (k.conkey)) AS is_reference
+        FROM filled AS f JOIN shard AS s ON s.schema = f.schema
+             JOIN pg_class AS c ON c.oid = f.relid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             -- a partition has statistics of its own, which are refreshed more often
+             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
+                                   AND t.attname = a.attname AND NOT t.inherited
+        WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
+    wrong AS (
+        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
+               -- A tick, or a small value.  A key without a default is not one that was adopted.
+               -- Another column is like it as long as its sequence has given only small values.
+               to_timestamp((v.value >> 10) / 1000.0)
+                   BETWEEN m.epoch AND now() + interval '1 day'
+               OR i.made_at = m.epoch
+                  AND (NOT m.has_default AND NOT m.is_reference
+                       OR v.value <= m.position AND m.position < 8388608) AS is_nextval
+        FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
+             CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
+        -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
+        WHERE v.value > 0
+          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch)),
+
+    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    used (sequence, epoch, owner, frozen) AS (
+        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
+        UNION
+        SELECT i.sequence, COALESCE(s.epoch, instaid.default_epoch()), i.owner,
+               -- only then does freeze_shard() bound it
+               COALESCE(s.frozen AND s.owner = i.owner, false)
+        FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
+    -- Those that belong to that role.  The drift is null if the position cannot be read.
+    clocked AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen, c.relpersistence, q.seqmax,
+               t.issued_at - clock_timestamp() AS drift,
+               -- list_shards() has loaded the library, which defines the setting
+               current_setting('instaid.max_drift')::interval AS max_drift,
+               -- in the last millisecond of positive IDs, or past it, or at the last tick
+               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               t.problem AS fault, t.cure
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
+                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+        WHERE c.relpersistence <> 't')
+
+    SELECT f.severity, c.object, f.problem, c.cure
+    FROM found AS c CROSS JOIN LATERAL (VALUES
+        -- A copy takes nextval and the time in two steps, so that two sessions can get the same
+        -- of both.  It also repeats IDs when the clock is set back.
+        (c.is_copy, 'error', 'copy of the published function: its IDs repeat'),
+        -- Some web pages double the percent sign.  Every call of such a copy fails.
+        (c.is_copy AND c.code ~ '%%', 'error', 'has the operator %%, which does not exist'),
+        (c.is_copy AND c.code !~* '\m(?:clock_timestamp|timeofday)\M', 'error',
+         'reads a clock that stands still in a statement: its 1,025th ID is the first again'),
+        -- A name in text is looked up at each call: after a rename it is not found,
+        -- or search_path finds another.  An argument can be a regclass, which follows a rename.
+        (c.is_copy AND c.code
+         ~* '\mnextval\s*\((?!\s*[\w$]+\s*\))|nextval\(x\) regclass\(x\)|\mexecute\M',
+         'warning', 'names its sequence in its text: it fails after a rename'),
+        -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
+        (NOT c.is_copy, 'warning',
+         'calls instaid.next_id() in a way that instaid.shards does not see'))
+        AS f (applies, severity, problem)
+    WHERE f.applies
+    UNION ALL
+    -- A session takes values beforehand, and uses them in a later millisecond.
+    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
+                                     c.name, c.seqcache),
+           CASE WHEN c.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', c.name)
+                ELSE 'If it is its sequence, set its CACHE to 1.' END
+    FROM (SELECT f.object, f.owner, s.*
+          FROM found AS f JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+               JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+          WHERE f.is_copy
+          UNION ALL
+          SELECT f.object, f.owner, s.*
+          FROM found AS f CROSS JOIN LATERAL regexp_matches(
+                   lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
+               JOIN cached AS s
+                    ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
+          WHERE f.is_copy) AS c
+    UNION ALL
+    SELECT 'error', d.table_name || '.' || d.column_name, m.problem,
+           CASE WHEN s.keeps_next_id AND (s.owner = d.owner OR s.is_superuser)
+                THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', d.table_name,
+                            d.column_name, n.nspname)
+                ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
+    FROM misled AS m JOIN instaid._defaults AS d ON d.oid = m.oid AND NOT d.is_partition
+         JOIN pg_namespace AS n ON n.oid = m.remedy LEFT JOIN shard AS s ON s.schema = m.remedy
+    UNION ALL
+    -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
+    -- table reads, checks or alters children and both tables of a foreign key, too.
+    SELECT 'error', w.table_name || '.' || w.column_name,
+           format('type %s cannot hold IDs', format_type(w.type, NULL)),
+           CASE WHEN EXISTS (SELECT FROM instaid._descendants(w.relid) AS d
+                             WHERE d.owner <> w.relowner)
+                  OR w.relid IN (SELECT unnest(ARRAY[k.conrelid, k.confrelid])
+                                 FROM pg_constraint AS k JOIN pg_class AS a ON a.oid = k.conrelid
+                                      JOIN pg_class AS b ON b.oid = k.confrelid
+                                 WHERE k.contype = 'f' AND b.relowner <> a.relowner)
+                THEN 'Separate it from the tables of other roles that inherit from it, or that'
+                     ' foreign keys connect with it, and call audit() again.'
+                WHEN o.rolsuper AND NOT instaid._is_superusers_schema(w.relnamespace)
+                THEN 'Give it to the owner of its schema, and call audit() again.'
+                ELSE format(CASE WHEN o.rolsuper OR o.rolname = current_user THEN '%2$s;'
+                                 ELSE 'Connect as its owner, %1$I, and run: %2$s' END, o.rolname,
+                            format('ALTER %sTABLE %s ALTER %s TYPE bigint', CASE w.relkind
+                                   WHEN 'f' THEN 'FOREIGN ' END, w.table_name, w.column_name)) END
+    FROM (SELECT a.attrelid AS relid, format('%I.%I', n.nspname, c.relname) AS table_name,
+                 quote_ident(a.attname) AS column_name, c.relowner, c.relnamespace, c.relkind,
+                 t.oid AS type
+          FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
+               JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
+               JOIN pg_namespace AS n ON n.oid = c.relnamespace
+          WHERE CASE WHEN t.typtype = 'd' THEN instaid._base_type(t.oid) ELSE t.oid END
+                IN ('int4'::regtype, 'int2'::regtype, 'float4'::regtype, 'float8'::regtype)
+            AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0)
+         AS w JOIN pg_roles AS o ON o.oid = w.relowner
+    UNION ALL
+    -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
+    SELECT 'warning', i.name, 'no unique index on the ID alone',
+           CASE WHEN p.partnatts <> 1 OR p.partattrs[0] <> i.attnum
+                THEN 'Partition the table by its ID:'
+                     ' a unique index must have all columns of the partition key.'
+                ELSE format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name) END
+    FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.relid
+    WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
+        SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+    UNION ALL
+    SELECT 'warning', w.table_name || '.' || w.column_name,
+           COALESCE('it has values of nextval() on a sequence, which are not IDs, such as '
+                    || max(w.value) FILTER (WHERE w.is_nextval),
+                    format('the newest value, %s, names shard %s, and not %s', max(w.value),
+                           instaid.extract_shard_id(max(w.value)), w.shard_id)),
+           format('Let the default make the ID: insert without the column, and use RETURNING.'
+                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s AND %2$s >='
+                  ' 8388608) NOT VALID refuses such values.', w.table_name, w.column_name,
+                  w.shard_id)
+    FROM wrong AS w
+    WHERE w.is_nextval
+          -- The values of a column that was adopted are smaller: they name its first day.
+       OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
+    GROUP BY w.table_name, w.column_name, w.shard_id
+
+    UNION ALL
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
+           CASE WHEN s.has_two_epochs AND s.live = 1
+                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
+                     ' two epochs, a new ID can be an ID of the past.'
+                WHEN 'instaid' IN (s.name, s.other)
+                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
+                     ' instaid.node_shard_id to an ID that no shard has.'
+                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
+                     ' and have its tables use a shard with another ID.' END
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
+                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
+                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
+          FROM shard AS s
+          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
+    UNION ALL
+    SELECT f.severity, s.name, f.problem,
+           'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
+    FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
+          FROM shard AS s WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
+         JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         CROSS JOIN LATERAL (VALUES
+        -- One ID is then the ID of two times.
+        (s.is_mixed, 'error',
+         'its sequence serves a shard of another epoch, too: their IDs repeat'),
+        -- pg_dump -n leaves it behind.
+        (c.relnamespace <> s.schema, 'warning',
+         format('its sequence %I.%I is not in it', n.nspname, c.relname)),
+        -- The other owner may set it back.  The node's belongs to pg_database_owner.
+        (c.relnamespace = s.schema AND c.relowner <> s.owner AND n.nspname <> 'instaid', 'warning',
+         format('its sequence %I.%I belongs to %I, and its next_id() to %I', n.nspname, c.relname,
+                pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner))))
+        AS f (applies, severity, problem)
+    WHERE f.applies
+    UNION ALL
+    -- next_id() fails after that time.  Large tables need long to move to another shard.
+    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s
+         -- the time of the first ID that would be negative
+         CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
+                            AS e (expires_at)
+    WHERE e.expires_at < now() + interval '5 years'
+    UNION ALL
+    SELECT 'error', f.signature, o.problem,
+           CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
+                WHEN p.provolatile <> 'v' OR NOT p.proisstrict OR p.proparallel <> 'u'
+                THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
+                WHEN n.nspname = 'instaid'
+                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'
+                     ' database.'
+                ELSE 'Let it be as instaid.create_shard() creates it;'
+                     ' ALTER FUNCTION or a DROP has changed that.' END
+    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
+                                   oidvectortypes(p.proargtypes)) AS f (signature)
+    UNION ALL
+    -- It is not frozen or watched, and its shard ID can be taken twice.
+    SELECT 'warning', quote_ident(m.schema_name),
+           'is a shard of the edition without C, which instaid.shards does not show',
+           format('SELECT instaid.adopt_shard(%L, %s, %L);', m.schema_name, m.shard_id, m.epoch)
+    FROM instaid._shards_without_c AS m
+    UNION ALL
+    SELECT 'warning', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
+           'is left over from the edition without C',
+           format('When no column or function uses it any more, drop it, or the type'
+                  ' %I.id_sequence.', n.nspname)
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
+      AND strpos(p.prosrc, 'instaid_sql._') > 0
+
+    UNION ALL
+    SELECT f.severity, q.name, f.problem, f.cure
+    FROM clocked AS q CROSS JOIN LATERAL (VALUES
+        (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
+        -- a declaration that was written by hand, or a restore of a table alone
+        (q.frozen AND q.seqmax >= 9007199254740991, 'warning',
+         'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+         'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        -- setval() or advance_past() took it too far, or its time is over
+        (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
+         'has reached the last tick of the ID format',
+         format('ALTER SEQUENCE %s RESTART;', q.name)),
+        -- After a crash it starts from the clock: IDs that were ahead of it come again.
+        (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
+         format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.
+        (NOT q.is_at_end AND q.drift > q.max_drift + interval '64 ms', 'warning',
+         format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
+                q.max_drift),
+         'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
+         ' one transaction.')) AS f (applies, severity, problem, cure)
+    WHERE f.applies
+    UNION ALL
+    SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
+    FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
+         CROSS JOIN LATERAL (VALUES
+        -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
+        (t.off_stripe, 'warning', 'stands at a value of another server',
+         format('SELECT instaid.next_ticket(%L);', c.relname)),
+        (t.failure IS NOT NULL, 'error', 'cannot ask ' || t.failure,
+         'Create or grant what is missing.'),
+        (NOT t.is_preloaded, 'error',
+         'has a source, and the library is not preloaded: next_ticket() fails',
+         'Add instaid to shared_preload_libraries, and restart the server.'))
+        AS f (applies, severity, problem, cure)
+    WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
+      AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
+
+CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
+                              OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    SELECT f.severity, f.object, f.problem,
+           -- Citus refuses some of the cures.
+           CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'citus')
+                THEN f.cure
+                WHEN starts_with(f.cure, 'ALTER SEQUENCE ')
+                THEN 'SET citus.enable_ddl_propagation = off; ' || f.cure
+                     || ' RESET citus.enable_ddl_propagation;'
+                WHEN starts_with(f.cure, 'CREATE UNIQUE INDEX ')
+                THEN 'Create a unique index on it. If the table is distributed, distribute it by'
+                     ' this column first: Citus refuses a unique index without the distribution'
+                     ' column.'
+                WHEN f.cure ~ '^ALTER TABLE |instaid\.(adopt|create)_'
+                     AND instaid._is_citus_worker()
+                THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
+                ELSE f.cure END
+    FROM (SELECT DISTINCT * FROM instaid._findings) AS f
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+END;
+COMMENT ON FUNCTION instaid.audit() IS
+'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
+'nothing';

@@ -1,0 +1,182 @@
+--
+-- Reading and packing IDs
+--
+
+CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
+COMMENT ON FUNCTION instaid.default_epoch() IS
+'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
+
+CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
+COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
+'the ID of a time (rounded down to 1 ms), a shard ID (0 to 8191) and a sequence (taken modulo '
+'1024); error if the time is before the epoch, or 2^41 ms or more after it';
+
+CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
+COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
+'an ID for each of these times, which must be in order; the IDs are different and in order; '
+'above 1,024 in a millisecond they are of the next one';
+
+CREATE FUNCTION instaid.extract_timestamp(id bigint,
+                                          epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS timestamptz
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
+COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
+'the time of an ID, to the millisecond';
+
+CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+
+CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+
+CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
+                               OUT created_at timestamptz, OUT shard_id integer,
+                               OUT sequence integer)
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
+COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
+'the time of an ID, to the millisecond, its shard ID and its sequence field';
+
+--
+-- Time ranges
+--
+
+CREATE FUNCTION instaid.min_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id';
+COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
+'the smallest ID of a millisecond, in all shards; times outside the format count as its ends';
+
+CREATE FUNCTION instaid.max_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id';
+COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
+'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
+
+CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
+                                    epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
+COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
+'the smallest ID whose time is not before created_at; null if there is none';
+
+CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
+                                      epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
+COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
+'the largest ID whose time is before created_at; -1 if there is none';
+
+CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
+COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
+'the difference between two IDs whose times are that far apart; for tools that partition by '
+'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+
+-- include managed/instaid.sql: Time ranges
+
+--
+-- Text forms
+--
+
+CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
+COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
+'an ID as in Instagram''s addresses: 1 to 11 base64url digits; error if it is negative';
+
+CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
+COMMENT ON FUNCTION instaid.from_shortcode(text) IS
+'the ID of a shortcode; error for text that to_shortcode() does not return';
+
+CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS
+'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
+'it is negative';
+
+CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
+COMMENT ON FUNCTION instaid.from_base32(text) IS
+'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
+
+--
+-- The type instaid.id
+--
+
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
+-- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
+-- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
+-- an extension adds to that family.
+
+CREATE TYPE instaid.id;
+
+CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+COMMENT ON FUNCTION instaid.id_in(cstring) IS 'I/O';
+CREATE FUNCTION instaid.id_out(instaid.id) RETURNS cstring
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+COMMENT ON FUNCTION instaid.id_out(instaid.id) IS 'I/O';
+CREATE FUNCTION instaid.id_recv(internal) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+COMMENT ON FUNCTION instaid.id_recv(internal) IS 'I/O';
+CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
+
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
+CREATE TYPE instaid.id (
+    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
+);
+COMMENT ON TYPE instaid.id IS
+'a bigint that is a string in JSON, so that JavaScript does not round it';
+
+CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
+
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
+
+-- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
+-- the casts from and to bigint.
+CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
+COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
+CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
+COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
+
+-- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
+-- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
+COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
+CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
+COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
+
+CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
+COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
+CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
+COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
+
+CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
+COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
+CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
+COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
+
+CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
+COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
+CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
+COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
+
+-- include managed/partitions.sql: Partitions

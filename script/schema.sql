@@ -1,0 +1,86 @@
+/* instaid--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION instaid" to load this file. \quit
+
+--
+-- Schema
+--
+
+-- The schema is created here, and not through the control file's "schema": it must be
+-- new, belong to a superuser whatever role installs the extension, and be dropped with
+-- the extension.  A role that owned it could add functions that are found in place of
+-- ours.  An existing schema is refused, even an empty one: its owner may be adding
+-- something to it in another session, which is not visible yet.
+DO $$
+DECLARE
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+BEGIN
+    -- PostgreSQL has parsed the whole script with this setting.
+    IF current_setting('standard_conforming_strings') = 'off' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'standard_conforming_strings is off',
+            DETAIL = 'The script of the extension has strings with backslashes.',
+            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
+    ELSIF owner IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
+            DETAIL = format('It belongs to role %s.', owner),
+            HINT = 'Run nothing in it. Rename or drop it, and create the extension again.';
+    END IF;
+    EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
+                   (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
+END
+$$;
+COMMENT ON SCHEMA instaid IS
+'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
+
+-- Fails if the loaded library is not of that version; each script calls this first.
+CREATE FUNCTION instaid._check_library(version text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
+SELECT instaid._check_library('1.0');
+
+-- Run a command as if it were given after the script, so that pg_dump dumps what it grants.
+CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
+
+-- include managed/instaid.sql: Checks
+
+--
+-- Checks that need C or know of Citus
+--
+
+-- Run a command with the rights of a role, in a security-restricted operation; return the
+-- first column of its first row; the caller must be able to SET ROLE to that role.
+CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
+
+-- Refuse a name that is too long, or empty.
+-- Functions take names as text, because a cast to name truncates those that are too long.
+CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_check_name';
+
+-- Whether this database is a worker of Citus.
+CREATE FUNCTION instaid._is_citus_worker() RETURNS boolean
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_worker boolean := false;
+BEGIN
+    -- only superusers create anything in pg_catalog
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
+        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
+    END IF;
+    RETURN is_worker;
+END
+$$;
+
+-- Column defaults, but those of temporary tables.
+CREATE VIEW instaid._defaults AS
+    SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
+           c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
+           d.adbin AS expression, format('%I.%I', n.nspname, c.relname) AS table_name,
+           quote_ident(a.attname) AS column_name, a.atttypid AS type
+    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE c.relpersistence <> 't';

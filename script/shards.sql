@@ -1,0 +1,520 @@
+--
+-- Making IDs
+--
+
+-- Two functions, because each statement that is not prepared would evaluate a default
+-- value again, which costs more than passing the epoch.
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
+'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all before; '
+'shard_id is 0 to 8191; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
+'the next ID of a sequence; with CACHE 1, greater than all before; shard_id is 0 to 8191; '
+'needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
+                                 epoch timestamptz DEFAULT instaid.default_epoch())
+    RETURNS SETOF bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
+COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
+'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
+'8191; needs USAGE or UPDATE on the sequence';
+
+CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
+COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
+'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
+'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
+
+-- The last tick of a sequence, null if it has issued none, and the time of the tick.  They are
+-- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
+-- while it is being altered: this waits for no lock.
+-- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
+CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+                                        OUT issued_at timestamptz, OUT problem text, OUT cure text)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
+
+--
+-- Shards
+--
+
+-- Runs the functions of the language instaid.
+-- A shard is declared by functions in this language: see src/ids/declaration.c.
+CREATE FUNCTION instaid._call_handler() RETURNS language_handler
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
+
+-- Refuses functions in the language instaid that are not functions of a shard.
+CREATE FUNCTION instaid._validator(oid) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
+
+CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
+COMMENT ON LANGUAGE instaid IS
+'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
+
+-- The shard of the node: of this server, in this database.  Its shard ID is the setting
+-- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump writes
+-- the position of its sequence, and every role can read that position.
+CREATE SEQUENCE instaid.node_id_seq;
+COMMENT ON SEQUENCE instaid.node_id_seq IS
+'ticks of the shard of the node: ms since 1970 << 10 | sequence';
+SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
+
+CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
+    RETURNS SETOF bigint
+    LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
+    AS 'node shard, epoch 2011-08-24 21:07:01.721+00';
+COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
+'the next 1 to 1000000 IDs of the shard of the node, in increasing order; see instaid.next_id()';
+
+CREATE FUNCTION instaid.next_id() RETURNS bigint
+    LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
+COMMENT ON FUNCTION instaid.next_id() IS
+'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
+'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
+
+CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
+    AS 'MODULE_PATHNAME', 'instaid_list_shards';
+COMMENT ON FUNCTION instaid.list_shards() IS
+'what the shards of this database declare, and the OIDs of the declaring functions';
+
+-- The view shards in one row, for the view metrics.
+CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
+                                       OUT unreadable_shards bigint, OUT newest_shard name,
+                                       OUT last_issued_at timestamptz, OUT expires_at timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
+
+-- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
+CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+
+CREATE VIEW instaid.shards AS
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
+           CASE WHEN i.last_id IS NOT NULL
+                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+           END AS drift,
+           s.frozen,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+    FROM instaid.list_shards() AS s
+         CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id, s.epoch))
+                            AS i (last_id)
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
+                            AS t (last_issued_at);
+COMMENT ON VIEW instaid.shards IS
+'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
+'SELECT on the sequence, or membership in pg_read_all_stats';
+COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
+COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
+COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
+COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
+COMMENT ON COLUMN instaid.shards.last_id IS
+'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
+COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
+COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
+COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
+
+-- Keep other sessions from creating a shard with this ID until the transaction ends; needs
+-- CREATE on the schema, or on the database if the schema is missing.
+CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
+
+-- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
+-- with the name of one that it needs, and the epoch of another shard.
+CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT taken_by name,
+                                       OUT routine oid, OUT other_schema name,
+                                       OUT other_epoch timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
+
+-- The commands that make a schema a shard; one that is not new has its sequence already,
+-- and can have a next_id() with these arguments, which is replaced.
+-- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
+-- load can have set it this far ahead of the clock.
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
+-- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
+-- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                        sequence text, is_new boolean DEFAULT true,
+                                        arguments text DEFAULT '',
+                                        security text DEFAULT '') RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
+                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
+                  || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+                  ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
+                  ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
+                  ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
+                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  schema_name, sequence,
+                  format('shard %s, epoch %s+00', shard_id,
+                         replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
+                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
+                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
+                                      + current_setting('instaid.max_drift')::interval)
+                   * 1000)::bigint << 10 | 1,
+                  CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
+
+-- Default privileges must not let other roles set the sequences of these shards back.
+CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
+        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
+         JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
+END
+$$;
+
+-- include managed/instaid.sql: Creating shards
+
+-- include managed/many_shards.sql: Many shards
+
+--
+-- Reading in batches
+--
+
+CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
+'an ID of the shard such that every transaction that took an ID up to it has ended; waits for '
+'open ones, or returns null if wait is false; the next query misses no row up to it';
+
+CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
+                                   epoch timestamptz DEFAULT instaid.default_epoch(),
+                                   wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
+COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
+'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
+'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
+
+--
+-- Moving and protecting shards
+--
+
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
+'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
+'negative; needs UPDATE on the sequence';
+
+-- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
+-- the cast, and pg_upgrade fails.
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT u.oid::regclass
+    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL (
+             SELECT c.oid, 1
+             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+               AND d.refclassid = 'pg_class'::regclass
+             UNION ALL
+             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+             -- such a default, so table and sequence must belong to the owner of the shard.
+             SELECT c.oid, 2
+             FROM pg_proc AS r
+                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
+                                     AND f.classid = 'pg_attrdef'::regclass
+                  JOIN pg_attrdef AS a ON a.oid = f.objid
+                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                                     AND d.refclassid = 'pg_class'::regclass
+                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
+             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang) AS u (oid, place)
+    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
+    GROUP BY u.oid ORDER BY min(u.place), u.oid;
+END;
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
+'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
+'tables of its owner pass to next_id(regclass)';
+
+-- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
+CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
+
+-- Alter a sequence with the rights of a role.
+-- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
+-- Therefore lock it first, and then see whether it has another file, as after these options.
+--
+-- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
+-- of the sequence have a range of their own, and issue no IDs.
+CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
+DECLARE
+    file oid;
+BEGIN
+    PERFORM instaid._lock_sequence(sequence);
+    file := pg_relation_filenode(sequence);
+    PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
+    IF pg_relation_filenode(sequence) = file THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('sequence %s was renamed meanwhile', sequence),
+            HINT = 'Try again.';
+    END IF;
+END
+$$;
+
+-- Make a shard of the edition without C a shard of the extension; false if it is not one.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._adopt_shard_without_c(s, _adopt_other_edition.shard_id,
+                                           _adopt_other_edition.epoch)
+    FROM instaid._shards_without_c AS s WHERE s.schema_name = _adopt_other_edition.schema_name;
+    RETURN FOUND;
+END
+$$;
+
+-- Replace a next_id() that is adopted; its sequence goes on above this ID.
+-- A call that waits for the lock ends in the old function: for these calls, new IDs begin a
+-- second ahead of the clock.
+-- The replaced function keeps its OID, its owner, its rights, and the name of its result.
+CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid, sequence regclass, above bigint)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._alter_sequence(c.relowner, sequence,
+                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
+    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
+        clock_timestamp() + interval '1 s', epoch)), epoch);
+    PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
+        schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+    FROM pg_proc AS p WHERE p.oid = adopted;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
+            HINT = 'Call adopt_shard() again.';
+    END IF;
+END
+$$;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what
+    FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %s', sequence),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
+-- include managed/adopting.sql: Adopting
+
+--
+-- Adopting in the extension
+--
+
+-- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
+-- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
+CREATE VIEW instaid._shards_without_c AS
+    SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
+           f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
+           instaid.extract_shard_id(q.seqmax) AS shard_id,
+           to_timestamp(q.seqmin / 1000.0) AS epoch,
+           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
+                          AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
+      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
+      -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
+      AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
+
+-- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
+-- with its settings.
+-- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
+-- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
+-- second ahead of the clock.  A statement for several rows goes on with the old functions, by
+-- their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
+                                               epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    schema_name CONSTANT text := shard.schema_name;
+    main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    tables regclass[];
+    part record;
+    last bigint;
+BEGIN
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
+                             epoch),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass that shard ID and that epoch.';
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
+
+    -- The tables are locked before the sequences, as by an INSERT.
+    tables := ARRAY(
+        SELECT DISTINCT a.relid
+        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+             JOIN pg_roles AS o ON o.oid = a.owner
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
+          AND d.refobjid = shard.next_id AND a.owner = shard.owner
+          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
+        ORDER BY a.relid);
+    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
+                                                    t.name))
+    FROM unnest(tables) AS t (name);
+    FOR part IN
+        SELECT DISTINCT c.oid::regclass AS name,
+               format('%s.%I', c.relnamespace::regnamespace, c.relname || '_lock') AS lock
+        FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
+                                         AND k.oid = d.objid
+             LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
+        WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
+          AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
+    LOOP
+        PERFORM instaid._lock_sequence(part.name);
+        last := pg_sequence_last_value(part.name);
+        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
+            ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
+        PERFORM instaid.advance_past(part.name, last, epoch);
+        PERFORM instaid._execute_as(shard.owner, 'DROP VIEW IF EXISTS ' || part.lock);
+    END LOOP;
+
+    PERFORM instaid._execute_as(shard.owner, format(
+        'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
+        -- As before, no role needs a right on the sequence.
+        ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
+        ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
+        schema_name, p.proargtypes[0]::regtype,
+        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
+                                false, COALESCE(pg_get_function_arguments(main), ''),
+                                'SECURITY DEFINER')))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id;
+    PERFORM instaid._execute_as(shard.owner, format(
+        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
+        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
+
+    -- A default of another form goes on with the old function.
+    PERFORM instaid._execute_as(shard.owner, format(
+        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
+        schema_name, m.sequence[1]))
+    FROM instaid._defaults AS a
+         -- pg_get_expr() waits for a lock on the table: it must not read those of others
+         CROSS JOIN LATERAL regexp_match(
+             CASE WHEN a.relid = ANY (tables)
+                  THEN replace(pg_get_expr(a.expression, a.relid),
+                               format('%I.managed_next_id(', schema_name), 'old(') END,
+             '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
+    WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
+    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
+END
+$$;
+
+-- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
+CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
+
+-- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this
+-- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
+-- all who use another one of the shard have locked it, too.  The others are looked up when the
+-- lock is there, in the schema of the declaration, which can have another name by then.
+CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
+    first boolean;
+    sequence regclass;
+    owner regrole;
+    tick text;
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    FOREACH first IN ARRAY ARRAY[true, false] LOOP
+        FOR sequence IN
+            SELECT s.name
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+            WHERE p.oid = declaration AND (s.place = 1) = first
+        LOOP
+            owner := instaid._sequence_owner(declaration, sequence);
+            IF NOT frozen THEN
+                PERFORM instaid._lock_sequence(sequence);
+                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+                -- 2^53 - 1 before the year 2248.
+                PERFORM instaid._execute_as(owner, format(
+                    'SELECT setval(%1$L::regclass, maximum_value)'
+                    ' FROM pg_sequence_parameters(%1$s)'
+                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                    ' AND maximum_value < 9007199254740991', sequence::oid));
+            END IF;
+            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+            IF frozen THEN
+                -- A MAXVALUE must be above MINVALUE, and not below START.
+                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
+                tick := instaid._execute_as(owner, format(
+                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                    sequence::oid));
+                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+            END IF;
+            IF first THEN
+                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
+            END IF;
+        END LOOP;
+        IF first AND NOT FOUND THEN
+            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+                HINT = 'instaid.shards lists the shards of this database.';
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    RETURN instaid._set_frozen(schema_name, true);
+COMMENT ON FUNCTION instaid.freeze_shard(text) IS
+'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
+'rights of the owners of its sequences, which the owner of the shard must have, too';
+
+CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    RETURN instaid._set_frozen(schema_name, false);
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS
+'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';

@@ -1,0 +1,355 @@
+--
+-- Tickets
+--
+
+-- It belongs to the owner of the schema instaid, because a superuser's statements name
+-- what is in it.
+--
+-- Tools that dump a schema create this one before the extension, empty.  It is replaced,
+-- and not adopted: what another session is just putting into it stays behind.
+DO $$
+DECLARE
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
+    old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
+                                  WHERE n.nspname = 'instaid_tickets');
+    is_empty CONSTANT boolean := NOT EXISTS (SELECT FROM pg_depend AS d
+                                             WHERE d.refclassid = 'pg_namespace'::regclass
+                                               AND d.refobjid = old.oid);
+BEGIN
+    IF is_empty AND (old.nspowner = installer
+                     OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
+        DROP SCHEMA instaid_tickets;
+    ELSIF old.oid IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'schema "instaid_tickets" already exists',
+            DETAIL = CASE WHEN is_empty
+                          THEN format('It belongs to role %s.', old.nspowner::regrole)
+                          ELSE 'It is not empty.' END,
+            HINT = 'Rename or drop it, and create the extension again.';
+    END IF;
+    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
+END
+$$;
+COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
+
+CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS
+'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
+'sequence, or UPDATE on its foreign table';
+
+CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
+                                     OUT first bigint, OUT last bigint, OUT increment bigint)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
+COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
+'the next count values of a ticket, from first to last by increment, which are never issued '
+'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
+
+CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
+    RETURNS regclass
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
+'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
+'there is none, null with missing_ok, or else an error';
+
+-- The validator of the foreign-data wrapper instaid.
+CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF catalog <> 'pg_foreign_table'::regclass THEN
+        PERFORM postgresql_fdw_validator(options, catalog);
+    ELSIF array_to_string(options, ',') !~ '^(step=[0-9]{1,10})?$'
+          OR substr(options[1], 6)::bigint NOT BETWEEN 1 AND 2147483647 THEN
+        RAISE fdw_invalid_option_name USING
+            MESSAGE = format('invalid option %L', array_to_string(options, ',')),
+            DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
+    END IF;
+END
+$$;
+
+-- A ticket with a source is a foreign table of this wrapper, on the server that its values
+-- come from.  The wrapper has no handler, because nobody reads or writes such a table.
+CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
+COMMENT ON FOREIGN DATA WRAPPER instaid IS
+'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
+
+-- The position of a ticket, null while it is being altered or dropped: see the view
+-- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
+-- whether the library is preloaded, as it must be then; null if it has no source.  failure is
+-- null for roles that may not see it, too.
+CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
+                                      OUT values_left bigint, OUT off_stripe boolean,
+                                      OUT source text, OUT step bigint, OUT failure text,
+                                      OUT is_preloaded boolean)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
+
+CREATE VIEW instaid.tickets AS
+    -- in numeric, because any sequence can be there
+    SELECT c.relname AS name,
+           (CASE WHEN q.seqincrement > 0
+                 THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
+                          q.seqincrement) + 1 END)::bigint AS server,
+           CASE WHEN q.seqincrement > 0 THEN q.seqincrement END AS servers,
+           COALESCE(q.seqcache, s.step) AS step, s.last_value, s.values_left, s.off_stripe,
+           s.source, c.oid::regclass AS sequence
+    FROM pg_catalog.pg_namespace AS n
+         -- no index of pg_class has the schema
+         JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
+                                           AND d.refobjid = n.oid
+                                           AND d.classid = 'pg_catalog.pg_class'::regclass
+         JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
+         LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
+         CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
+    WHERE n.nspname = 'instaid_tickets'
+      AND (c.relkind = 'S'
+           OR s.source IS NOT NULL
+              -- a further server of another one
+              AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
+COMMENT ON VIEW instaid.tickets IS
+'the tickets of this database, one row each; last_value, values_left and off_stripe need '
+'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
+'another transaction alters or drops it';
+COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.tickets.server IS
+'number of this server: its values modulo servers, or servers if that is 0';
+COMMENT ON COLUMN instaid.tickets.servers IS 'number of servers that share the ticket';
+COMMENT ON COLUMN instaid.tickets.step IS
+'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
+COMMENT ON COLUMN instaid.tickets.last_value IS
+'last value that was issued; on a standby and after a crash, up to a step more';
+COMMENT ON COLUMN instaid.tickets.values_left IS
+'number of values up to the guard, or else up to the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS
+'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
+COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
+
+-- Segments in shared memory; see the view instaid.segments.
+CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
+                                       OUT last_value bigint, OUT values_left bigint,
+                                       OUT spare_first bigint, OUT spare_last bigint,
+                                       OUT spare_left bigint, OUT waits bigint, OUT refills bigint,
+                                       OUT segment_size bigint, OUT server text,
+                                       OUT refilled_at timestamptz, OUT refill_us bigint,
+                                       OUT failures bigint, OUT failed_at timestamptz,
+                                       OUT failure text) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
+
+CREATE VIEW instaid.segments AS
+    SELECT c.relname AS name, s.state, s.segment_size,
+           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
+           s.server, s.refills, s.refilled_at,
+           s.refill_us * '1 microsecond'::interval AS refill_duration,
+           s.waits, s.failures, s.failed_at, s.failure, s.ticket AS sequence
+    FROM instaid._segment_state() AS s
+         JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
+COMMENT ON VIEW instaid.segments IS
+'the tickets of this database that have a source and are in use, one row each; only those on '
+'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
+COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
+COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
+COMMENT ON COLUMN instaid.segments.segment_size IS 'number of values in a segment';
+COMMENT ON COLUMN instaid.segments.next_value IS 'next value of the segment, null if it is empty';
+COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment';
+COMMENT ON COLUMN instaid.segments.values_left IS 'number of values left in the segment';
+COMMENT ON COLUMN instaid.segments.spare_first IS 'first value of the next segment, null if none';
+COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of the next segment';
+COMMENT ON COLUMN instaid.segments.spare_left IS 'number of values in the next segment';
+COMMENT ON COLUMN instaid.segments.server IS 'foreign server that the last segment came from';
+COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetched';
+COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
+COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
+COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
+COMMENT ON COLUMN instaid.segments.failures IS
+'number of refills that failed, or had to try another server';
+COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
+COMMENT ON COLUMN instaid.segments.failure IS
+'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
+COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket';
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+           CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
+           CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
+           -- _shard_metrics() has loaded the library, which defines the setting
+           EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
+                              + '64 ms')::double precision AS drift_limit_seconds,
+           CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds,
+           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
+    FROM instaid._shard_metrics() AS s
+         CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
+                                                       - s.last_issued_at)::double precision)
+                            AS a (age)
+         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
+                            (array_agg(name ORDER BY values_left, name)
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                     FROM instaid.tickets) AS t
+         CROSS JOIN (SELECT COALESCE(sum(failures), 0)::bigint AS failed_refills
+                     FROM instaid._segment_state()) AS g;
+COMMENT ON VIEW instaid.metrics IS
+'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
+COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
+COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
+COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
+'number of shards that the role cannot see, or another transaction is changing: not counted below';
+COMMENT ON COLUMN instaid.metrics.drift_seconds IS
+'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+COMMENT ON COLUMN instaid.metrics.drift_shard IS 'shard with that ID; null if none is ahead';
+COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
+'a greater drift means that the clock was set back, or a sequence was set ahead';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
+'time until the IDs of the first shard end that is not frozen';
+COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
+COMMENT ON COLUMN instaid.metrics.ticket_values_left IS 'fewest values that any ticket has left';
+COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
+COMMENT ON COLUMN instaid.metrics.failed_refills IS
+'refills that failed, or had to try another server, since the start of the server';
+
+-- Keep other sessions from creating a ticket of this name until the transaction ends;
+-- needs CREATE on the schema instaid_tickets.
+CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
+
+-- include managed/tickets.sql: Servers of a ticket
+
+--
+-- Creating tickets
+--
+
+CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
+                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
+    RETURNS regclass
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first numeric;
+    odd record;
+    part text;
+    n integer := 1;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
+        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
+        'data_type', data_type));
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('ticket %s cannot have a source and a server or start of its own',
+                             quote_ident(name)),
+            DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
+                            ' own.', server, servers, start),
+            HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
+                   ' the source.';
+    END IF;
+    PERFORM instaid._check_ticket_server(server, servers);
+    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    END IF;
+    IF start < 1 THEN
+        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    END IF;
+    IF step < 1 THEN
+        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
+    END IF;
+    -- the smallest value in the stripe of the server that is not below start
+    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
+    IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket %s cannot be created on a worker of Citus',
+                             quote_ident(name)),
+            DETAIL = 'It would issue the values of the other nodes.',
+            HINT = 'Create the ticket on the coordinator, and let statements that use it run'
+                   ' there. For statements that run on workers, too, create it on each node with a'
+                   ' server of its own and the number of all nodes as servers.';
+    END IF;
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating
+    -- on first use (autocreate.c) waits for the same lock.
+    PERFORM instaid._lock_ticket_name(name);
+    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
+        RAISE duplicate_table USING
+            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
+                          ' drop_ticket(), or choose another name.', name);
+    END IF;
+    IF source IS NULL THEN
+        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
+                       ' CACHE %s', name, data_type, servers, first, step);
+    ELSE
+        -- arrays can have other dimensions and bounds
+        source := ARRAY(SELECT unnest(source));
+        IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL
+           OR cardinality(source) > (SELECT count(DISTINCT u) FROM unnest(source) AS u) THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s cannot be the source of a ticket', left(source::text, 200)),
+                DETAIL = 'A source is one name of a foreign server, or an array of 1 to 16'
+                         ' different names.';
+        END IF;
+        PERFORM instaid._check_name('server', u) FROM unnest(source) AS u;
+        SELECT u.name, w.fdwname INTO odd
+        FROM unnest(source) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
+             LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+        WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION USING
+                ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
+                               ELSE 'wrong_object_type' END,
+                MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
+                DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
+                                  'It does not exist.'),
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
+        END IF;
+        EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
+                       ' OPTIONS (step %L)', name, data_type, source[1], step);
+        -- Each further server has a table of its own, which inherits.  Those of a ticket
+        -- that was renamed keep its old name.
+        FOR i IN 2 .. cardinality(source) LOOP
+            LOOP
+                n := n + 1;
+                part := name || to_char(n, '"@"FM000');
+                PERFORM instaid._check_name('foreign table', part);
+                EXIT WHEN to_regclass(format('instaid_tickets.%I', part)) IS NULL;
+            END LOOP;
+            EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I ()'
+                           ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
+        END LOOP;
+        IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
+            RAISE WARNING USING
+                MESSAGE = format('ticket %s has a source, and the library instaid is not'
+                                 ' preloaded', quote_ident(name)),
+                DETAIL = 'next_ticket() fails until it is.',
+                HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
+        END IF;
+    END IF;
+    EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
+                   CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
+                   'a ticket of instaid: use instaid.next_ticket()');
+    RETURN instaid.ticket_sequence(name);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
+                                          regtype) IS
+'create a named ticket, whose values come from foreign servers; return its sequence; needs '
+'CREATE on the schema instaid_tickets, and USAGE on the servers';
+
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
+                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint',
+                                      source text DEFAULT NULL) RETURNS regclass
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
+                                 server, servers, start, step, data_type);
+COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
+                                          text) IS
+'create a named ticket, whose values on this server are start or above, and server modulo '
+'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
+'instaid_tickets';
+
+-- include managed/tickets.sql: Tickets and their servers
