@@ -1127,18 +1127,17 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, shard_id);
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name,
-               s.shard_id, s.epoch
-        INTO other FROM pg_proc AS p
-             LEFT JOIN instaid.list_shards() AS s ON s.schema_name = _check_new_shard.schema_name
-        WHERE p.oid = conflict.routine;
-        IF other.shard_id IS NOT NULL THEN
+        SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
+        WHERE s.schema_name = _check_new_shard.schema_name;
+        IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
                 DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
+        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
+        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
             DETAIL = format('It is %s.', other.name),
