@@ -702,3 +702,5 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
 
 RESET search_path;
+    -- _take_over_ids() locks its shards, too, where they are visible
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);

@@ -25,7 +25,7 @@ find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **
 		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max))
 	{
 		*cure = options->seqmin > 1 ?
-			"Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence." :
+			"On Citus, insert on the coordinator, and let INSERT ... SELECT read a temporary table. Elsewhere, use another sequence. Leave the range as it is: it can keep the values of this copy apart from those on other servers." :
 			"If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.";
 		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
 						(long long) options->seqmin, (long long) options->seqmax,

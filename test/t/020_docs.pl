@@ -22,7 +22,7 @@ my %not_run = (
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: INSERT ... SELECT on Citus' => [ 3, 'test/cluster/citus.pl runs it' ],
-	'docs/clusters.md: The shard of a node on Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
+	'docs/clusters.md: The shard of a node on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Existing tables on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Patroni' => [ 1,
 		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
