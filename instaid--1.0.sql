@@ -1311,6 +1311,8 @@ BEGIN
     -- Citus replaces no function on its workers in a transaction that has read a table by
     -- several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- _take_over_ids() locks its shards, too, where they are visible
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
     youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner,
                                        sequence);
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
@@ -1331,16 +1333,18 @@ CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, own
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
                 ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
                 ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid)'
                 ' FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-                ' WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
-        INTO kept_by_citus;
+        INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
@@ -1408,8 +1412,9 @@ BEGIN
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name,
-                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
