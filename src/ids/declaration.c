@@ -8,9 +8,8 @@
  *	  next_id()					AS 'as next_ids(integer, regclass)'
  *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
  *
- * The first is the declaration.  It ends in ", frozen" if freeze_shard() has stopped the
- * shard.  In the extension's own schema it says 'node shard' instead, whose shard ID is a
- * setting of the server.  The others refer to the declaration in their own schema.
+ * The first is the declaration.  In the extension's own schema it says 'node shard' instead, whose
+ * shard ID is a setting of the server.  The others refer to the declaration in their own schema.
  *
  * No body names a schema, a table or a sequence: pg_dump copies bodies as text, and a rename
  * does not change them.  The sequence is the default of a parameter, for which core records a
@@ -44,7 +43,6 @@
 
 #define REFERENCE	"as next_ids(integer, regclass)"
 #define NODE_DECLARATION "node shard"
-#define FROZEN		", frozen"
 
 /* the hint of all errors about a declaration */
 #define DECLARATION_HINT \
@@ -143,12 +141,9 @@ read_epoch(const char *input, int64 *epoch_ms)
 	return true;
 }
 
-/*
- * Take white space away from both ends of a body, which people often write on a line of its
- * own, and "frozen" from its end.  This changes the text.
- */
+/* Take white space away from both ends of a body, which people often write on a line of its own. */
 static char *
-trim_body(char *body, bool *is_frozen)
+trim_body(char *body)
 {
 	char	   *end;
 
@@ -156,22 +151,17 @@ trim_body(char *body, bool *is_frozen)
 	end = body + strlen(body);
 	while (end > body && strchr(" \t\r\n", end[-1]) != NULL)
 		*--end = '\0';
-
-	end -= Min(end - body, (int) strlen(FROZEN));
-	*is_frozen = strcmp(end, FROZEN) == 0;
-	if (*is_frozen)
-		*end = '\0';
 	return body;
 }
 
-/* Read "shard N, epoch ..." or "node shard, epoch ...", and ", frozen". */
+/* Read "shard N, epoch ..." or "node shard, epoch ...". */
 static const char *
 read_body(char *body, Declaration *declaration)
 {
 	char	   *end = NULL;
 	long		shard_id = NODE_SHARD;
 
-	body = trim_body(body, &declaration->is_frozen);
+	body = trim_body(body);
 	if (strncmp(body, NODE_DECLARATION, strlen(NODE_DECLARATION)) == 0)
 		end = body + strlen(NODE_DECLARATION);
 	else if (strncmp(body, "shard ", 6) == 0 && isdigit((unsigned char) body[6]))
@@ -225,31 +215,6 @@ find_declaration(Oid schema)
 		return tuple;
 	ReleaseSysCache(tuple);
 	return NULL;
-}
-
-/* Does a schema declare that its shard is frozen? */
-bool
-is_declared_frozen(Oid schema)
-{
-	HeapTuple	tuple = find_declaration(schema);
-	Declaration declaration;
-	bool		frozen;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	frozen = read_declaration(tuple, &declaration) == NULL && declaration.is_frozen;
-	ReleaseSysCache(tuple);
-	return frozen;
-}
-
-/* The body of a declaration, changed to say whether the shard is frozen */
-char *
-declaration_body(HeapTuple tuple, bool frozen)
-{
-	bool		was_frozen;
-	char	   *body = trim_body(function_body(tuple), &was_frozen);
-
-	return frozen ? psprintf("%s" FROZEN, body) : body;
 }
 
 pg_noinline void

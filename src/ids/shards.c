@@ -171,7 +171,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		values[2] = TimestampTzGetDatum(ms_timestamp(shard->declaration.epoch_ms));
 		values[3] = ObjectIdGetDatum(shard->declaration.sequence);
 		values[4] = ObjectIdGetDatum(shard->function);
-		values[5] = BoolGetDatum(shard->declaration.is_frozen);
+		values[5] = BoolGetDatum(is_frozen(shard->declaration.sequence));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -202,7 +202,7 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 		shards++;
 		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
 			unreadable++;
-		if (declaration->is_frozen)
+		if (is_frozen(declaration->sequence))
 			frozen++;
 		else
 			first_epoch = Min(first_epoch, declaration->epoch_ms);
