@@ -17,7 +17,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -347,8 +347,8 @@ find_routine(Oid schema)
 }
 
 /*
- * The lock is on the language, with the shard ID as its sub-object.  Other roles wait for it,
- * and therefore only a role that may create the shard gets it.
+ * The lock is on the language, with the shard ID as its sub-object.  It is not waited for: any role
+ * that may create some schema can hold it as long as it likes.
  *
  * What the new shard conflicts with is looked up by an index, because thousands of shards are
  * created one by one.
@@ -362,13 +362,22 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	Oid			schema;
 	Oid			routine;
 	Oid			taken_by;
+	LOCKTAG		tag;
 	NameData	names[2];
 	Datum		values[4];
 	bool		nulls[4];
 
 	check_may_create(schema_name);
-	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
-					   (uint16) SUB_OBJECT(shard_id), ShareUpdateExclusiveLock);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, LanguageRelationId, get_language_oid(LANGUAGE, false),
+					   SUB_OBJECT(shard_id));
+	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("another transaction is creating a shard with ID %d", shard_id),
+				 errdetail("It has not ended yet."),
+				 errhint("Repeat the call when it has ended.")));
+	/* its last owner may have created the shard */
+	AcceptInvalidationMessages();
 	node_check_not_refused();
 
 	taken_by = find_shard_id(shard_id, false, &declaration);
