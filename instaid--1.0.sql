@@ -707,8 +707,8 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free: one waits for the other, and then
-    -- sees the other's shard, in every isolation level.
+    -- Two sessions cannot both find a shard ID free: one of them fails.  It waits for no lock,
+    -- and sees shards that were committed before, in every isolation level.
     conflict := instaid._lock_shard_id(schema_name, shard_id);
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -1144,14 +1144,12 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
                                     sequence regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off
-    -- so that a sequence cannot serve two epochs
-    SET check_function_bodies = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     main record;
     sequence_owner regrole;
-    column_name text;
+    other_use text;
     youngest bigint;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
@@ -1183,9 +1181,15 @@ BEGIN
     PERFORM instaid._check_owner(main.owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     sequence_owner := instaid._sequence_owner(adopted, sequence);
-    -- A sequence counts nothing else.  A default of a role without rights on the sequence cannot
-    -- use it, and must not be able to block its owner.
-    SELECT pg_describe_object(d.classid, d.objid, d.objsubid) INTO column_name
+    -- A sequence counts the ticks of one epoch, and nothing else.  What a role without rights on
+    -- the sequence declares, or uses as a default, cannot use it, and must not be able to block its
+    -- owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
     FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
@@ -1194,16 +1198,18 @@ BEGIN
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
     UNION ALL
-    SELECT pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) FROM pg_depend AS d
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d
     WHERE d.classid = 'pg_class'::regclass
       AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
     LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = format('It also counts for %s.', column_name),
-            HINT = 'Give that column another default first, for example with adopt_column(), or'
-                   ' pass the sequence that next_id() uses.';
+            DETAIL = other_use,
+            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
+                   ' too, give it another default first, for example with adopt_column().';
     END IF;
 
     -- Citus replaces no function on its workers in a transaction that has read a table by
