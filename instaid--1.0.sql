@@ -1182,8 +1182,8 @@ BEGIN
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     sequence_owner := instaid._sequence_owner(adopted, sequence);
     -- A sequence counts the ticks of one epoch, and nothing else.  What a role without rights on
-    -- the sequence declares, or uses as a default, cannot use it, and must not be able to block its
-    -- owner.
+    -- the sequence declares, or uses as a default, does not count: that role cannot use the
+    -- sequence, and must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch

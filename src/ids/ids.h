@@ -38,6 +38,7 @@ extern void check_not_frozen(Oid sequence);
 
 /* declaration.c: what the functions of a shard say */
 
+/* Dumps and create_shard() name the language, so only a rename back mends a rename of it. */
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 

@@ -64,7 +64,7 @@ static uint64 listed_invalidations = 0;
 
 /*
  * Call visit() for each function in the language, in a memory context of its own.  It sees the
- * catalogs as they are now: who waited for another create_shard() must see its shard.
+ * catalogs as they are now, in every isolation level: a shard ID can be taken since the snapshot.
  */
 static void
 scan_functions(void (*visit) (HeapTuple tuple, void *arg), void *arg)
@@ -378,6 +378,7 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 				 errhint("Repeat the call when it has ended.")));
 	/* its last owner may have created the shard */
 	AcceptInvalidationMessages();
+	/* even for a shard that exists: the callers find that out later */
 	node_check_not_refused();
 
 	taken_by = find_shard_id(shard_id, false, &declaration);
