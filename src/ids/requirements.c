@@ -85,10 +85,10 @@ is_frozen(Oid sequence)
 void
 check_not_frozen(Oid sequence)
 {
-	Oid			schema = get_rel_namespace(sequence);
 	FormData_pg_sequence options = {0};
 	Declaration declaration = {0};
 	HeapTuple	tuple;
+	Oid			schema;
 	char	   *name;
 	char	   *schema_name;
 
@@ -96,6 +96,7 @@ check_not_frozen(Oid sequence)
 		return;
 	/* no lock may keep another session from dropping them */
 	name = sequence_qualified_name(sequence);
+	schema = get_rel_namespace(sequence);
 	schema_name = get_namespace_name(schema);
 	(void) sequence_copy_options(sequence, &options);
 	tuple = find_declaration(schema);
