@@ -562,7 +562,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 -- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
 -- while it is being altered: this waits for no lock.
 -- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
@@ -647,7 +647,7 @@ COMMENT ON COLUMN instaid.shards.last_id IS
 'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
@@ -757,7 +757,7 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free.
+    -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, shard_id);
     IF conflict.routine <> COALESCE(adopted, 0) THEN
@@ -1744,64 +1744,60 @@ BEGIN
 END
 $$;
 
--- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
-CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
-    RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
-
--- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  The others are looked up when the
--- lock is there, in the schema of the declaration, which can have another name by then.
+-- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
+-- the one before is there: by then, the schema of the declaration can have another name, and the
+-- declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    first boolean;
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     tick text;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    FOREACH first IN ARRAY ARRAY[true, false] LOOP
-        FOR sequence IN
-            SELECT s.name
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-            WHERE p.oid = declaration AND (s.place = 1) = first
-        LOOP
-            owner := instaid._sequence_owner(declaration, sequence);
-            IF NOT frozen THEN
-                PERFORM instaid._lock_sequence(sequence);
-                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-                -- 2^53 - 1 before the year 2248.
-                PERFORM instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, maximum_value)'
-                    ' FROM pg_sequence_parameters(%1$s)'
-                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                    ' AND maximum_value < 9007199254740991', sequence::oid));
-            END IF;
-            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
-            IF frozen THEN
-                -- A MAXVALUE must be above MINVALUE, and not below START.
-                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
-                tick := instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
-                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-                    sequence::oid));
-                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
-            END IF;
-            IF first THEN
-                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
-            END IF;
-        END LOOP;
-        IF first AND NOT FOUND THEN
-            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-                HINT = 'instaid.shards lists the shards of this database.';
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
+                                               ELSE 'thaw_shard' END);
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done)
+        ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        owner := instaid._sequence_owner(declaration, sequence);
+        IF NOT frozen THEN
+            PERFORM instaid._lock_sequence(sequence);
+            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+            -- 2^53 - 1 before the year 2248.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, maximum_value)'
+                ' FROM pg_sequence_parameters(%1$s)'
+                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
+        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        IF frozen THEN
+            -- A MAXVALUE must be above MINVALUE, and not below START.
+            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
+            tick := instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+        END IF;
+        done := done || sequence;
     END LOOP;
+    IF done = '{}' THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
 END
 $$;
 
@@ -2534,7 +2530,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
                t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
+               (instaid._sequence_state(s.sequence)).tick AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -2571,7 +2567,8 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen, c.relpersistence, q.seqmax,
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
+               bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
                t.issued_at - clock_timestamp() AS drift,
                -- list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
@@ -2583,7 +2580,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
         WHERE c.relpersistence <> 't')
 
     SELECT f.severity, c.object, f.problem, c.cure
@@ -2767,10 +2764,14 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
-        -- a declaration that was written by hand, or a restore of a table alone
+        -- It can be newer than the freeze, or a restore of a table alone.
         (q.frozen AND q.seqmax >= 9007199254740991, 'warning',
-         'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+         'has no MAXVALUE, but its shard is frozen: nextval() still moves it',
          'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        (NOT q.frozen AND q.seqmax < 9007199254740991 AND q.fault IS NULL, 'error',
+         'has a MAXVALUE that is too low for IDs, but is not a sequence of a frozen shard',
+         'If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if'
+         ' the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.'),
         -- setval() or advance_past() took it too far, or its time is over
         (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
          'has reached the last tick of the ID format',
@@ -2853,7 +2854,7 @@ BEGIN ATOMIC
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence, s.frozen) AS t),
+                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')
