@@ -24,8 +24,11 @@ extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
 extern bool sequence_is_visible(Oid relation, AclMode rights);
+extern ErrorData *sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
+									 Form_pg_sequence_data data, XLogRecPtr *lsn);
 extern bool sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 						  Form_pg_sequence_data data);
+pg_noreturn extern void sequence_magic_error(Buffer buffer, Oid sequence);
 extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
 									Form_pg_sequence_data data, int64 last_value);
 extern void sequence_make_durable(XLogRecPtr lsn);
@@ -57,14 +60,14 @@ sequence_item(Page page)
 
 /* The state of a sequence in its page, which the caller has locked. */
 static inline Form_pg_sequence_data
-sequence_read_page(Buffer buffer, Oid relid)
+sequence_read_page(Buffer buffer, Oid sequence)
 {
 	Page		page = BufferGetPage(buffer);
 	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
 	HeapTupleHeader tuple;
 
 	if (unlikely(sm->magic != SEQ_MAGIC))
-		elog(ERROR, "bad magic number in sequence with OID %u: %08X", relid, sm->magic);
+		sequence_magic_error(buffer, sequence);
 
 	tuple = (HeapTupleHeader) PageGetItem(page, sequence_item(page));
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
@@ -114,15 +117,6 @@ sequence_values_covered(uint32 file, Form_pg_sequence_data data)
 	int64		left = sequence_log_cnt(file, 0) - data->log_cnt;
 
 	return left >= 0 && left <= (int64) PG_UINT32_MAX ? left : 0;
-}
-
-/* Pin and lock the page of a sequence, and find its state. */
-static inline Form_pg_sequence_data
-sequence_lock_page(Relation rel, Buffer *buffer, int mode)
-{
-	*buffer = ReadBuffer(rel, 0);
-	LockBuffer(*buffer, mode);
-	return sequence_read_page(*buffer, RelationGetRelid(rel));
 }
 
 #endif							/* INSTAID_SEQUENCE_H */
