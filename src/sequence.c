@@ -1,5 +1,5 @@
 /*
- * What both wings, IDs and tickets, know of PostgreSQL's sequences.
+ * What IDs and tickets need of PostgreSQL's sequences.
  *
  * Both take values from a sequence's page themselves, by the rules of
  * nextval_internal() in src/backend/commands/sequence.c.  PostgreSQL 17 has
@@ -270,6 +270,7 @@ sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 	if (HeapTupleIsValid(tuple) && (options == NULL || sequence_copy_options(sequence, options)))
 	{
 		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
+
 		/* tablespace, database, file: their names differ between versions */
 		RelFileLocator locator = {
 			OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
@@ -293,13 +294,17 @@ sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 
 /*
  * Write a WAL record of a sequence whose page the caller has locked exclusively and marked dirty.
- * Replay sets the sequence to last_value, where the page stands, too, until the caller stores
- * another state.  Returns the LSN of the record.
+ * Returns the LSN of the record.
  *
- * The page is to be marked dirty before XLogInsert(): see SyncOneBuffer().  Unlike in core's
- * nextval(), it must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in
- * between would skip the page, which is still clean, and only a record before its redo point would
- * cover the value.
+ * Replay of the record sets the sequence to last_value.  So does this function, in the page.  The
+ * caller then stores the last value that it has really taken: otherwise the values up to last_value
+ * would be lost.
+ *
+ * The caller must mark the page dirty before it compares GetRedoRecPtr() with the page's LSN.  In
+ * the other order, a checkpoint could begin between the two.  The caller has then seen the
+ * old redo point, and writes no record if the last one covers the value.  The checkpoint does not
+ * write the page, which is still clean: see SyncOneBuffer().  After a crash, replay begins at the
+ * new redo point, and reads no record of the value, which comes again.
  */
 XLogRecPtr
 sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data,

@@ -1,4 +1,4 @@
-/* What both wings, IDs and tickets, know of PostgreSQL's sequences. */
+/* What IDs and tickets need of PostgreSQL's sequences. */
 #ifndef INSTAID_SEQUENCE_H
 #define INSTAID_SEQUENCE_H
 
@@ -74,19 +74,22 @@ sequence_read_page(Buffer buffer, Oid sequence)
 }
 
 /*
- * log_cnt is how many values the sequence's last WAL record still covers.  CREATE DATABASE ...
- * TEMPLATE and ALTER SEQUENCE copy the page without that record, and a crash then repeats what the
- * copy believes to be covered.  Therefore our log_cnt also names the file in which it is true:
+ * In core, log_cnt is how many values the last WAL record of the sequence still covers.  That is
+ * true only in the file for which the record was written.  CREATE DATABASE ... TEMPLATE and ALTER
+ * SEQUENCE copy the page into another file, with its log_cnt and without a record.  Values that
+ * the copy gave without a record of its own would come again after a crash.  Therefore our log_cnt
+ * also names the file in which it is true:
  *
  *		-1 - (file << 32 | values left)
  *
- * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() writes a
- * record whenever log_cnt is below 1, so a negative one is right for it in every copy.  A log_cnt
- * of 0 or more was written by core, or by replay.
+ * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() takes it for
+ * "nothing is covered", because it is below 1, and writes a record.  A log_cnt of 0 or more was
+ * written by core, or by replay.
  *
- * Until the transaction that created the file has committed, the file has another number.  Its
- * commit can be lost in a crash after a record was flushed.  Thus the first call after the commit
- * writes a record; when that is flushed, the commit is, too.
+ * A file has another number until the transaction that created it has committed.  Thus no call
+ * after the commit relies on a record from before.  A crash can keep such a record and lose the
+ * commit.  The sequence is then in its old file again, which repeats the values.  The first call
+ * after the commit writes a new record.  When that is flushed, the commit is flushed, too.
  */
 static inline uint32
 sequence_file(Relation rel)

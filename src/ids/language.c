@@ -165,14 +165,18 @@ look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
 }
 
 /*
- * Lock the sequence of the declaration before another sequence of its owner gives an ID.
+ * Lock the sequence of the declaration before the sequence that was passed gives an ID.
  *
- * freeze_shard() locks it first, too.  Thus it waits for all transactions that have taken IDs of
- * the shard, and whoever waits for it sees the declaration that it has left.  It does not know
- * each sequence that a caller can pass.
+ * freeze_shard() must wait for all transactions that have taken IDs of the shard.  It does not
+ * know which sequences they have passed.  But it locks the declared one, and waits for all that
+ * have locked this.  Without the lock, a transaction could commit IDs of the shard after
+ * freeze_shard() has returned.
  *
- * A sequence of another owner is not the shard's: its owner could make freeze_shard() wait as long
- * as it likes.  Then this returns false.
+ * The lock can wait for freeze_shard().  Therefore the declaration is then read again.
+ *
+ * If the two sequences have different owners, this locks nothing and returns false.  The owner of
+ * the passed one could otherwise make freeze_shard() wait as long as it likes.  A sequence of
+ * another owner is not the shard's.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
