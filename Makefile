@@ -56,6 +56,8 @@ INCLUDED = \
 	src/ids/session.h \
 	src/ids/text_forms.h \
 	src/tickets/tickets.h
+# PostgreSQL 15 lets libraries see each other's functions, and the first of a name serves all
+SHLIB_EXPORTS = src/exports.txt
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -85,11 +87,6 @@ endif
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifneq ($(PGXS),)
 include $(PGXS)
-# PostgreSQL 15 lets libraries see each other's functions, and the first of a name
-# serves all: ours are to call ours
-ifeq ($(PORTNAME), linux)
-override LDFLAGS_SL += -Wl,-Bsymbolic
-endif
 else
 all install installcheck uninstall clean:
 	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
@@ -101,7 +98,7 @@ $(OBJS) $(OBJS:.o=.bc): $(INCLUDED)
 src/instaid.o src/instaid.bc: instaid.control
 
 # a build outside the source tree starts with an empty directory
-$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src/ids $(CURDIR)/src/tickets
+$(OBJS) $(OBJS:.o=.bc) src/exports.list: | $(CURDIR)/src/ids $(CURDIR)/src/tickets
 $(CURDIR)/src/ids $(CURDIR)/src/tickets:
 	mkdir -p $@
 

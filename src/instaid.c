@@ -1,4 +1,4 @@
-/* The module's face: magic block, start, and what the install script calls. */
+/* What PostgreSQL calls when it loads the library, and what the install script calls. */
 #include "postgres.h"
 
 #include "commands/extension.h"

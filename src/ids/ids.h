@@ -1,6 +1,6 @@
 /*
- * The rooms of the IDs, and what each has for those above it.  layout.h, text_forms.h and
- * session.h have their own headers.
+ * What other files may call of each file of the IDs.  layout.h, text_forms.h and session.h are
+ * headers of their own.
  */
 #ifndef INSTAID_IDS_H
 #define INSTAID_IDS_H

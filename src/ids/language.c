@@ -171,8 +171,11 @@ null_error(void)
  * the shard, and whoever waits for it sees the MAXVALUE that it has left.  It does not know each
  * sequence that a caller can pass.
  *
- * A sequence of another owner is not the shard's: its owner could make freeze_shard() wait as long
- * as it likes.  Then this returns false.
+ * The lock can wait for freeze_shard().  Therefore the declaration is then read again.
+ *
+ * If the two sequences have different owners, this locks nothing and returns false.  The owner of
+ * the passed one could otherwise make freeze_shard() wait as long as it likes.  A sequence of
+ * another owner is not the shard's.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)

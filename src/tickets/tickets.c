@@ -66,7 +66,10 @@ typedef struct Ticket
 	Buffer		buffer;			/* of its page, as a hint */
 } Ticket;
 
-/* A ticket has one place, which depends on its name only. */
+/*
+ * A ticket has one place, which depends on its name only.  Without this memory, next_ticket() took
+ * 7,239 instructions instead of 1,218 ("make bench-instructions").
+ */
 static Ticket memory[MEMORY_SIZE];
 
 /* The values that a ticket has left */
@@ -166,7 +169,7 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	int64		ahead;
 	bool		log_it;
 
-	/* this comes first: see sequence_log_page() */
+	/* before GetRedoRecPtr(): see sequence_log_page() */
 	MarkBufferDirty(ticket->buffer);
 
 	covered = sequence_values_covered(ticket->file, data);
