@@ -2342,6 +2342,8 @@ DECLARE
     part regclass;
     last bigint;
 BEGIN
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed('freeze_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
@@ -2365,6 +2367,7 @@ DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
     part regclass;
 BEGIN
+    PERFORM instaid._check_read_committed('thaw_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
                        (1099511627775 << 23) + (shard.shard_id << 10) + 1023);
