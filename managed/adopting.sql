@@ -145,19 +145,6 @@ END;
 -- Adopting (both editions)
 --
 
--- Refuse an isolation level that does not show what other transactions commit meanwhile.
-CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        RAISE invalid_transaction_state USING
-            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
-            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
-    END IF;
-END
-$$;
-
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
 -- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a

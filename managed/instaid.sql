@@ -70,6 +70,19 @@ BEGIN
 END
 $$;
 
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1315,6 +1328,8 @@ DECLARE
     part regclass;
     last bigint;
 BEGIN
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed('freeze_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
@@ -1338,6 +1353,7 @@ DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
     part regclass;
 BEGIN
+    PERFORM instaid._check_read_committed('thaw_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
                        (1099511627775 << 23) + (shard.shard_id << 10) + 1023);
