@@ -664,8 +664,6 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 
 -- The commands that make a schema a shard; one that is not new has its sequence already,
 -- and can have a next_id() with these arguments, which is replaced.
--- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
--- load can have set it this far ahead of the clock.
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
@@ -673,24 +671,20 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
                                         security text DEFAULT '') RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
-                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
+                  ' CREATE %5$s FUNCTION %1$I.next_id(%6$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %7$s AS ''as next_ids(integer, regclass)'';'
                   ' COMMENT ON SEQUENCE %2$s IS %4$L',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
                   format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
-                                      + current_setting('instaid.max_drift')::interval)
-                   * 1000)::bigint << 10 | 1,
                   CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 -- Default privileges must not let other roles set the sequences of these shards back.
@@ -1028,9 +1022,8 @@ BEGIN
 END
 $$;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID.
--- A call that waits for the lock ends in the old function: for these calls, new IDs begin a
--- second ahead of the clock.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
@@ -1041,7 +1034,7 @@ BEGIN
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
     FROM pg_class AS c WHERE c.oid = sequence;
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 s', epoch)), epoch);
+        clock_timestamp() + interval '1 ms', epoch)), epoch);
     PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
         schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
         CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
@@ -1650,8 +1643,7 @@ CREATE VIEW instaid._shards_without_c AS
 -- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
 -- with its settings.
 -- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
--- second ahead of the clock.  A statement for several rows goes on with the old functions, by
+-- at the sequence, and then continues in the extension.  A statement for several rows goes on with the old functions, by
 -- their OIDs: they are renamed, not dropped.
 CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
                                                epoch timestamptz) RETURNS void

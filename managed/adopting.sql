@@ -100,10 +100,9 @@ CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN false;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID.
--- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.  A call that
--- waits for it still ends in the old function: for these calls, new IDs begin a second ahead of
--- the clock.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
+-- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
@@ -115,7 +114,7 @@ BEGIN
     PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
     PERFORM setval(sequence, make_id, true)
     FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
-                                  clock_timestamp() + interval '1 s'), shard_id, 1023, epoch);
+                                  clock_timestamp() + interval '1 ms'), shard_id, 1023, epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
     PERFORM instaid._grant_to_users(schema_name, sequence);
