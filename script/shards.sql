@@ -267,18 +267,6 @@ BEGIN
 END
 $$;
 
--- Make a shard of the edition without C a shard of the extension; false if it is not one.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._adopt_shard_without_c(s, _adopt_other_edition.shard_id,
-                                           _adopt_other_edition.epoch)
-    FROM instaid._shards_without_c AS s WHERE s.schema_name = _adopt_other_edition.schema_name;
-    RETURN FOUND;
-END
-$$;
-
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
@@ -301,6 +289,21 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+END
+$$;
+
+-- Write another shard ID into the declaration of a shard.
+-- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
+-- and keeps others out until this transaction commits.  Those then read the declaration again.
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, old_id integer,
+                                         new_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    PERFORM instaid._lock_sequence(sequence);
+    PERFORM instaid._execute_as(p.proowner, regexp_replace(
+        pg_get_functiondef(p.oid), format('(.*shard )%s', old_id), '\1' || new_id))
+    FROM pg_proc AS p WHERE p.oid = declaration;
 END
 $$;
 
@@ -347,29 +350,36 @@ CREATE VIEW instaid._shards_without_c AS
       AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
 
 -- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.
+-- with its settings.  Return false if the schema is not such a shard.
 -- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  A statement for several rows goes on with the old functions, by
--- their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
-                                               epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- at the sequence, and then continues in the extension.  A statement for several rows goes on
+-- with the old functions, by their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    schema_name CONSTANT text := shard.schema_name;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
     tables regclass[];
     part record;
     last bigint;
 BEGIN
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
-                             epoch),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch.';
+    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
+    WHERE s.schema_name = _adopt_other_edition.schema_name;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    IF shard_id <> shard.shard_id OR epoch <> shard.epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
+                             COALESCE(shard_id, shard.shard_id), COALESCE(epoch, shard.epoch)),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass that shard ID and that epoch, or neither.';
+    END IF;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, COALESCE(main, shard.next_id));
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -410,7 +420,7 @@ BEGIN
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
         schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
+        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
@@ -434,6 +444,7 @@ BEGIN
              '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
+    RETURN true;
 END
 $$;
 

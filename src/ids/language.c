@@ -238,6 +238,8 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 {
 	CachedCall *call;
 	Oid			sequence;
+	uint64		generation;
+	int64		tick;
 
 	if (fcinfo->flinfo->fn_retset)
 	{
@@ -246,17 +248,26 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 		return return_next_id(fcinfo);
 	}
 
-	call = fcinfo->flinfo->fn_extra;
-	if (unlikely(call == NULL || call->generation != call_generation))
-		call = cache_call(fcinfo);
-
-	sequence = call->declaration.sequence;
-	if (PG_NARGS() > 0)
+	/*
+	 * While a call waits for the lock of the sequence, renumber_shard() can
+	 * change the declaration.  The call then reads it and takes a tick again.
+	 */
+	do
 	{
-		if (unlikely(PG_ARGISNULL(0)))
-			null_error();
-		sequence = PG_GETARG_OID(0);
-	}
-	PG_RETURN_INT64(id_of_tick(generator_take_tick(sequence), call->declaration.shard_id,
-							   call->declaration.epoch_ms));
+		generation = call_generation;
+		call = fcinfo->flinfo->fn_extra;
+		if (unlikely(call == NULL || call->generation != generation))
+			call = cache_call(fcinfo);
+
+		sequence = call->declaration.sequence;
+		if (PG_NARGS() > 0)
+		{
+			if (unlikely(PG_ARGISNULL(0)))
+				null_error();
+			sequence = PG_GETARG_OID(0);
+		}
+		tick = generator_take_tick(sequence);
+	} while (unlikely(call_generation != generation));
+
+	PG_RETURN_INT64(id_of_tick(tick, call->declaration.shard_id, call->declaration.epoch_ms));
 }
