@@ -453,14 +453,17 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, bo
 -- The schemas whose next_id() audit() calls a copy of the published function, and that the
 -- caller may adopt.
 CREATE FUNCTION instaid._find_copies(pattern text) RETURNS text[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
-    SELECT COALESCE(array_agg(n.nspname::text ORDER BY n.nspname), '{}')
-    FROM instaid.audit() AS a
-         JOIN pg_namespace AS n ON a.object = format('%I.next_id()', n.nspname)
-         JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
-    WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
-      AND pg_has_role(p.proowner, 'USAGE') $$;
+BEGIN
+    RETURN (SELECT COALESCE(array_agg(n.nspname::text ORDER BY n.nspname), '{}')
+            FROM instaid.audit() AS a
+                 JOIN pg_namespace AS n ON a.object = format('%I.next_id()', n.nspname)
+                 JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
+            WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
+              AND pg_has_role(p.proowner, 'USAGE'));
+END
+$$;
 
 -- The part of adopt_shards() between two commits; why it failed, or null.
 CREATE FUNCTION instaid._try_to_adopt(schema_name text) RETURNS text
