@@ -111,7 +111,8 @@ script:
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
-	@echo 'A demonstration on a private server.  It takes about a minute.'
+	@echo 'A demonstration on a private server.  It takes about a minute.  On Debian, root'"'"'s first installs'
+	@echo 'what is missing of gcc, libc6-dev, make, PostgreSQL and its development files, and names it.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
 	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 8 minutes on two processors that are idle$(if $(FULL),; FULL=1 takes longer).)'

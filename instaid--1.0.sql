@@ -562,7 +562,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 -- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
 -- while it is being altered: this waits for no lock.
 -- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
@@ -647,7 +647,7 @@ COMMENT ON COLUMN instaid.shards.last_id IS
 'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
@@ -751,7 +751,7 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free.
+    -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
@@ -1044,14 +1044,14 @@ $$;
 -- Write another shard ID into the declaration of a shard.
 -- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
 -- and keeps others out until this transaction commits.  Those then read the declaration again.
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, old_id integer,
-                                         new_id integer) RETURNS void
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._sequence_owner(declaration, sequence);
     PERFORM instaid._lock_sequence(sequence);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), format('(.*shard )%s', old_id), '\1' || new_id))
+        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
 END
 $$;
@@ -1268,8 +1268,7 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT N
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off
-    SET check_function_bodies = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     owner regrole;
@@ -1301,20 +1300,31 @@ BEGIN
     PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
-    -- A sequence counts the IDs of one epoch, and nothing else.  The validator compares an epoch
-    -- that is found out later.  What a role without rights on
+
+    -- Citus replaces no function on its workers in a transaction that has read a table by
+    -- several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- _take_over_ids() locks its shards, too, where they are visible
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    SELECT t.* INTO shard_id, epoch, youngest
+    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
+                                sequence) AS t;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+
+    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
     -- to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> COALESCE(adopt_shard.epoch, s.epoch)
+    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(a.owner, d.refobjid, 'USAGE, UPDATE')
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
       AND NOT EXISTS (SELECT FROM pg_depend AS f
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
@@ -1333,13 +1343,6 @@ BEGIN
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
 
-    -- Citus replaces no function on its workers in a transaction that has read a table by
-    -- several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    SELECT t.* INTO shard_id, epoch, youngest
-    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
-                                sequence) AS t;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
@@ -1430,6 +1433,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
@@ -1445,7 +1449,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard.shard_id, shard_id);
+    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     PERFORM instaid._execute_as(c.relowner::regrole, format(
         'COMMENT ON SEQUENCE %s IS %L', q, regexp_replace(obj_description(q, 'pg_class'),
                                                           '\mshard \d+', 'shard ' || shard_id)))
@@ -1465,16 +1469,18 @@ CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, own
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
                 ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
                 ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid)'
                 ' FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-                ' WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
-        INTO kept_by_citus;
+        INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
@@ -1542,8 +1548,9 @@ BEGIN
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name,
-                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
@@ -1880,64 +1887,60 @@ BEGIN
 END
 $$;
 
--- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
-CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
-    RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
-
--- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  The others are looked up when the
--- lock is there, in the schema of the declaration, which can have another name by then.
+-- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
+-- the one before is there: by then, the schema of the declaration can have another name, and the
+-- declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    first boolean;
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     tick text;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    FOREACH first IN ARRAY ARRAY[true, false] LOOP
-        FOR sequence IN
-            SELECT s.name
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-            WHERE p.oid = declaration AND (s.place = 1) = first
-        LOOP
-            owner := instaid._sequence_owner(declaration, sequence);
-            IF NOT frozen THEN
-                PERFORM instaid._lock_sequence(sequence);
-                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-                -- 2^53 - 1 before the year 2248.
-                PERFORM instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, maximum_value)'
-                    ' FROM pg_sequence_parameters(%1$s)'
-                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                    ' AND maximum_value < 9007199254740991', sequence::oid));
-            END IF;
-            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
-            IF frozen THEN
-                -- A MAXVALUE must be above MINVALUE, and not below START.
-                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
-                tick := instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
-                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-                    sequence::oid));
-                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
-            END IF;
-            IF first THEN
-                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
-            END IF;
-        END LOOP;
-        IF first AND NOT FOUND THEN
-            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-                HINT = 'instaid.shards lists the shards of this database.';
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
+                                               ELSE 'thaw_shard' END);
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done)
+        ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        owner := instaid._sequence_owner(declaration, sequence);
+        IF NOT frozen THEN
+            PERFORM instaid._lock_sequence(sequence);
+            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+            -- 2^53 - 1 before the year 2248.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, maximum_value)'
+                ' FROM pg_sequence_parameters(%1$s)'
+                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
+        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        IF frozen THEN
+            -- A MAXVALUE must be above MINVALUE, and not below START.
+            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
+            tick := instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+        END IF;
+        done := done || sequence;
     END LOOP;
+    IF done = '{}' THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
 END
 $$;
 
@@ -2670,7 +2673,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
                t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
+               (instaid._sequence_state(s.sequence)).tick AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -2707,7 +2710,8 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen, c.relpersistence, q.seqmax,
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
+               bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
                t.issued_at - clock_timestamp() AS drift,
                -- list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
@@ -2719,7 +2723,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
         WHERE c.relpersistence <> 't')
 
     SELECT f.severity, c.object, f.problem, c.cure
@@ -2903,10 +2907,14 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
-        -- a declaration that was written by hand, or a restore of a table alone
+        -- It can be newer than the freeze, or a restore of a table alone.
         (q.frozen AND q.seqmax >= 9007199254740991, 'warning',
-         'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+         'has no MAXVALUE, but its shard is frozen: nextval() still moves it',
          'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        (NOT q.frozen AND q.seqmax < 9007199254740991 AND q.fault IS NULL, 'error',
+         'has a MAXVALUE that is too low for IDs, but is not a sequence of a frozen shard',
+         'If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if'
+         ' the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.'),
         -- setval() or advance_past() took it too far, or its time is over
         (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
          'has reached the last tick of the ID format',
@@ -2989,7 +2997,7 @@ BEGIN ATOMIC
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence, s.frozen) AS t),
+                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')

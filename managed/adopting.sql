@@ -132,14 +132,15 @@ $$;
 -- A sequence stays in its millisecond, past the room of the new shard, and not just before the
 -- room of the old one, for which a call that waits for this looks.  Such a call ends in
 -- _elsewhere().
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, old_id integer,
-                                         new_id integer) RETURNS void
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     schema_name text;
     part regclass;
     old pg_sequence;
-    last_id bigint;
+    old_base bigint;
+    base CONSTANT bigint := shard_id << 10;
     last bigint;
 BEGIN
     SELECT n.nspname INTO schema_name
@@ -150,14 +151,14 @@ BEGIN
         -- until this transaction commits.
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
         SELECT q.* INTO old FROM pg_sequence AS q WHERE q.seqrelid = part;
-        last_id := old.seqmax - (old_id << 10) + (new_id << 10);
-        last := pg_sequence_last_value(part) - (old_id << 10);
-        last := (last + 8387584 >> 23 << 23) + (new_id << 10)
-                + CASE WHEN new_id + 1 = old_id THEN 2047 ELSE 1023 END;
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part, last_id);
-        PERFORM setval(part, LEAST(last, last_id)) WHERE last IS NOT NULL;
+        old_base := old.seqmax & 8387584;
+        old.seqmax := old.seqmax - old_base + base;
+        last := (pg_sequence_last_value(part) - old_base + 8387584 >> 23 << 23) + base
+                + CASE WHEN base + 1024 = old_base THEN 2047 ELSE 1023 END;
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part, old.seqmax);
+        PERFORM setval(part, LEAST(last, old.seqmax)) WHERE last IS NOT NULL;
     END LOOP;
-    PERFORM instaid_sql._declare(schema_name, new_id, old.seqmin, sequence,
+    PERFORM instaid_sql._declare(schema_name, shard_id, old.seqmin, sequence,
                                  instaid._find_function(schema_name, 'next_id', ''), true);
 END
 $$;
@@ -369,8 +370,7 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT N
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off
-    SET check_function_bodies = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     owner regrole;
@@ -402,20 +402,31 @@ BEGIN
     PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
-    -- A sequence counts the IDs of one epoch, and nothing else.  The validator compares an epoch
-    -- that is found out later.  What a role without rights on
+
+    -- Citus replaces no function on its workers in a transaction that has read a table by
+    -- several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- _take_over_ids() locks its shards, too, where they are visible
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    SELECT t.* INTO shard_id, epoch, youngest
+    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
+                                sequence) AS t;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+
+    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
     -- to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> COALESCE(adopt_shard.epoch, s.epoch)
+    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(a.owner, d.refobjid, 'USAGE, UPDATE')
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
       AND NOT EXISTS (SELECT FROM pg_depend AS f
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
@@ -434,13 +445,6 @@ BEGIN
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
 
-    -- Citus replaces no function on its workers in a transaction that has read a table by
-    -- several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    SELECT t.* INTO shard_id, epoch, youngest
-    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
-                                sequence) AS t;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
@@ -531,6 +535,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
         'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
@@ -546,7 +551,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard.shard_id, shard_id);
+    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     PERFORM instaid._execute_as(c.relowner::regrole, format(
         'COMMENT ON SEQUENCE %s IS %L', q, regexp_replace(obj_description(q, 'pg_class'),
                                                           '\mshard \d+', 'shard ' || shard_id)))
@@ -566,16 +571,18 @@ CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, own
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
                 ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
                 ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid)'
                 ' FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-                ' WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
-        INTO kept_by_citus;
+        INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
@@ -643,8 +650,9 @@ BEGIN
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name,
-                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)

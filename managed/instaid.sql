@@ -1059,7 +1059,7 @@ CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETUR
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
         RAISE lock_not_available USING
-            MESSAGE = format('another transaction is creating shard %s', shard_id),
+            MESSAGE = format('another transaction is creating a shard with ID %s', shard_id),
             DETAIL = 'It has not ended yet.',
             HINT = 'Repeat the call when it has ended.';
     END IF;
@@ -1146,7 +1146,7 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free.
+    -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN

@@ -36,7 +36,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 -- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
 -- while it is being altered: this waits for no lock.
 -- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
@@ -121,7 +121,7 @@ COMMENT ON COLUMN instaid.shards.last_id IS
 'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
@@ -295,14 +295,14 @@ $$;
 -- Write another shard ID into the declaration of a shard.
 -- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
 -- and keeps others out until this transaction commits.  Those then read the declaration again.
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, old_id integer,
-                                         new_id integer) RETURNS void
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._sequence_owner(declaration, sequence);
     PERFORM instaid._lock_sequence(sequence);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), format('(.*shard )%s', old_id), '\1' || new_id))
+        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
 END
 $$;
@@ -448,64 +448,60 @@ BEGIN
 END
 $$;
 
--- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
-CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
-    RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
-
--- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  The others are looked up when the
--- lock is there, in the schema of the declaration, which can have another name by then.
+-- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
+-- the one before is there: by then, the schema of the declaration can have another name, and the
+-- declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    first boolean;
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     tick text;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    FOREACH first IN ARRAY ARRAY[true, false] LOOP
-        FOR sequence IN
-            SELECT s.name
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-            WHERE p.oid = declaration AND (s.place = 1) = first
-        LOOP
-            owner := instaid._sequence_owner(declaration, sequence);
-            IF NOT frozen THEN
-                PERFORM instaid._lock_sequence(sequence);
-                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-                -- 2^53 - 1 before the year 2248.
-                PERFORM instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, maximum_value)'
-                    ' FROM pg_sequence_parameters(%1$s)'
-                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                    ' AND maximum_value < 9007199254740991', sequence::oid));
-            END IF;
-            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
-            IF frozen THEN
-                -- A MAXVALUE must be above MINVALUE, and not below START.
-                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
-                tick := instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
-                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-                    sequence::oid));
-                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
-            END IF;
-            IF first THEN
-                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
-            END IF;
-        END LOOP;
-        IF first AND NOT FOUND THEN
-            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-                HINT = 'instaid.shards lists the shards of this database.';
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
+                                               ELSE 'thaw_shard' END);
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done)
+        ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        owner := instaid._sequence_owner(declaration, sequence);
+        IF NOT frozen THEN
+            PERFORM instaid._lock_sequence(sequence);
+            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+            -- 2^53 - 1 before the year 2248.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, maximum_value)'
+                ' FROM pg_sequence_parameters(%1$s)'
+                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
+        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        IF frozen THEN
+            -- A MAXVALUE must be above MINVALUE, and not below START.
+            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
+            tick := instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+        END IF;
+        done := done || sequence;
     END LOOP;
+    IF done = '{}' THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
 END
 $$;
 

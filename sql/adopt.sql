@@ -157,13 +157,11 @@ CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i 
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
 DROP TABLE adopt5.counted;
--- the sequence of a shard with another epoch; a restore, for example, turns checks off
+-- the sequence of a shard with another epoch
 CREATE SCHEMA adopt6;
 CREATE FUNCTION adopt6.next_id() RETURNS bigint LANGUAGE sql
     RETURN instaid.make_id(clock_timestamp(), 406, nextval('adopt1.table_id_seq'), '2020-01-01 UTC');
-SET check_function_bodies = off;
 SELECT try($$SELECT instaid.adopt_shard('adopt6', 406, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
-RESET check_function_bodies;
 SELECT lanname FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = 'adopt6.next_id()'::regprocedure;
 DROP SCHEMA adopt6 CASCADE;
 -- Citus gives each worker's copy of a sequence a range by its group.  The ticks of the

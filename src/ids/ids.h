@@ -31,12 +31,14 @@ extern void generator_skip_ticks(Oid sequence, int64 tick);
 extern void generator_init(void);
 
 /* requirements.c: what a sequence must be to serve as a source of IDs */
-extern const char *requirements_fault(Oid sequence, bool is_frozen, const char **cure);
-extern bool requirements_check(Relation rel, Form_pg_sequence options, Oid schema);
-pg_noreturn extern void frozen_error(Oid schema, Oid sequence);
+extern const char *requirements_fault(Oid sequence, const char **cure);
+extern void requirements_check(Relation rel, Form_pg_sequence options);
+extern bool is_frozen(Oid sequence);
+extern void check_not_frozen(Oid sequence);
 
 /* declaration.c: what the functions of a shard say */
 
+/* Dumps and create_shard() name the language, so only a rename back mends a rename of it. */
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 
@@ -53,7 +55,6 @@ typedef struct Declaration
 	Oid			sequence;
 	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */
-	bool		is_frozen;
 } Declaration;
 
 extern char *shard_function_name(Form_pg_proc proc);
@@ -61,8 +62,6 @@ extern bool is_next_ids(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
-extern bool is_declared_frozen(Oid schema);
-extern char *declaration_body(HeapTuple tuple, bool frozen);
 extern HeapTuple referenced_declaration(HeapTuple tuple);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
 extern const char *shard_function_fault(HeapTuple tuple);

@@ -67,12 +67,11 @@ greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
 /*
  * An ID such that each row with an ID up to it, whose transaction is committed, is visible to
  * every snapshot taken from now on, and that no such ID is inserted later.  Null if wait is
- * false and there is a transaction to wait for.  The schema is that of the shard, which can
- * be frozen.
+ * false and there is a transaction to wait for.
  */
 static Datum
-find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_id,
-				int64 epoch_ms, bool wait)
+find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epoch_ms,
+				bool wait)
 {
 	Relation	rel;
 	FormData_pg_sequence options;
@@ -96,7 +95,7 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_i
 	else if (!ConditionalLockRelationOid(sequence, AccessShareLock))
 		PG_RETURN_NULL();
 	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
-	(void) requirements_check(rel, &options, schema);
+	requirements_check(rel, &options);
 
 	/*
 	 * Step 2 does not find locks of this transaction.  It may have taken IDs.
@@ -142,8 +141,7 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
-	return find_settled_id(fcinfo, sequence, get_rel_namespace(sequence), shard_id, epoch_ms,
-						   PG_GETARG_BOOL(3));
+	return find_settled_id(fcinfo, sequence, shard_id, epoch_ms, PG_GETARG_BOOL(3));
 }
 
 Datum
@@ -168,7 +166,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 		declaration_error(tuple, fault);
 	ReleaseSysCache(tuple);
 
-	return find_settled_id(fcinfo, declaration.sequence, schema,
+	return find_settled_id(fcinfo, declaration.sequence,
 						   declaration.shard_id == NODE_SHARD ?
 						   node_shard_id_or_error() : declaration.shard_id,
 						   declaration.epoch_ms, PG_GETARG_BOOL(1));

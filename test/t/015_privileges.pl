@@ -223,15 +223,18 @@ like(as_superuser($db, q{SELECT instaid.adopt_shard('m10', 10)}),
 	'adopt_shard() leaves a superuser\'s table in it out');
 gained_nothing('... and does not read mallory\'s view with a superuser\'s rights');
 
-### create_shard(): a schema that she makes in the meantime
+### create_shard(): a shard ID that she locks, and a schema that she makes in the meantime
 
 $holder->(q{SET ROLE mallory; BEGIN; SELECT instaid._lock_shard_id('m', 112)});
+like(as_superuser($db, q{SELECT instaid.create_shard('m12', 112)}),
+	qr/ERROR:  55P03: another transaction is creating a shard with ID 112\n/,
+	'a superuser\'s create_shard() does not wait for the lock of a shard ID');
+$holder->('ROLLBACK; BEGIN; CREATE SCHEMA m12; GRANT ALL ON SCHEMA m12 TO PUBLIC');
 my $waiting = $node->background_psql($db, on_error_stop => 0);
 $waiting->query_until(qr/asked/,
 	"\\echo asked\nSELECT instaid.create_shard('m12', 112);\n\\echo done\n");
 $node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted})
   or die 'nobody waits';
-run_as('mallory', $db, 'CREATE SCHEMA m12; GRANT ALL ON SCHEMA m12 TO PUBLIC');
 $holder->('COMMIT; RESET ROLE');
 $waiting->query_until(qr/done/, '');
 $waiting->quit;

@@ -186,7 +186,8 @@ is($node->safe_psql('m', q{
 $node->safe_psql('m', q{
 	CREATE TABLE insta6.notes (id serial PRIMARY KEY, photo_id bigint,
 		made_at timestamptz GENERATED ALWAYS AS (instaid.extract_timestamp(photo_id)) STORED);
-	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10});
+	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10;
+	SELECT instaid.freeze_shard('insta5')});
 my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
@@ -204,8 +205,9 @@ is($node->safe_psql('back', qq{
 	INSERT INTO insta6.likes (n) VALUES (3) RETURNING instaid.extract_shard_id(id);
 	SELECT count(*), count(made_at) FROM insta6.notes;
 	INSERT INTO insta6.notes (photo_id) VALUES (1) RETURNING id;
-	SELECT count(*) FROM instaid.audit() WHERE severity = 'error'}), "0\nt\n6\n10|10\n11\n0",
-	'... with its rows, defaults and generated columns');
+	SELECT count(*) FROM instaid.audit() WHERE severity = 'error';
+	SELECT schema_name FROM instaid.shards WHERE frozen}), "0\nt\n6\n10|10\n11\n0\ninsta5",
+	'... with its rows, defaults and generated columns, and its frozen shard');
 is(Managed::as_app($node, 'back', 'INSERT INTO insta6.photos (n) VALUES (1) RETURNING n'), '1',
 	'... and its rights');
 
