@@ -505,7 +505,7 @@ my $before = $node->safe_psql('s', 'SELECT insta5.next_id()');
 $node->safe_psql('postgres', "CREATE DATABASE whole OWNER dba; CREATE DATABASE part OWNER dba");
 $node->safe_psql('s',
 	'DROP TABLE v, t; DROP FUNCTION try; DROP SEQUENCE other;'
-	  . ' DROP SCHEMA taken, taken2, has_function, evil CASCADE');
+	  . ' DROP SCHEMA taken, taken2, copy, has_function, evil CASCADE');
 $node->command_ok([ 'pg_dump', '-f', "$dump.whole", '-U', 'dba', $node->connstr('s') ],
 	'a dump by the owner');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.whole",
