@@ -136,7 +136,7 @@ $sum = while_inserting('to the extension', sub {
 		ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
-		SELECT instaid.adopt_shard(schema_name, shard_id, epoch) FROM instaid_managed.list_shards();
+		SELECT instaid.adopt_shard(schema_name) FROM instaid_managed.list_shards();
 		COMMIT});
 	}, "SELECT s, i, nextval('insta5.steps')"
 	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
