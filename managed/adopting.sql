@@ -248,6 +248,8 @@ DECLARE
     before bigint;
     id bigint;
     made_at timestamptz;
+    earliest timestamptz;
+    latest timestamptz;
     named integer;
     part record;
     left_out regclass[] := '{}';
@@ -315,16 +317,18 @@ BEGIN
             HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
     END;
     IF before IS NOT NULL THEN
+        -- A function can use now(), which is the time when the transaction began.
+        earliest := now() - interval '1 s';
+        latest := clock_timestamp() + interval '1 s';
         epoch := COALESCE(epoch, (
             SELECT e.epoch
             FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
                  CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0))
                                     AS e (epoch)
-            WHERE abs(extract(epoch FROM instaid.extract_timestamp(id, e.epoch)
-                                         - clock_timestamp())) < 1
+            WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
             LIMIT 1), instaid.default_epoch());
         made_at := instaid.extract_timestamp(id, epoch);
-        IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
+        IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
                 DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
@@ -552,10 +556,6 @@ BEGIN
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
     PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-    PERFORM instaid._execute_as(c.relowner::regrole, format(
-        'COMMENT ON SEQUENCE %s IS %L', q, regexp_replace(obj_description(q, 'pg_class'),
-                                                          '\mshard \d+', 'shard ' || shard_id)))
-    FROM instaid.shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
 END
 $$;
 COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS

@@ -1022,8 +1022,7 @@ BEGIN
                    (1099511627775 << 23) + (shard_id << 10) + 1023, epoch_ms);
     PERFORM setval(sequence, instaid_sql._clock(instaid_sql._options(shard_id, epoch_ms)) + 1023);
     EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
-                   format('the last ID of shard %s; no role but its owner needs a right on it',
-                          shard_id));
+                   'the last ID of the shard; no role but its owner needs a right on it');
     lock := format('%I.%I', main.nspname, main.relname || '_lock');
     EXECUTE format('CREATE VIEW %s AS SELECT %L::text AS lock_of', lock, sequence);
     EXECUTE format('COMMENT ON VIEW %s IS %L', lock,

@@ -152,13 +152,12 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' CREATE %5$s FUNCTION %1$I.next_id(%6$s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %7$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
                   CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 -- Default privileges must not let other roles set the sequences of these shards back.

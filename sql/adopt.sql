@@ -130,6 +130,7 @@ DROP SCHEMA adopt_e CASCADE;
 CALL publish('adopt_e', 409);
 SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', '1387263000 * 1000::bigint') \gexec
 SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+|ID is .*\+00|reads .*\+00|about .*\+00', '...', 'g');
+SELECT split_part(t, 'epoch', 1) FROM try($$SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00 CET')$$) AS t LIMIT 1;
 SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00 UTC');
 SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
 DROP SCHEMA adopt_e CASCADE;
@@ -251,7 +252,6 @@ EXECUTE take;
 SELECT instaid.extract_shard_id(adopt_m4.next_id('adopt_m4.table_id_seq')), instaid.extract_shard_id(i) FROM adopt_m4.next_ids(1) AS i;
 SELECT oid = :oid AS same, procost, obj_description(oid, 'pg_proc'), proacl IS NOT NULL AS has_acl, prosrc FROM pg_proc
 WHERE oid = 'adopt_m4.next_ids(integer,regclass)'::regprocedure;
-SELECT obj_description('adopt_m4.table_id_seq'::regclass);
 SELECT shard_id, epoch, frozen FROM instaid.shards WHERE schema_name = 'adopt_m4';
 SELECT problem FROM instaid.audit() WHERE object ~ 'adopt_m4';
 -- a frozen shard stays frozen; the old shard ID is free, and the new one taken
