@@ -1195,50 +1195,32 @@ BEGIN
 
     -- Another session can have adopted the schema while this one waited.
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    BEGIN
-        -- so that currval() works
-        before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
-        id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
-        RAISE;
-    WHEN OTHERS THEN
-        IF shard_id IS NULL OR epoch IS NULL THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('could not find out what the IDs of %s are', function_name),
-                DETAIL = format('The call failed: %s.', SQLERRM),
-                HINT = 'Pass the shard ID and the epoch that are in its text.';
-        END IF;
-        before := NULL;
-        RAISE WARNING 'could not check the IDs of %', function_name USING
-            DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
-    END;
-    IF before IS NOT NULL THEN
-        -- A function can use now(), which is the time when the transaction began.
-        earliest := now() - interval '1 s';
-        latest := clock_timestamp() + interval '1 s';
-        epoch := COALESCE(epoch, (
-            SELECT e.epoch
-            FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
-                 CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0))
-                                    AS e (epoch)
-            WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
-            LIMIT 1), instaid.default_epoch());
-        made_at := instaid.extract_timestamp(id, epoch);
-        IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-                DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
-                                ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
-                                clock_timestamp()),
-                HINT = format('If the layout of its IDs is Instagram''s, pass its epoch, which is'
-                              ' about %s. If not, use create_shard() and adopt_column().',
-                              COALESCE(epoch - (made_at - clock_timestamp()), epoch));
-        ELSIF currval(sequence) = before THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-                HINT = 'Pass the sequence that it uses.';
-        END IF;
+    -- so that currval() works
+    before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
+    id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
+    -- A function can use now(), which is the time when the transaction began.
+    earliest := now() - interval '1 s';
+    latest := clock_timestamp() + interval '1 s';
+    epoch := COALESCE(epoch, (
+        SELECT e.epoch
+        FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
+             CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        LIMIT 1), instaid.default_epoch());
+    made_at := instaid.extract_timestamp(id, epoch);
+    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
+                            ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
+                            clock_timestamp()),
+            HINT = format('If the layout of its IDs is Instagram''s, pass its epoch, which is'
+                          ' about %s. If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+    ELSIF currval(sequence) = before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+            HINT = 'Pass the sequence that it uses.';
     END IF;
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
@@ -1248,7 +1230,7 @@ BEGIN
                             instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
             HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
     END IF;
-    named := instaid.extract_shard_id(COALESCE(id, youngest));
+    named := instaid.extract_shard_id(id);
     shard_id := COALESCE(shard_id, named);
     IF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
