@@ -37,7 +37,7 @@ typedef struct CachedCall
 static HTAB *known_functions = NULL;
 static uint64 known_since = 0;
 
-/* the sequence that lock_declared() has locked last in this transaction */
+/* the declared sequence that was locked last in this transaction */
 static Oid	locked_sequence = InvalidOid;
 
 /* how many invalidations of pg_proc there were, and one more */
@@ -217,6 +217,16 @@ cache_call(FunctionCallInfo fcinfo)
 	flinfo->fn_extra = call;
 	look_up(flinfo->fn_oid, &call->declaration);
 
+	/* whoever waits for renumber_shard() sees the shard ID that it has left */
+	while (PG_NARGS() == 0 && call->declaration.sequence != locked_sequence)
+	{
+		Oid			sequence = call->declaration.sequence;
+
+		generator_lock(sequence);
+		locked_sequence = sequence;
+		look_up(flinfo->fn_oid, &call->declaration);
+	}
+
 	/* for a sequence of another owner, look again at the next call */
 	if (PG_NARGS() == 0 || lock_declared(flinfo->fn_oid, passed, &call->declaration))
 		call->generation = generation_before;
@@ -243,8 +253,6 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 {
 	CachedCall *call;
 	Oid			sequence;
-	uint64		generation;
-	int64		tick;
 
 	if (fcinfo->flinfo->fn_retset)
 	{
@@ -253,26 +261,17 @@ instaid_call_handler(PG_FUNCTION_ARGS)
 		return return_next_id(fcinfo);
 	}
 
-	/*
-	 * While a call waits for the lock of the sequence, renumber_shard() can
-	 * change the declaration.  The call then reads it and takes a tick again.
-	 */
-	do
+	call = fcinfo->flinfo->fn_extra;
+	if (unlikely(call == NULL || call->generation != call_generation))
+		call = cache_call(fcinfo);
+
+	sequence = call->declaration.sequence;
+	if (PG_NARGS() > 0)
 	{
-		generation = call_generation;
-		call = fcinfo->flinfo->fn_extra;
-		if (unlikely(call == NULL || call->generation != generation))
-			call = cache_call(fcinfo);
-
-		sequence = call->declaration.sequence;
-		if (PG_NARGS() > 0)
-		{
-			if (unlikely(PG_ARGISNULL(0)))
-				null_error();
-			sequence = PG_GETARG_OID(0);
-		}
-		tick = generator_take_tick(sequence);
-	} while (unlikely(call_generation != generation));
-
-	PG_RETURN_INT64(id_of_tick(tick, call->declaration.shard_id, call->declaration.epoch_ms));
+		if (unlikely(PG_ARGISNULL(0)))
+			null_error();
+		sequence = PG_GETARG_OID(0);
+	}
+	PG_RETURN_INT64(id_of_tick(generator_take_tick(sequence), call->declaration.shard_id,
+							   call->declaration.epoch_ms));
 }

@@ -65,13 +65,14 @@ sub run_all
 		CREATE FUNCTION q$_.next_id() RETURNS bigint LANGUAGE plpgsql AS \$\$
 		BEGIN
 			RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
-					- 1387263000000 << 23)
-				| (30 + $_ << 10) | nextval('q$_.table_id_seq') % 1024;
+					- 1387263000000 << 23) | (30 + $_ << 10)
+				| nextval('q$_.table_id_seq') % 1024;
 		END \$\$}) for 2, 3;
 	my $all = '';
 	for my $call (@calls)
 	{
-		my $said = said($call =~ /^CALL/ ? $call : "SELECT $call") =~ s/"//gr =~ s/^.*LOCATION:.*\n//mgr
+		my $said = said($call =~ /^CALL/ ? $call : "SELECT $call");
+		$said = $said =~ s/"//gr =~ s/^.*LOCATION:.*\n//mgr
 		  =~ s/\d{19}|\d{4}-\d\d-\d\d \d.*/.../gr;
 		unlike($said, qr/ERROR/, "$call with $settings");
 		$all .= $said;
