@@ -523,17 +523,22 @@ BEGIN
 END
 $$;
 
--- These options, or those that renumber_shard() has given to the sequence.
+-- These options, or those that renumber_shard() has given to the sequence and its shard.
 -- A call that waited for that meanwhile ends here, or in _elsewhere().
 CREATE FUNCTION instaid_sql._renumbered(sequence regclass, options instaid_sql.sequence_options)
     RETURNS instaid_sql.sequence_options
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
-    renumbered CONSTANT instaid_sql.sequence_options :=
-        instaid_sql._options((actual.maximum_value >> 10 & 8191)::integer, options.minimum_value);
 BEGIN
-    RETURN CASE WHEN actual = renumbered THEN renumbered ELSE options END;
+    IF actual <> options AND EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
+        WHERE c.oid = sequence AND p.proname = 'next_ids' AND strpos(p.prosrc, actual::text) > 0)
+    THEN
+        RETURN instaid_sql._options((actual.maximum_value >> 10 & 8191)::integer,
+                                    actual.minimum_value);
+    END IF;
+    RETURN options;
 END
 $$;
 
