@@ -138,8 +138,6 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 
 -- The commands that make a schema a shard; one that is not new has its sequence already,
 -- and can have a next_id() with these arguments, which is replaced.
--- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
--- load can have set it this far ahead of the clock.
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
@@ -147,24 +145,19 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
                                         security text DEFAULT '') RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
-                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
-                                      + current_setting('instaid.max_drift')::interval)
-                   * 1000)::bigint << 10 | 1,
                   CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 -- Default privileges must not let other roles set the sequences of these shards back.
@@ -273,21 +266,8 @@ BEGIN
 END
 $$;
 
--- Make a shard of the edition without C a shard of the extension; false if it is not one.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._adopt_shard_without_c(s, _adopt_other_edition.shard_id,
-                                           _adopt_other_edition.epoch)
-    FROM instaid._shards_without_c AS s WHERE s.schema_name = _adopt_other_edition.schema_name;
-    RETURN FOUND;
-END
-$$;
-
--- Replace a next_id() that is adopted; its sequence goes on above this ID.
--- A call that waits for the lock ends in the old function: for these calls, new IDs begin a
--- second ahead of the clock.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
@@ -298,7 +278,7 @@ BEGIN
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
     FROM pg_class AS c WHERE c.oid = sequence;
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 s', epoch)), epoch);
+        clock_timestamp() + interval '1 ms', epoch)), epoch);
     PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
         schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
         CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
@@ -308,6 +288,21 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+END
+$$;
+
+-- Write another shard ID into the declaration of a shard.
+-- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
+-- and keeps others out until this transaction commits.  Those then read the declaration again.
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    PERFORM instaid._lock_sequence(sequence);
+    PERFORM instaid._execute_as(p.proowner, regexp_replace(
+        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+    FROM pg_proc AS p WHERE p.oid = declaration;
 END
 $$;
 
@@ -354,30 +349,36 @@ CREATE VIEW instaid._shards_without_c AS
       AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
 
 -- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.
+-- with its settings.  Return false if the schema is not such a shard.
 -- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
--- second ahead of the clock.  A statement for several rows goes on with the old functions, by
--- their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
-                                               epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- at the sequence, and then continues in the extension.  A statement for several rows goes on
+-- with the old functions, by their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    schema_name CONSTANT text := shard.schema_name;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
     tables regclass[];
     part record;
     last bigint;
 BEGIN
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
-                             epoch),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch.';
+    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
+    WHERE s.schema_name = _adopt_other_edition.schema_name;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    IF shard_id <> shard.shard_id OR epoch <> shard.epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
+                             COALESCE(shard_id, shard.shard_id), COALESCE(epoch, shard.epoch)),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass that shard ID and that epoch, or neither.';
+    END IF;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, COALESCE(main, shard.next_id));
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -418,7 +419,7 @@ BEGIN
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
         schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
+        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
@@ -442,6 +443,7 @@ BEGIN
              '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
+    RETURN true;
 END
 $$;
 

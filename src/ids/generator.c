@@ -376,6 +376,13 @@ ensure_ticks(ClockedSequence *seq, int wanted)
 		reserve_ticks(seq, wanted);
 }
 
+/* Lock a sequence until the transaction ends, as the functions below do. */
+void
+generator_lock(Oid sequence)
+{
+	(void) session_open(sequence, "instaid.next_id()");
+}
+
 /*
  * Take a tick of a sequence for the calling session.  Errors are those of nextval(), and two
  * more: the sequence cannot count ticks (55000), or has reached the last tick (2200H).

@@ -25,6 +25,7 @@ extern void begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 extern Datum return_next_id(FunctionCallInfo fcinfo);
 
 /* generator.c: the clocked sequence */
+extern void generator_lock(Oid sequence);
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
 extern void generator_skip_ticks(Oid sequence, int64 tick);

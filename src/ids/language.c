@@ -37,7 +37,7 @@ typedef struct CachedCall
 static HTAB *known_functions = NULL;
 static uint64 known_since = 0;
 
-/* the sequence that lock_declared() has locked last in this transaction */
+/* the declared sequence that was locked last in this transaction */
 static Oid	locked_sequence = InvalidOid;
 
 /* how many invalidations of pg_proc there were, and one more */
@@ -219,6 +219,16 @@ cache_call(FunctionCallInfo fcinfo)
 	call->generation = 0;
 	flinfo->fn_extra = call;
 	look_up(flinfo->fn_oid, &call->declaration);
+
+	/* whoever waits for renumber_shard() sees the shard ID that it has left */
+	while (PG_NARGS() == 0 && call->declaration.sequence != locked_sequence)
+	{
+		Oid			sequence = call->declaration.sequence;
+
+		generator_lock(sequence);
+		locked_sequence = sequence;
+		look_up(flinfo->fn_oid, &call->declaration);
+	}
 
 	/* for a sequence of another owner, look again at the next call */
 	if (PG_NARGS() == 0 || lock_declared(flinfo->fn_oid, passed, &call->declaration))

@@ -9,7 +9,8 @@ SELECT plan(49);
 SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_arguments(oid)), 'timestamp with time zone', 'timestamptz')
     FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND proname !~ '^_'$$, ARRAY[
     'adopt_column(table_name regclass, column_name text, dry_run boolean DEFAULT false)',
-    'adopt_shard(schema_name text, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), sequence regclass DEFAULT NULL::regclass)',
+    'adopt_shard(schema_name text, shard_id integer DEFAULT NULL::integer, epoch timestamptz DEFAULT NULL::timestamptz, sequence regclass DEFAULT NULL::regclass, renumber boolean DEFAULT false)',
+    $f$adopt_shards(IN pattern text DEFAULT '%'::text, IN dry_run boolean DEFAULT false)$f$,
     'advance_past(sequence regclass, id bigint, epoch timestamptz)',
     'audit(OUT severity text, OUT object text, OUT problem text, OUT cure text)',
     'audit_servers(servers text[], OUT severity text, OUT object text, OUT problem text, OUT cure text)',
@@ -55,6 +56,7 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'next_ids(sequence regclass, shard_id integer, count integer, epoch timestamptz DEFAULT instaid.default_epoch())',
     'next_ticket(name text)',
     'numeric(instaid.id)',
+    'renumber_shard(schema_name text, shard_id integer)',
     'restripe_ticket(name text, server integer, servers integer, boundary bigint)',
     'settled_id(schema_name text, wait boolean DEFAULT true)',
     'settled_id(sequence regclass, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), wait boolean DEFAULT true)',

@@ -166,6 +166,13 @@ is($node->safe_psql($db, q{
 		(SELECT string_agg(DISTINCT proowner::regrole::text, ' ') FROM pg_proc
 		 WHERE pronamespace = 'm4'::regnamespace)}), '4|mallory',
 	'... and the functions stay hers');
+is(as_superuser($db, q{SELECT instaid.renumber_shard('m4', 40)}), "\n",
+	'renumber_shard() of her shard');
+gained_nothing('... runs with her rights');
+is($node->safe_psql($db, q{
+	SELECT instaid.extract_shard_id(m4.next_id()), proowner::regrole FROM pg_proc
+	WHERE oid = 'm4.next_ids(integer,regclass)'::regprocedure}), '40|mallory',
+	'... and the functions stay hers');
 # ... with a sequence that is not hers
 is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "7\n", 'victim has a sequence');
 run_as('mallory', $db, published('m7', 7, ''));
@@ -299,7 +306,7 @@ $node->safe_psql($db, q{
 my $state = q{
 	SELECT seqmax, last_value FROM pg_sequence, m9.table_id_seq
 	WHERE seqrelid = 'm9.table_id_seq'::regclass};
-for my $call (q{freeze_shard('m9')}, q{thaw_shard('m9')})
+for my $call (q{freeze_shard('m9')}, q{thaw_shard('m9')}, q{renumber_shard('m9', 90)})
 {
 	$node->safe_psql($db, 'ALTER SEQUENCE m9.table_id_seq START 1 RESTART MAXVALUE 99999')
 	  if $call =~ /thaw/;

@@ -136,6 +136,16 @@ my @commands = (
 		q{instaid.advance_past('taken.table_id_seq', 5, 'infinity')},
 	q{instaid.adopt_shard('nothing', 7)}, q{instaid.adopt_shard(NULL, 7)},
 		q{instaid.adopt_shard('taken2', 9000)}, q{instaid.adopt_shard('has_function', 7)},
+	q{instaid.adopt_shard('has_function')}, q{instaid.adopt_shard('copy', 8)},
+		q{instaid.adopt_shard('copy', 6, renumber => true)}, q{instaid.adopt_shard('taken')},
+		q{instaid.adopt_shard('copy', renumber => NULL)}, q{instaid.adopt_shard('copy')},
+		q{(SELECT shard_id, epoch FROM instaid.shards AS s WHERE schema_name = 'copy')::text},
+	(map { "instaid.renumber_shard($_)" } q{'taken', 7}, q{'taken', 8192}, q{'taken', NULL},
+		q{'nothing', 8}, q{'taken', 6}),
+	(map { (q{instaid.freeze_shard('taken')}, "instaid.renumber_shard('taken', $_)",
+		q{(SELECT (shard_id, frozen)::text FROM instaid.shards WHERE schema_name = 'taken')},
+		q{instaid.thaw_shard('taken')}, q{instaid.extract_shard_id(taken.next_id())},
+		q{instaid.extract_shard_id(taken.next_ids(1))}) } 9, 8, 8191, 0, 6),
 	q{instaid.adopt_column('taken.t', 'nothing')},
 		q{instaid.adopt_column('taken.t', 'words', true)},
 		q{instaid.adopt_column('public.t', 'id', true)},
@@ -176,6 +186,10 @@ for my $database ('c', 's')
 		SELECT instaid.create_shard('taken', 6);
 		CREATE SCHEMA taken2;
 			CREATE FUNCTION taken2.next_ids(count integer) RETURNS integer LANGUAGE sql RETURN 1;
+		CREATE SCHEMA copy; CREATE SEQUENCE copy.table_id_seq;
+			CREATE FUNCTION copy.next_id() RETURNS bigint LANGUAGE sql AS $$
+			SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1387263000000 << 23)
+				+ (7 << 10) + nextval('copy.table_id_seq') % 1024 $$;
 		CREATE SCHEMA has_function;
 			CREATE FUNCTION has_function.next_id() RETURNS integer LANGUAGE sql RETURN 1;
 		CREATE TABLE t (id serial PRIMARY KEY);
@@ -505,7 +519,7 @@ my $before = $node->safe_psql('s', 'SELECT insta5.next_id()');
 $node->safe_psql('postgres', "CREATE DATABASE whole OWNER dba; CREATE DATABASE part OWNER dba");
 $node->safe_psql('s',
 	'DROP TABLE v, t; DROP FUNCTION try; DROP SEQUENCE other;'
-	  . ' DROP SCHEMA taken, taken2, has_function, evil CASCADE');
+	  . ' DROP SCHEMA taken, taken2, copy, has_function, evil CASCADE');
 $node->command_ok([ 'pg_dump', '-f', "$dump.whole", '-U', 'dba', $node->connstr('s') ],
 	'a dump by the owner');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.whole",
