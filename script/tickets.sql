@@ -353,3 +353,5 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'instaid_tickets';
 
 -- include managed/tickets.sql: Tickets and their servers
+
+-- include managed/positions.sql: Positions of a database
