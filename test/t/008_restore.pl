@@ -241,7 +241,8 @@ for my $edition ('extension', 'without C')
 	for my $ticket ('ended', 'striped')
 	{
 		like(($main->psql($older, "SELECT instaid.next_ticket('$ticket')",
-			extra_params => \@as))[2], qr/ERROR:  ticket "$ticket" (?:has reached its guard|is used up)/,
+			extra_params => \@as))[2],
+			qr/ERROR:  ticket "$ticket" (?:has reached its guard|is used up)/,
 			"... and $ticket, which has no room, fails");
 	}
 	# what another transaction alters is named, and not left out
