@@ -202,8 +202,8 @@ for my $job (@both)
 	is($findings->{value}[1], 1, '... and the finding');
 }
 
-is(join(' ', sort map { $_->{metric}{alertname} } ask_until('ALERTS{job="postgres_exporter"}', 4)),
-	'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds',
+is(join(' ', sort map { $_->{metric}{alertname} } ask_until('ALERTS{job="postgres_exporter"}', 5)),
+	'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds InstaidWarnings',
 	'Prometheus has the alerts that this server deserves');
 
 my $dashboard = JSON::PP::decode_json(slurp_file("$monitoring/dashboard.json"));

@@ -278,7 +278,8 @@ is(join(' ', in_both(q{
 is(join(' ', in_both(q{
 	SELECT instaid.freeze_shard('taken');
 	SELECT drift_shard IS NULL, frozen_shards FROM instaid.metrics;
-	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2', '... without the drift of frozen shards');
+	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
+	'... without the drift of frozen shards');
 is(Managed::as_app($node, 's', q{
 	SELECT concat_ws(',', shards = unreadable_shards, frozen_shards, drift_seconds, last_id_seconds)
 	FROM instaid.metrics}), 't,1', '... and to other roles what the catalogs show');
