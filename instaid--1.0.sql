@@ -2392,16 +2392,20 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                        'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
                AS is_unknown
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch,
-                     instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last
-              FROM instaid.shards AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
-                                                  WITH ORDINALITY AS q (sequence, place)
+                     instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
+              FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
+                   JOIN pg_proc AS d ON d.oid = l.declaration
+                   CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
+                                      WITH ORDINALITY AS q (sequence, place)
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1)
+              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
               WHERE q.seqincrement > 0) AS p
              JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        -- any role may declare a shard with a sequence of another one, and cannot use it
+        WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
         ORDER BY p.schema_name, p.place DESC, c.relname
     LOOP
         IF part.is_unknown THEN
@@ -2409,17 +2413,13 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                 MESSAGE = format('cannot read the position of sequence %s', part.name),
                 DETAIL = 'The role may not see it, or another transaction is altering it.',
                 HINT = 'Call dump_positions() again, as a superuser.';
+            RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
-        IF part.last > 0 OR part.is_unknown THEN
-            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L);', part.name,
-                               part.last, part.epoch, part.frozen);
-        END IF;
-        -- the declared sequence comes last
-        IF part.frozen AND part.place = 1 THEN
-            RETURN NEXT format('SELECT instaid.freeze_shard(s.schema_name)'
-                               ' FROM instaid.list_shards() AS s'
-                               ' WHERE s.schema_name OPERATOR(pg_catalog.=) %L;',
-                               part.schema_name);
+        IF part.last > 0 OR part.frozen THEN
+            -- A frozen shard is frozen with the last of its sequences.
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
+                               COALESCE(part.last, 0), part.epoch, part.frozen,
+                               CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
         END IF;
     END LOOP;
 END
@@ -2431,7 +2431,8 @@ COMMENT ON FUNCTION instaid.dump_positions() IS
 -- Only warnings: one statement must not keep psql from running the next.
 CREATE FUNCTION instaid.restore_position(sequence_name text, last bigint,
                                          epoch timestamptz DEFAULT NULL,
-                                         frozen boolean DEFAULT false) RETURNS void
+                                         frozen boolean DEFAULT false,
+                                         shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := to_regclass(sequence_name);
@@ -2449,7 +2450,15 @@ BEGIN
             HINT = CASE WHEN last IS NULL THEN 'Dump the positions again, as a superuser.'
                         ELSE 'If it has another name here, repeat the call with that name.' END;
     ELSIF epoch IS NOT NULL THEN
-        PERFORM instaid.advance_past(sequence, last, epoch);
+        BEGIN
+            PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+            -- A shard that is to be frozen may be frozen already.
+            IF NOT frozen THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM instaid.freeze_shard(shard);
     ELSE
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p
         WHERE p.increment > 0;
@@ -2473,19 +2482,16 @@ BEGIN
     END IF;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    -- A shard that is to be frozen may be frozen already.
-    IF frozen AND SQLSTATE = '55000' THEN
-        RETURN;
-    END IF;
     RAISE WARNING USING ERRCODE = SQLSTATE,
         MESSAGE = format('position of sequence %s not restored: %s', sequence_name, SQLERRM),
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END
 $$;
-COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean) IS
+COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
 'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
-'never goes back; a warning if the sequence is missing, or cannot be set';
+'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
+'the sequence is missing, or cannot be set';
 
 --
 -- Knowing before it breaks
