@@ -406,6 +406,46 @@ COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 
 -- Partitions
 --
 
+-- The partitions of a table by range of its IDs, and the first of the IDs that each holds, and
+-- the first after them; no rows for other tables, and nulls for the default partition.
+-- Without the table's OID, pg_get_expr() takes no lock.
+CREATE FUNCTION instaid.list_partitions(parent regclass,
+                                        epoch timestamptz DEFAULT instaid.default_epoch(),
+                                        OUT partition regclass, OUT from_time timestamptz,
+                                        OUT to_time timestamptz, OUT first_id bigint,
+                                        OUT end_id bigint) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT t.oid::regclass,
+           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity'
+                WHEN n.first_id <= 0 THEN epoch
+                ELSE instaid.extract_timestamp(n.first_id, epoch) END,
+           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity'
+                WHEN n.end_id <= 0 THEN epoch
+                -- a bound within a millisecond leaves IDs of it
+                ELSE instaid.extract_timestamp(n.end_id - 1, epoch) + interval '1 ms' END,
+           n.first_id, n.end_id
+    FROM (SELECT c.oid, pg_get_expr(c.relpartbound, 0) AS bounds
+          FROM pg_partitioned_table AS p
+               JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+               JOIN pg_inherits AS i ON i.inhparent = p.partrelid AND NOT i.inhdetachpending
+               JOIN pg_class AS c ON c.oid = i.inhrelid
+          WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1
+            AND a.atttypid IN ('bigint'::regtype,
+                               COALESCE(to_regtype('instaid.id'), 'bigint'::regtype))
+          -- the bounds of others are not read below
+          OFFSET 0) AS t
+         CROSS JOIN LATERAL regexp_match(t.bounds,
+             '^FOR VALUES FROM [(]''?([^'')]+)''?[)] TO [(]''?([^'')]+)''?[)]$') AS b (bound)
+         CROSS JOIN LATERAL (VALUES (NULLIF(b.bound[1], 'MINVALUE')::bigint,
+                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint))
+                            AS n (first_id, end_id)
+    ORDER BY b.bound IS NULL, n.end_id;
+END;
+COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
+'the partitions of a table by range of its IDs: each has the IDs from first_id to below end_id, '
+'whose times are from from_time to before to_time; the default partition, with nulls, is last';
+
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
@@ -473,7 +513,7 @@ BEGIN
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
-        SELECT s.since, s.until, i.first_id, i.end_id, b.bounds,
+        SELECT s.since, s.until, i.first_id, i.end_id,
                (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
                 WHERE p.partrelid = parent) AS default_partition
         FROM generate_series(0, max_partitions - 1) AS n
@@ -484,13 +524,9 @@ BEGIN
              CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
                                          instaid.min_id_from(s.until, epoch)))
                                 AS i (first_id, end_id)
-             CROSS JOIN LATERAL replace(format('FOR VALUES FROM (%L) TO (%L)', i.first_id,
-                                               i.end_id), 'NULL', 'MAXVALUE') AS b (bounds)
-        -- without the table's OID, pg_get_expr() takes no lock
-        WHERE s.since < to_time AND b.bounds NOT IN (
-            SELECT pg_get_expr(c.relpartbound, 0)
-            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-            WHERE i.inhparent = parent AND NOT i.inhdetachpending)
+        WHERE s.since < to_time AND NOT EXISTS (
+            SELECT FROM instaid.list_partitions(parent) AS p
+            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id)
         ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
@@ -527,7 +563,9 @@ BEGIN
         END IF;
         -- PostgreSQL refuses a partition that overlaps another one.
         PERFORM instaid._execute_as(main.owner, format(
-            'CREATE TABLE %s PARTITION OF %s %s', name, parent, part.bounds));
+            'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
+            COALESCE(quote_literal(part.first_id), 'MAXVALUE'),
+            COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
         RETURN NEXT name::regclass;
     END LOOP;
 END
@@ -2113,12 +2151,14 @@ CREATE VIEW instaid.metrics AS
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
            -- _shard_metrics() has loaded the library, which defines the setting
+           -- load can add 64 ms to it, and a restart after a crash a second
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
-                              + '64 ms')::double precision AS drift_limit_seconds,
+                              + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds,
-           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
+           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills, g.failing_tickets,
+           g.empty_tickets
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -2127,8 +2167,13 @@ CREATE VIEW instaid.metrics AS
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
                      FROM instaid.tickets) AS t
-         CROSS JOIN (SELECT COALESCE(sum(failures), 0)::bigint AS failed_refills
-                     FROM instaid._segment_state()) AS g;
+         CROSS JOIN (SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
+                            count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
+                            count(*) FILTER (WHERE e.is_failing AND e.values_left = 0
+                                                   AND e.spare_left = 0) AS empty_tickets
+                     FROM (SELECT i.*, i.failed_at > COALESCE(i.refilled_at, '-infinity')
+                                       AS is_failing
+                           FROM instaid._segment_state() AS i) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
@@ -2136,11 +2181,12 @@ COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are fr
 COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
 'number of shards that the role cannot see, or another transaction is changing: not counted below';
 COMMENT ON COLUMN instaid.metrics.drift_seconds IS
-'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+'how far the last ID of any shard that is not frozen is ahead of the clock; null if there is none';
 COMMENT ON COLUMN instaid.metrics.drift_shard IS 'shard with that ID; null if none is ahead';
 COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
 'a greater drift means that the clock was set back, or a sequence was set ahead';
-COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS
+'time since the last ID of all shards that are not frozen';
 COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
 'time until the IDs of the first shard end that is not frozen';
 COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
@@ -2148,6 +2194,10 @@ COMMENT ON COLUMN instaid.metrics.ticket_values_left IS 'fewest values that any 
 COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
 COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'refills that failed, or had to try another server, since the start of the server';
+COMMENT ON COLUMN instaid.metrics.failing_tickets IS
+'number of tickets with a source whose last refill failed at all of its servers';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS
+'number of those that have no value left: next_ticket() fails';
 
 -- Keep other sessions from creating a ticket of this name until the transaction ends;
 -- needs CREATE on the schema instaid_tickets.
@@ -2434,6 +2484,139 @@ $$;
 COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 'let a ticket that is guarded at boundary continue above it, as server number server of '
 'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+
+--
+-- Positions of a database
+--
+
+-- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
+-- the first statement sets.  The next ones end the script where another role could have put
+-- functions of these names: in a database without the extension.
+CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    part record;
+BEGIN
+    RETURN NEXT format($head$SET client_encoding = %L;
+SELECT r.rolsuper AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_namespace AS n
+         JOIN pg_catalog.pg_roles AS o ON o.oid OPERATOR(pg_catalog.=) n.nspowner
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND o.rolsuper) AS is_foreign
+FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user \gset
+\if :is_foreign
+\warn 'schema "instaid" is missing, or belongs to another role: run this as that role'
+\quit
+\endif$head$, pg_client_encoding());
+    FOR part IN
+        SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               p.last IS NULL
+               AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
+                   SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+                   WHERE d.datname = current_database() AND l.granted AND l.mode IN (
+                       'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
+               AS is_unknown
+        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch,
+                     instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
+              FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
+                   JOIN pg_proc AS d ON d.oid = l.declaration
+                   CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
+                                      WITH ORDINALITY AS q (sequence, place)
+              UNION ALL
+              -- restripe_ticket() sets START, and values below it have been issued
+              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
+              FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+              WHERE q.seqincrement > 0) AS p
+             JOIN pg_class AS c ON c.oid = p.sequence
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        -- any role may declare a shard with a sequence of another one, and cannot use it
+        WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
+        ORDER BY p.schema_name, p.place DESC, c.relname
+    LOOP
+        IF part.is_unknown THEN
+            RAISE WARNING USING
+                MESSAGE = format('cannot read the position of sequence %s', part.name),
+                DETAIL = 'The role may not see it, or another transaction is altering it.',
+                HINT = 'Call dump_positions() again, as a superuser.';
+            RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
+        END IF;
+        IF part.last > 0 OR part.frozen THEN
+            -- A frozen shard is frozen with the last of its sequences.
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
+                               COALESCE(part.last, 0), part.epoch, part.frozen,
+                               CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.dump_positions() IS
+'statements for psql -f in another database, such as an older state of this one: its shards and '
+'tickets go on above those of this one, and the shards that are frozen here are frozen there';
+
+-- Only warnings: one statement must not keep psql from running the next.
+CREATE FUNCTION instaid.restore_position(sequence_name text, last bigint,
+                                         epoch timestamptz DEFAULT NULL,
+                                         frozen boolean DEFAULT false,
+                                         shard text DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT regclass := to_regclass(sequence_name);
+    options record;
+    value numeric;
+    detail text;
+    hint text;
+BEGIN
+    IF sequence IS NULL OR last IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = CASE WHEN last IS NULL THEN 'it could not be read'
+                           ELSE 'it does not exist' END,
+            DETAIL = CASE WHEN last IS NULL THEN 'dump_positions() has warned of this.'
+                          ELSE 'No relation has this name here.' END,
+            HINT = CASE WHEN last IS NULL THEN 'Dump the positions again, as a superuser.'
+                        ELSE 'If it has another name here, repeat the call with that name.' END;
+    ELSIF epoch IS NOT NULL THEN
+        BEGIN
+            PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+            -- A shard that is to be frozen may be frozen already.
+            IF NOT frozen THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM instaid.freeze_shard(shard);
+    ELSE
+        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p
+        WHERE p.increment > 0;
+        -- The first value from there on that is this server's, because the ticket can have been
+        -- restriped, or else the last one.
+        value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
+                                  + options.increment, options.increment),
+                       options.maximum_value - mod(options.maximum_value - options.start_value,
+                                                   options.increment));
+        -- A sequence that was never called can have been RESTARTed.  nextval() says where.
+        IF last >= options.start_value THEN
+            PERFORM setval(sequence, GREATEST(value, COALESCE(
+                pg_sequence_last_value(sequence), nextval(sequence)))::bigint);
+        END IF;
+        IF last > options.maximum_value THEN
+            RAISE numeric_value_out_of_range USING
+                MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
+                DETAIL = 'It is at its end now.',
+                HINT = 'Give it a type or a MAXVALUE with room, and repeat the call.';
+        END IF;
+    END IF;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE WARNING USING ERRCODE = SQLSTATE,
+        MESSAGE = format('position of sequence %s not restored: %s', sequence_name, SQLERRM),
+        DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
+        HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
+END
+$$;
+COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
+'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
+'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
+'the sequence is missing, or cannot be set';
 
 --
 -- Knowing before it breaks

@@ -7,5 +7,6 @@
 \ir text_forms.sql
 \ir adopting.sql
 \ir tickets.sql
+\ir positions.sql
 \ir audit.sql
 \ir missing.sql

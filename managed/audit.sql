@@ -17,13 +17,14 @@ CREATE VIEW instaid.metrics AS
            5::double precision AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket,
-           0::bigint AS failed_refills
+           0::bigint AS failed_refills, 0::bigint AS failing_tickets, 0::bigint AS empty_tickets
     FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
                  count(*) FILTER (WHERE NOT pg_catalog.has_sequence_privilege(sequence, 'SELECT'))
                      AS unreadable_shards,
-                 (array_agg(schema_name ORDER BY last_issued_at DESC NULLS LAST))[1]
-                     AS last_shard,
-                 EXTRACT(epoch FROM pg_catalog.clock_timestamp() - max(last_issued_at))
+                 (array_agg(schema_name ORDER BY last_issued_at DESC NULLS LAST)
+                  FILTER (WHERE NOT frozen))[1] AS last_shard,
+                 EXTRACT(epoch FROM pg_catalog.clock_timestamp()
+                                    - max(last_issued_at) FILTER (WHERE NOT frozen))
                      ::double precision AS age,
                  EXTRACT(epoch FROM min(expires_at) FILTER (WHERE NOT frozen)
                                     - pg_catalog.clock_timestamp())
@@ -41,12 +42,13 @@ COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are fr
 COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
 'number of shards whose last ID the role cannot see';
 COMMENT ON COLUMN instaid.metrics.drift_seconds IS
-'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+'how far the last ID of any shard that is not frozen is ahead of the clock; null if there is none';
 COMMENT ON COLUMN instaid.metrics.drift_shard IS
 'the shard whose last ID is furthest ahead; null if none is';
 COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
 'a greater drift means that the clock was set back, or a sequence was set ahead';
-COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS
+'time since the last ID of all shards that are not frozen';
 COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
 'time until the IDs of a shard end, for the one that ends first and is not frozen';
 COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
@@ -54,6 +56,8 @@ COMMENT ON COLUMN instaid.metrics.ticket_values_left IS
 'number of values that are left of the ticket that has the fewest';
 COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
 COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
+COMMENT ON COLUMN instaid.metrics.failing_tickets IS '0 in this edition';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS '0 in this edition';
 
 --
 -- Knowing before it breaks

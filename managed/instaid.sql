@@ -954,10 +954,9 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
-    RETURN (SELECT pg_sequence_last_value(sequence) FROM pg_sequence AS q
+    RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
-              AND instaid.extract_shard_id(q.seqmax) = shard_id
-              AND has_sequence_privilege(sequence, 'SELECT'));
+              AND instaid.extract_shard_id(q.seqmax) = shard_id);
 END
 $$;
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS

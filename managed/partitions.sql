@@ -37,6 +37,46 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 -- Partitions (both editions)
 --
 
+-- The partitions of a table by range of its IDs, and the first of the IDs that each holds, and
+-- the first after them; no rows for other tables, and nulls for the default partition.
+-- Without the table's OID, pg_get_expr() takes no lock.
+CREATE FUNCTION instaid.list_partitions(parent regclass,
+                                        epoch timestamptz DEFAULT instaid.default_epoch(),
+                                        OUT partition regclass, OUT from_time timestamptz,
+                                        OUT to_time timestamptz, OUT first_id bigint,
+                                        OUT end_id bigint) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT t.oid::regclass,
+           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity'
+                WHEN n.first_id <= 0 THEN epoch
+                ELSE instaid.extract_timestamp(n.first_id, epoch) END,
+           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity'
+                WHEN n.end_id <= 0 THEN epoch
+                -- a bound within a millisecond leaves IDs of it
+                ELSE instaid.extract_timestamp(n.end_id - 1, epoch) + interval '1 ms' END,
+           n.first_id, n.end_id
+    FROM (SELECT c.oid, pg_get_expr(c.relpartbound, 0) AS bounds
+          FROM pg_partitioned_table AS p
+               JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+               JOIN pg_inherits AS i ON i.inhparent = p.partrelid AND NOT i.inhdetachpending
+               JOIN pg_class AS c ON c.oid = i.inhrelid
+          WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1
+            AND a.atttypid IN ('bigint'::regtype,
+                               COALESCE(to_regtype('instaid.id'), 'bigint'::regtype))
+          -- the bounds of others are not read below
+          OFFSET 0) AS t
+         CROSS JOIN LATERAL regexp_match(t.bounds,
+             '^FOR VALUES FROM [(]''?([^'')]+)''?[)] TO [(]''?([^'')]+)''?[)]$') AS b (bound)
+         CROSS JOIN LATERAL (VALUES (NULLIF(b.bound[1], 'MINVALUE')::bigint,
+                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint))
+                            AS n (first_id, end_id)
+    ORDER BY b.bound IS NULL, n.end_id;
+END;
+COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
+'the partitions of a table by range of its IDs: each has the IDs from first_id to below end_id, '
+'whose times are from from_time to before to_time; the default partition, with nulls, is last';
+
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
@@ -104,7 +144,7 @@ BEGIN
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
-        SELECT s.since, s.until, i.first_id, i.end_id, b.bounds,
+        SELECT s.since, s.until, i.first_id, i.end_id,
                (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
                 WHERE p.partrelid = parent) AS default_partition
         FROM generate_series(0, max_partitions - 1) AS n
@@ -115,13 +155,9 @@ BEGIN
              CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
                                          instaid.min_id_from(s.until, epoch)))
                                 AS i (first_id, end_id)
-             CROSS JOIN LATERAL replace(format('FOR VALUES FROM (%L) TO (%L)', i.first_id,
-                                               i.end_id), 'NULL', 'MAXVALUE') AS b (bounds)
-        -- without the table's OID, pg_get_expr() takes no lock
-        WHERE s.since < to_time AND b.bounds NOT IN (
-            SELECT pg_get_expr(c.relpartbound, 0)
-            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-            WHERE i.inhparent = parent AND NOT i.inhdetachpending)
+        WHERE s.since < to_time AND NOT EXISTS (
+            SELECT FROM instaid.list_partitions(parent) AS p
+            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id)
         ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
@@ -158,7 +194,9 @@ BEGIN
         END IF;
         -- PostgreSQL refuses a partition that overlaps another one.
         PERFORM instaid._execute_as(main.owner, format(
-            'CREATE TABLE %s PARTITION OF %s %s', name, parent, part.bounds));
+            'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
+            COALESCE(quote_literal(part.first_id), 'MAXVALUE'),
+            COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
         RETURN NEXT name::regclass;
     END LOOP;
 END

@@ -173,12 +173,14 @@ CREATE VIEW instaid.metrics AS
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
            -- _shard_metrics() has loaded the library, which defines the setting
+           -- load can add 64 ms to it, and a restart after a crash a second
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
-                              + '64 ms')::double precision AS drift_limit_seconds,
+                              + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds,
-           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills
+           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills, g.failing_tickets,
+           g.empty_tickets
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -187,8 +189,13 @@ CREATE VIEW instaid.metrics AS
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
                      FROM instaid.tickets) AS t
-         CROSS JOIN (SELECT COALESCE(sum(failures), 0)::bigint AS failed_refills
-                     FROM instaid._segment_state()) AS g;
+         CROSS JOIN (SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
+                            count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
+                            count(*) FILTER (WHERE e.is_failing AND e.values_left = 0
+                                                   AND e.spare_left = 0) AS empty_tickets
+                     FROM (SELECT i.*, i.failed_at > COALESCE(i.refilled_at, '-infinity')
+                                       AS is_failing
+                           FROM instaid._segment_state() AS i) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
@@ -196,11 +203,12 @@ COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are fr
 COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
 'number of shards that the role cannot see, or another transaction is changing: not counted below';
 COMMENT ON COLUMN instaid.metrics.drift_seconds IS
-'how far the last ID of any shard is ahead of the clock; null if there is no ID';
+'how far the last ID of any shard that is not frozen is ahead of the clock; null if there is none';
 COMMENT ON COLUMN instaid.metrics.drift_shard IS 'shard with that ID; null if none is ahead';
 COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
 'a greater drift means that the clock was set back, or a sequence was set ahead';
-COMMENT ON COLUMN instaid.metrics.last_id_seconds IS 'time since the last ID of all shards';
+COMMENT ON COLUMN instaid.metrics.last_id_seconds IS
+'time since the last ID of all shards that are not frozen';
 COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
 'time until the IDs of the first shard end that is not frozen';
 COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
@@ -208,6 +216,10 @@ COMMENT ON COLUMN instaid.metrics.ticket_values_left IS 'fewest values that any 
 COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
 COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'refills that failed, or had to try another server, since the start of the server';
+COMMENT ON COLUMN instaid.metrics.failing_tickets IS
+'number of tickets with a source whose last refill failed at all of its servers';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS
+'number of those that have no value left: next_ticket() fails';
 
 -- Keep other sessions from creating a ticket of this name until the transaction ends;
 -- needs CREATE on the schema instaid_tickets.
@@ -353,3 +365,5 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'instaid_tickets';
 
 -- include managed/tickets.sql: Tickets and their servers
+
+-- include managed/positions.sql: Positions of a database

@@ -15,7 +15,7 @@ SET ROLE regress_instaid_monitor;
 SELECT m.shards = (SELECT count(*) FROM instaid.shards) AS shards, m.frozen_shards = (SELECT count(*) FROM instaid.shards WHERE frozen) AS frozen_shards,
     m.unreadable_shards, m.drift_seconds > 10000 AS drifts, m.drift_shard, m.drift_limit_seconds, m.last_id_seconds,
     m.expiry_seconds BETWEEN 0 AND 86400 * 200 AS ends, m.tickets = (SELECT count(*) FROM instaid.tickets) AS tickets,
-    m.ticket_values_left, m.ticket, m.failed_refills IS NOT NULL AS failed_refills FROM instaid.metrics AS m;
+    m.ticket_values_left, m.ticket, m.failed_refills IS NOT NULL AS failed_refills, m.failing_tickets, m.empty_tickets FROM instaid.metrics AS m;
 
 -- a frozen shard issues no IDs, and its end does not matter; the setting is read
 SET ROLE regress_instaid_nobody;
@@ -26,6 +26,11 @@ SELECT instaid.freeze_shard('regress_ending');
 SET instaid.max_drift = '5 s';
 SELECT frozen_shards - :before AS more, expiry_seconds BETWEEN 0 AND 86400 * 200 AS ends, drift_limit_seconds FROM instaid.metrics;
 RESET instaid.max_drift;
+-- nor does the time of its IDs
+SELECT instaid.freeze_shard('regress_worst');
+SELECT drift_shard = 'regress_worst' AS drifts FROM instaid.metrics;
+SELECT instaid.thaw_shard('regress_worst');
+SELECT drift_shard = 'regress_worst' AS drifts FROM instaid.metrics;
 
 -- columns for collectors: numbers and names only
 SELECT string_agg(DISTINCT format_type(atttypid, NULL), ', ') FROM pg_attribute WHERE attrelid = 'instaid.metrics'::regclass AND attnum > 0;

@@ -96,6 +96,36 @@ CREATE TABLE regress_p.one (id bigint) PARTITION BY RANGE (id);
 SELECT * FROM instaid.create_partitions('regress_p.one', '2026-01-01 UTC', '2027-01-01 UTC', '1000 years');
 SELECT * FROM bounds('regress_p.one');
 
+-- list_partitions(): in the order of their IDs, and the default partition last
+SET timezone = 'UTC';
+SELECT * FROM instaid.list_partitions('regress_p.months') ORDER BY end_id DESC NULLS LAST LIMIT 3;
+SELECT partition, from_time, to_time FROM instaid.list_partitions('regress_p.months') WHERE from_time = '-infinity' OR from_time IS NULL;
+SELECT partition, from_time, to_time FROM instaid.list_partitions('regress_p.young', '2026-01-01 12:00 UTC');
+SELECT partition, to_time, end_id FROM instaid.list_partitions('regress_p.one');
+-- bounds within a millisecond, below all IDs, and of all IDs
+CREATE TABLE regress_p.odd_bounds (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE regress_p.below PARTITION OF regress_p.odd_bounds FOR VALUES FROM (MINVALUE) TO (-5);
+CREATE TABLE regress_p.zero PARTITION OF regress_p.odd_bounds FOR VALUES FROM (-5) TO (1);
+CREATE TABLE regress_p.within PARTITION OF regress_p.odd_bounds FOR VALUES FROM (8388609) TO (16777217);
+SELECT * FROM instaid.list_partitions('regress_p.odd_bounds', '2020-01-01 UTC');
+SELECT try($$SELECT instaid.create_partitions('regress_p.odd_bounds', '2020-01-01 00:00:00.001 UTC', '2020-01-01 00:00:00.003 UTC', '2 ms', '2020-01-01 UTC')$$);
+CREATE TABLE regress_p.all_ids (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE regress_p.everything PARTITION OF regress_p.all_ids FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+SELECT * FROM instaid.list_partitions('regress_p.all_ids');
+-- tables that are not partitioned by IDs have no rows
+CREATE TABLE regress_p.by_text (id text) PARTITION BY RANGE (id);
+CREATE TABLE regress_p.by_text_1 PARTITION OF regress_p.by_text FOR VALUES FROM ('1') TO ('99999999999999999999');
+CREATE TABLE regress_p.by_text_2 PARTITION OF regress_p.by_text FOR VALUES FROM ('B') TO ('C');
+CREATE TABLE regress_p.by_list_of (id bigint) PARTITION BY LIST (id);
+CREATE TABLE regress_p.by_list_of_1 PARTITION OF regress_p.by_list_of FOR VALUES IN (1);
+SELECT count(*) FROM pg_class AS c, instaid.list_partitions(c.oid) WHERE c.oid IN ('regress_p.by_text'::regclass, 'regress_p.by_list_of'::regclass, 'regress_p.within'::regclass);
+-- it waits for no lock, and reads all tables at once
+SELECT count(*) > 20 AS many FROM pg_class AS c, instaid.list_partitions(c.oid);
+-- retention
+SELECT format('DROP TABLE %s', partition) FROM instaid.list_partitions('regress_p.months') WHERE to_time < '2026-05-01 UTC' ORDER BY from_time \gexec
+SELECT partition, from_time, to_time FROM instaid.list_partitions('regress_p.months');
+SET timezone = 'America/New_York';
+
 -- arguments that are refused
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '0')$$);
 SELECT try($$SELECT instaid.create_partitions('regress_p.photos', '2027-01-01 UTC', '2027-01-02 UTC', '-1 day')$$);

@@ -195,9 +195,12 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
 			unreadable++;
 		if (is_frozen(declaration->sequence))
+		{
+			/* it issues no IDs: neither their time nor their end matters */
 			frozen++;
-		else
-			first_epoch = Min(first_epoch, declaration->epoch_ms);
+			continue;
+		}
+		first_epoch = Min(first_epoch, declaration->epoch_ms);
 		if (data.is_called && tick_has_id(data.last_value, declaration->epoch_ms) &&
 			data.last_value > last_tick)
 		{

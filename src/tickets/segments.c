@@ -533,12 +533,13 @@ store_lease(const Refill *refill, const Source *source, int turn, const Lease *l
 	slot->failures_in_a_row = 0;
 	slot->retry_at = 0;
 	slot->turn = turn;
+	/* before the time of the refill: the last attempt did not fail */
+	if (failures[0] != '\0')
+		note_failure(slot, failures);
 	slot->refills++;
 	slot->refilled_at = GetCurrentTimestamp();
 	slot->refill_duration = monotonic_time() - began;
 	namestrcpy(&slot->server, server);
-	if (failures[0] != '\0')
-		note_failure(slot, failures);
 	LWLockRelease(&slot->lock);
 	ConditionVariableBroadcast(&slot->changed);
 

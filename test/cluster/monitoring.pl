@@ -85,6 +85,15 @@ command_ok([ 'promtool', 'check', 'rules', "$monitoring/alerts.yaml" ],
 	'promtool reads the alerts');
 command_ok([ 'promtool', 'test', 'rules', "$repository/test/cluster/alerts_test.yaml" ],
 	'... and each fires when it should');
+my $alerts = slurp_file("$monitoring/alerts.yaml");
+my @lost = grep {
+	my ($file, $anchor) = split /#/;
+	!grep { s/[^\w -]//gr =~ tr/ /-/r eq $anchor }
+	  map { lc } slurp_file("$repository/$file") =~ /^#+ (.*)/mg
+} $alerts =~ /^ +page: (.*)/mg;
+is(join(' ', @lost), '', '... and each names a section that there is');
+is(scalar(() = $alerts =~ /^ +page: /mg), scalar(() = $alerts =~ /^ +- alert: /mg),
+	'... and none names no section');
 
 ### The programs
 
@@ -183,8 +192,9 @@ for my $job (@both)
 	ok($value{expiry_seconds} > 1e8, '... expiry');
 	delete @value{qw(drift_seconds expiry_seconds)};
 	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable_shards => 0,
-			drift_limit_seconds => 1.064, last_id_seconds => 0, tickets => 1,
-			ticket_values_left => 99, failed_refills => 0 }, '... and the other metrics');
+			drift_limit_seconds => 2.064, last_id_seconds => 0, tickets => 1,
+			ticket_values_left => 99, failed_refills => 0, failing_tickets => 0,
+			empty_tickets => 0 }, '... and the other metrics');
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
 	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
 		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
@@ -192,8 +202,8 @@ for my $job (@both)
 	is($findings->{value}[1], 1, '... and the finding');
 }
 
-is(join(' ', sort map { $_->{metric}{alertname} } ask_until('ALERTS{job="postgres_exporter"}', 4)),
-	'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds',
+is(join(' ', sort map { $_->{metric}{alertname} } ask_until('ALERTS{job="postgres_exporter"}', 5)),
+	'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds InstaidWarnings',
 	'Prometheus has the alerts that this server deserves');
 
 my $dashboard = JSON::PP::decode_json(slurp_file("$monitoring/dashboard.json"));

@@ -186,7 +186,7 @@ $node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_re
 
 # The clock was wrong by ten years.  The statements that bring the shard back are those
 # of the documentation.
-my ($procedure) = section_blocks('docs/operations.md', 'The clock was wrong by years');
+my ($procedure) = section_blocks('docs/operations.md', 'The clock was wrong');
 ok($procedure, 'the documentation has statements for it');
 $base += 7200;
 $clock->set($base);

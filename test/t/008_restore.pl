@@ -8,6 +8,7 @@
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -15,6 +16,7 @@ use Test::More;
 use Clients;
 use Copies;
 use Docs;
+use Managed;
 
 my $main = Clients::server('main', { has_archiving => 1, allows_streaming => 'logical' });
 $main->safe_psql('postgres', "$shards $calls SELECT add_calls('copied'), take()");
@@ -116,10 +118,11 @@ goes_on('ALTER SEQUENCE', $main, 'altered');
 
 ### Logical replication, and a switchover to the subscriber
 
-# Sequences are not replicated; the documentation has a statement that copies their state.
+# Sequences are not replicated; the documentation has a command that copies their state.
 my ($procedure) =
   section_blocks('docs/operations.md', 'Switching over to a logical subscriber');
-ok($procedure, 'the documentation has a statement for a switchover');
+ok($procedure, 'the documentation has a command for a switchover');
+my ($positions) = $procedure->{text} =~ /'(.*)'/;
 my $subscriber = Clients::server('subscriber', { allows_streaming => 'logical' });
 $subscriber->safe_psql('postgres', "$shards $calls SELECT add_calls('copied')");
 $main->safe_psql('postgres',
@@ -130,12 +133,130 @@ $subscriber->wait_for_subscription_sync($main, 's');
 $main->safe_psql('postgres', $fill);
 %last = last_ids($main, 'postgres');
 $main->wait_for_catchup('s');
-$subscriber->safe_psql('postgres', $main->safe_psql('postgres', $procedure->{text}));
+$subscriber->safe_psql('postgres', $main->safe_psql('postgres', $positions));
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 is($subscriber->safe_psql('postgres', 'SELECT max(id) FROM ahead.photos'), $last{ahead},
 	'logical replication: the rows are there');
 goes_on('logical replication', $subscriber, 'postgres', %last);
 $subscriber->stop;
+### The positions of a newer state, in an older one
+
+# Names that psql or SQL could take for something else
+my $odd = q{it's :a "b" \c};
+for my $edition ('extension', 'without C')
+{
+	my ($newer, $older) = map { $edition eq 'extension' ? "${_}_c" : "${_}_sql" } 'newer', 'older';
+	my @as = ();
+	if ($edition eq 'extension')
+	{
+		$main->safe_psql('postgres', "CREATE DATABASE $newer");
+		$main->safe_psql($newer, q{
+			CREATE EXTENSION instaid;
+			SELECT instaid.create_shard('insta5', 5);
+			CREATE SEQUENCE insta5.likes_id_seq;
+			CREATE TABLE insta5.likes (id bigint DEFAULT insta5.next_id('insta5.likes_id_seq'))});
+	}
+	else
+	{
+		$main->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
+		Managed::install($main, $newer);
+		@as = ('-U', 'dba');
+		$main->safe_psql($newer, q{SELECT instaid.add_sequence('insta5', 'likes_id_seq');
+			CREATE TABLE insta5.likes (id bigint DEFAULT insta5.next_id('insta5.likes_id_seq'));
+			INSERT INTO insta5.likes DEFAULT VALUES}, extra_params => \@as);
+	}
+	$main->safe_psql($newer, q{
+		SET client_min_messages = error;
+		SELECT instaid.create_shard('insta6', 6), instaid.create_shard('insta7', 7),
+			instaid.create_shard('back', 8), instaid.create_shard('unused', 9),
+			instaid.create_shard('} . $odd =~ s/'/''/gr . q{', 10,
+			'2026-01-01 00:00:00.123 UTC', '} . $odd =~ s/'/''/gr . q{');
+		SELECT insta6.next_id(), insta7.next_id(), back.next_id();
+		SELECT instaid.freeze_shard('insta7'), instaid.freeze_shard('back');
+		SELECT instaid.create_ticket('invoices'), instaid.create_ticket('unused', 2, 3),
+			instaid.create_ticket('seats'), instaid.create_ticket('striped', 2, 3),
+			instaid.create_ticket('ended', data_type => 'smallint'),
+			instaid.create_ticket('restarted'), instaid.create_ticket('} . $odd =~ s/'/''/gr . q{');
+		SELECT instaid.guard_ticket('seats', 9000), instaid.guard_ticket('striped', 60);
+		SELECT instaid.next_ticket(name) FROM instaid.tickets
+		WHERE name NOT IN ('unused', 'restarted');
+		ALTER SEQUENCE instaid_tickets.restarted RESTART WITH 700}, extra_params => \@as);
+	$main->safe_psql('postgres', "CREATE DATABASE $older TEMPLATE $newer");
+
+	# the newer state: IDs that the clock does not know, a shard that moved away and one that
+	# came back, what the older state does not have, and a ticket that was restriped
+	$main->safe_psql($newer, q{
+		SET client_min_messages = error;
+		SELECT instaid.advance_past(s, instaid.min_id(now() + interval '1 h', epoch), epoch)
+		FROM instaid.shards, instaid.shard_sequences(schema_name) AS s
+		WHERE NOT frozen AND schema_name <> 'unused';
+		SELECT instaid.freeze_shard('insta6'), instaid.thaw_shard('back');
+		SELECT back.next_id();
+		SELECT instaid.create_shard('gone', 11), instaid.create_ticket('refunds');
+		SELECT gone.next_id(), instaid.next_ticket('refunds');
+		SELECT instaid.next_ticket(name) FROM instaid.tickets, generate_series(1, 40)
+		WHERE name NOT IN ('unused', 'striped');
+		SELECT instaid.next_ticket('striped'), instaid.restripe_ticket('striped', 1, 4, 60);
+		ALTER SEQUENCE instaid_tickets.ended AS bigint MAXVALUE 1000000 RESTART WITH 40000;
+		SELECT instaid.next_ticket('ended')}, extra_params => \@as);
+	my %was = (
+		ids => $main->safe_psql($newer, q{
+			SELECT max(instaid.last_id(q, shard_id, epoch))
+			FROM instaid.shards, instaid.shard_sequences(schema_name) AS q
+			WHERE schema_name = 'insta5'}, extra_params => \@as),
+		odd => $main->safe_psql($newer,
+			q{SELECT last_id FROM instaid.shards WHERE shard_id = 10}, extra_params => \@as));
+
+	my $file = "$tablespace/$newer.sql";
+	$main->command_ok([ 'psql', '-XqAtd', $main->connstr($newer), @as, '-c',
+		'SELECT instaid.dump_positions()', '-o', $file ], "$edition: positions of the newer state");
+	# twice: it never goes back, and what is there twice does no harm
+	for my $time ('first', 'second')
+	{
+		my $shown = '';
+		ok(IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d',
+			$main->connstr($older), @as, '-o', '/dev/null', '-f', $file ], '>&', \$shown),
+			"$edition: the $time run in the older state goes to the end");
+		my @told = $shown =~ /WARNING:  (.*)/g;
+		is(join("\n", sort @told), join("\n", map { "position of sequence $_" }
+			'back.table_id_seq not restored: shard back is frozen',
+			'gone.table_id_seq not restored: it does not exist',
+			'instaid_tickets.ended not restored: it ends at 32767, before 40000',
+			'instaid_tickets.refunds not restored: it does not exist'),
+			'... and names what is missing, or cannot be set');
+		is($main->safe_psql($older, q{
+			SELECT string_agg(schema_name, ' ' ORDER BY schema_name COLLATE "C") FROM instaid.shards
+			WHERE frozen}, extra_params => \@as), 'back insta6 insta7',
+			'... and what is frozen in one of them is frozen');
+	}
+	is($main->safe_psql($older, qq{
+		SET client_min_messages = error;
+		SELECT insta5.next_id() > $was{ids}, min(id) > $was{ids} FROM (
+			SELECT insta5.next_id('insta5.likes_id_seq') AS id) AS i;
+		SELECT min(id) > $was{odd} FROM "} . $odd =~ s/"/""/gr . q{".next_ids(2) AS id;
+		SELECT unused.next_id() < instaid.min_id(now() + interval '1 min');
+		SELECT string_agg(instaid.next_ticket(name)::text, ' ' ORDER BY name COLLATE "C")
+		FROM instaid.tickets WHERE name NOT IN ('ended', 'striped')}, extra_params => \@as),
+		"t|t\nt\nt\n42 42 740 42 2", "$edition: IDs and tickets go on above the newer state");
+	for my $ticket ('ended', 'striped')
+	{
+		like(($main->psql($older, "SELECT instaid.next_ticket('$ticket')",
+			extra_params => \@as))[2],
+			qr/ERROR:  ticket "$ticket" (?:has reached its guard|is used up)/,
+			"... and $ticket, which has no room, fails");
+	}
+	# what another transaction alters is named, and not left out
+	my $altering = Clients::session($main, $newer);
+	$altering->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other');
+	$main->psql($newer, 'SELECT instaid.dump_positions()', stdout => \my $out, stderr => \my $err,
+		extra_params => \@as);
+	like($err, qr/WARNING:  cannot read the position of sequence insta5\.table_id_seq/,
+		"$edition: a position that cannot be read is told");
+	like($out, qr/restore_position\('insta5\.table_id_seq', NULL\)/,
+		'... and the file says so, too');
+	$altering->('ROLLBACK');
+}
+
 $main->stop;
 
 done_testing();

@@ -39,6 +39,23 @@ for my $way (0, 1)
 		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA insta5 TO app;
 		INSERT INTO insta5.photos (n) SELECT generate_series(1, 10000);});
 
+	# keys between the shard and another schema, and how the page finds them
+	my ($keys) = grep { $_->{server} eq 'source' } @before;
+	is($source->safe_psql('postgres', $keys->{text}), '', "$name: no key leaves the schema");
+	$source->safe_psql('postgres', q{
+		CREATE TABLE public.countries (id integer PRIMARY KEY);
+		ALTER TABLE insta5.photos ADD CONSTRAINT a_out
+			FOREIGN KEY (n) REFERENCES public.countries NOT VALID;
+		CREATE TABLE public.comments (
+			photo_id bigint CONSTRAINT b_in REFERENCES insta5.photos (id))
+			PARTITION BY RANGE (photo_id);
+		CREATE TABLE public.comments_1 PARTITION OF public.comments DEFAULT;});
+	is($source->safe_psql('postgres', $keys->{text}), "a_out|insta5.photos|countries
+b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
+	$source->safe_psql('postgres', q{
+		ALTER TABLE insta5.photos DROP CONSTRAINT a_out;
+		DROP TABLE public.comments, public.countries});
+
 	my $clients = Clients->start($source, @statements);
 	sleep(0.5);
 	my $misdirected = Clients->start($target, { retry => 1 },

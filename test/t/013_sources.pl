@@ -89,6 +89,8 @@ is(segment($one, 'photos', q{failures, failure ~ 'server "odd": connection to se
 my $warning = qr/WARNING:  could not refill ticket "photos" from one of its servers\n/;
 my $hint    = qr/HINT:  The next segments come from server "even"/;
 is(log_count($one, qr/$warning.*server "odd".*\n.*$hint/), 1, '... and the log shows it once');
+my $metrics = 'SELECT failed_refills > 0, failing_tickets, empty_tickets FROM instaid.metrics';
+is($one->safe_psql('postgres', $metrics), 't|0|0', '... and the metrics show no failing ticket');
 take($one, 'photos', 1) until segment($one, 'photos', 'spare_left > 0') eq 't';
 $even->stop('immediate');
 my $left = segment($one, 'photos', 'values_left + spare_left');
@@ -107,12 +109,14 @@ cmp_ok(segment($one, 'photos', 'failures'), '<', 12, '... and not every call ask
 is(log_count($one, qr/WARNING:  could not refill ticket "photos"\n/),
 	1, '... and the log has one warning');
 is(segment($one, 'photos', 'state'), 'failed', '... and the view says failed');
+is($one->safe_psql('postgres', $metrics), 't|1|1', '... and the metrics an empty ticket');
 $odd->start;
 push @from_one, retry($one, 'photos'), take($one, 'photos', 1000);
 is(duplicates(@from_one, @from_two),
 	0, 'when one of them is back, the ticket goes on, with new values');
 is(log_count($one, qr/LOG:  ticket "photos" is refilled again, from server "odd"/),
 	1, '... and the log says so');
+is($one->safe_psql('postgres', $metrics), 't|0|0', '... and the metrics show it at once');
 $even->start;
 
 ### One buffer for all sessions, whose segments follow demand

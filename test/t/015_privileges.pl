@@ -441,6 +441,62 @@ like(run_as('mallory', $asked, $audit),
 	qr/permission denied for (schema dblink|foreign server s)/,
 	'mallory cannot ask a server that she has no right to use');
 
+### The positions of a database, which a superuser restores in another one
+
+my $planted = q{
+	CREATE SCHEMA IF NOT EXISTS instaid;
+	GRANT USAGE ON SCHEMA instaid, m TO PUBLIC;
+	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text)
+		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()';
+	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown, unknown)
+		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()'};
+run_as('mallory', $db, q{
+	SELECT instaid.create_shard('m"; SELECT m.attempt(); \\\\ --', 120,
+		sequence_name => E'q\n\\\\! touch planted\n\'');
+	SELECT "m""; SELECT m.attempt(); \\\\ --".next_id();
+	SET check_function_bodies = off;
+	CREATE SCHEMA m14;
+	CREATE FUNCTION m14.next_ids(count integer, sequence regclass DEFAULT 'v.invoices')
+		RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
+		AS 'shard 114, epoch 2011-08-24 21:07:01.721+00, frozen';
+	CREATE SCHEMA planted; GRANT USAGE ON SCHEMA planted TO PUBLIC;
+	CREATE FUNCTION planted.to_regclass(text) RETURNS regclass LANGUAGE sql
+		AS 'SELECT m.attempt()::regclass';
+	CREATE FUNCTION planted.equal(name, unknown) RETURNS boolean LANGUAGE sql
+		AS 'SELECT m.attempt() = 1';
+	CREATE FUNCTION planted.equal(name, text) RETURNS boolean LANGUAGE sql
+		AS 'SELECT m.attempt() = 1';
+	CREATE OPERATOR planted.= (FUNCTION = planted.equal, LEFTARG = name, RIGHTARG = text)});
+$node->safe_psql($db, q{SELECT instaid.create_ticket('taken')});
+$node->safe_psql($db, q{SELECT instaid.next_ticket('taken'); SELECT instaid.freeze_shard('m9')});
+my $positions = as_superuser($db, "SET search_path = planted, m, pg_catalog;
+	SELECT * FROM instaid.dump_positions()");
+like($positions, qr/touch planted.*'t', 'm9'\);/s, 'dump_positions() by a superuser');
+gained_nothing('... runs no code of others');
+my $restored = as_superuser($db, "SET search_path = planted, m, pg_catalog;\n$positions");
+is($restored =~ s/^\s*\n//mgr, '',
+	'... and its statements run where others have planted functions and operators');
+is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "9\n",
+	'... and leave a sequence alone that another role\'s shard names');
+is($node->safe_psql($db, q{SELECT frozen FROM instaid.shards WHERE schema_name = 'm9'}), 't',
+	'... and freeze what is frozen');
+gained_nothing('... and run no code of theirs');
+ok(!-e 'planted', '... nor a command of psql');
+run_as('mallory', $trap, $planted);
+like(as_superuser($trap, $positions), qr/^schema "instaid" is missing, or belongs to another role/m,
+	'... and do not run where instaid is a schema of mallory\'s');
+gained_nothing('... whose functions they would call');
+# relations of hers in place of the sequences
+run_as('mallory', $db, q{
+	ALTER SEQUENCE m4.table_id_seq RENAME TO away;
+	CREATE VIEW m4.table_id_seq AS SELECT m.gain() AS last_value;
+	GRANT USAGE ON SCHEMA m4 TO PUBLIC;
+	GRANT ALL ON m4.table_id_seq TO PUBLIC});
+like(as_superuser($db, $positions), qr/WARNING:  42809: position of sequence m4\.table_id_seq not/,
+	'... and name a view that has the name of a sequence');
+gained_nothing('... and do not read it');
+run_as('mallory', $db, 'DROP VIEW m4.table_id_seq; ALTER SEQUENCE m4.away RENAME TO table_id_seq');
+
 ### The node's shard
 
 like(run_as('mallory', $asked, $_), qr/ERROR:  42501/, "mallory cannot run: $_")

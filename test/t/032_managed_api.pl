@@ -286,9 +286,14 @@ is(join(' ', in_both(q{
 	SELECT concat_ws(',', frozen_shards, unreadable_shards, drift_seconds BETWEEN 10000 AND 10800,
 		drift_shard, drift_seconds > drift_limit_seconds, last_id_seconds,
 		expiry_seconds BETWEEN 0 AND 86400 * 200, tickets, ticket_values_left, ticket,
-		failed_refills)
-	FROM instaid.metrics})), join(' ', ('1,0,t,taken,t,0,t,1,6,few,0') x 2),
+		failed_refills, failing_tickets, empty_tickets)
+	FROM instaid.metrics})), join(' ', ('1,0,t,taken,t,0,t,1,6,few,0,0,0') x 2),
 	'instaid.metrics shows the same in both editions');
+is(join(' ', in_both(q{
+	SELECT instaid.freeze_shard('taken');
+	SELECT drift_shard IS NULL, frozen_shards FROM instaid.metrics;
+	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
+	'... without the drift of frozen shards');
 is(Managed::as_app($node, 's', q{
 	SELECT concat_ws(',', shards = unreadable_shards, frozen_shards, drift_seconds, last_id_seconds)
 	FROM instaid.metrics}), 't,1', '... and to other roles what the catalogs show');

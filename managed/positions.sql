@@ -1,0 +1,148 @@
+/* managed/positions.sql */
+
+-- Where all shards and tickets stand, for a database that takes the place of this one.
+-- Run managed/instaid.sql and managed/tickets.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Positions of a database (both editions)
+--
+
+-- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
+-- the first statement sets.  The next ones end the script where another role could have put
+-- functions of these names: in a database without the extension.
+CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    part record;
+BEGIN
+    RETURN NEXT format($head$SET client_encoding = %L;
+SELECT r.rolsuper AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_namespace AS n
+         JOIN pg_catalog.pg_roles AS o ON o.oid OPERATOR(pg_catalog.=) n.nspowner
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND o.rolsuper) AS is_foreign
+FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user \gset
+\if :is_foreign
+\warn 'schema "instaid" is missing, or belongs to another role: run this as that role'
+\quit
+\endif$head$, pg_client_encoding());
+    FOR part IN
+        SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               p.last IS NULL
+               AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
+                   SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+                   WHERE d.datname = current_database() AND l.granted AND l.mode IN (
+                       'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
+               AS is_unknown
+        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch,
+                     instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
+              FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
+                   JOIN pg_proc AS d ON d.oid = l.declaration
+                   CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
+                                      WITH ORDINALITY AS q (sequence, place)
+              UNION ALL
+              -- restripe_ticket() sets START, and values below it have been issued
+              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
+              FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+              WHERE q.seqincrement > 0) AS p
+             JOIN pg_class AS c ON c.oid = p.sequence
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        -- any role may declare a shard with a sequence of another one, and cannot use it
+        WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
+        ORDER BY p.schema_name, p.place DESC, c.relname
+    LOOP
+        IF part.is_unknown THEN
+            RAISE WARNING USING
+                MESSAGE = format('cannot read the position of sequence %s', part.name),
+                DETAIL = 'The role may not see it, or another transaction is altering it.',
+                HINT = 'Call dump_positions() again, as a superuser.';
+            RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
+        END IF;
+        IF part.last > 0 OR part.frozen THEN
+            -- A frozen shard is frozen with the last of its sequences.
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
+                               COALESCE(part.last, 0), part.epoch, part.frozen,
+                               CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.dump_positions() IS
+'statements for psql -f in another database, such as an older state of this one: its shards and '
+'tickets go on above those of this one, and the shards that are frozen here are frozen there';
+
+-- Only warnings: one statement must not keep psql from running the next.
+CREATE FUNCTION instaid.restore_position(sequence_name text, last bigint,
+                                         epoch timestamptz DEFAULT NULL,
+                                         frozen boolean DEFAULT false,
+                                         shard text DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT regclass := to_regclass(sequence_name);
+    options record;
+    value numeric;
+    detail text;
+    hint text;
+BEGIN
+    IF sequence IS NULL OR last IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = CASE WHEN last IS NULL THEN 'it could not be read'
+                           ELSE 'it does not exist' END,
+            DETAIL = CASE WHEN last IS NULL THEN 'dump_positions() has warned of this.'
+                          ELSE 'No relation has this name here.' END,
+            HINT = CASE WHEN last IS NULL THEN 'Dump the positions again, as a superuser.'
+                        ELSE 'If it has another name here, repeat the call with that name.' END;
+    ELSIF epoch IS NOT NULL THEN
+        BEGIN
+            PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+            -- A shard that is to be frozen may be frozen already.
+            IF NOT frozen THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM instaid.freeze_shard(shard);
+    ELSE
+        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p
+        WHERE p.increment > 0;
+        -- The first value from there on that is this server's, because the ticket can have been
+        -- restriped, or else the last one.
+        value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
+                                  + options.increment, options.increment),
+                       options.maximum_value - mod(options.maximum_value - options.start_value,
+                                                   options.increment));
+        -- A sequence that was never called can have been RESTARTed.  nextval() says where.
+        IF last >= options.start_value THEN
+            PERFORM setval(sequence, GREATEST(value, COALESCE(
+                pg_sequence_last_value(sequence), nextval(sequence)))::bigint);
+        END IF;
+        IF last > options.maximum_value THEN
+            RAISE numeric_value_out_of_range USING
+                MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
+                DETAIL = 'It is at its end now.',
+                HINT = 'Give it a type or a MAXVALUE with room, and repeat the call.';
+        END IF;
+    END IF;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE WARNING USING ERRCODE = SQLSTATE,
+        MESSAGE = format('position of sequence %s not restored: %s', sequence_name, SQLERRM),
+        DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
+        HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
+END
+$$;
+COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
+'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
+'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
+'the sequence is missing, or cannot be set';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;
