@@ -29,13 +29,9 @@ OBJS = \
 	src/ids/declaration.o \
 	src/ids/execute_as.o \
 	src/ids/fields.o \
-	src/ids/freeze.o \
 	src/ids/generator.o \
 	src/ids/language.o \
 	src/ids/next_id.o \
-	src/ids/node.o \
-	src/ids/position.o \
-	src/ids/requirements.o \
 	src/ids/session.o \
 	src/ids/settled.o \
 	src/ids/shards.o \
@@ -53,6 +49,7 @@ INCLUDED = \
 	src/sequence.h \
 	src/ids/ids.h \
 	src/ids/layout.h \
+	src/ids/next_id.h \
 	src/ids/session.h \
 	src/ids/text_forms.h \
 	src/tickets/tickets.h

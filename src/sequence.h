@@ -92,7 +92,7 @@ sequence_read_page(Buffer buffer, Oid sequence)
  * after the commit writes a new record.  When that is flushed, the commit is flushed, too.
  */
 static inline uint32
-sequence_file(Relation rel)
+sequence_file_number(Relation rel)
 {
 	uint32		file = RelFileLocatorDatabase(rel->rd_locator) +
 		RelFileLocatorNumber(rel->rd_locator);

@@ -1,6 +1,6 @@
 /*
- * What other files may call of each file of the IDs.  layout.h, text_forms.h and session.h are
- * headers of their own.
+ * What other files may call of each file of the IDs.  layout.h, next_id.h, text_forms.h and
+ * session.h are headers of their own.
  */
 #ifndef INSTAID_IDS_H
 #define INSTAID_IDS_H
@@ -14,15 +14,9 @@
 #include "ids/layout.h"
 
 /* language.c: a call of a shard's function */
-extern uint64 language_invalidations;
+extern uint64 function_invalidations;
 
 extern void language_init(void);
-
-/* next_id.c: IDs made of ticks */
-pg_noreturn extern void no_id_error(int64 tick, int64 epoch_ms);
-extern void begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
-					  int64 epoch_ms, int32 count);
-extern Datum return_next_id(FunctionCallInfo fcinfo);
 
 /* generator.c: the clocked sequence */
 extern void generator_lock(Oid sequence);
@@ -31,7 +25,7 @@ extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
 extern void generator_skip_ticks(Oid sequence, int64 tick);
 extern void generator_init(void);
 
-/* requirements.c: what a sequence must be to serve as a source of IDs */
+/* session.c: what a sequence must be to serve as a source of IDs */
 extern const char *requirements_fault(Oid sequence, const char **cure);
 extern void requirements_check(Relation rel, Form_pg_sequence options);
 extern bool is_frozen(Oid sequence);
@@ -67,7 +61,7 @@ extern HeapTuple referenced_declaration(HeapTuple tuple);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
 extern const char *shard_function_fault(HeapTuple tuple);
 
-/* node.c: the shard ID of this server */
+/* arguments.c: the shard ID of this server, and shard IDs and epochs that callers pass */
 
 /* Stands for that shard ID, a setting that is read when an ID is made: it can change. */
 #define NODE_SHARD	(-1)
@@ -79,7 +73,6 @@ extern void node_init(void);
 extern void node_check_not_refused(void);
 extern int32 node_shard_id_or_error(void);
 
-/* arguments.c: shard IDs and epochs that callers pass */
 extern TimestampTz last_epoch;
 extern int64 last_epoch_ms;
 
@@ -97,20 +90,6 @@ epoch_to_ms(TimestampTz epoch)
 	if (unlikely(epoch != last_epoch))
 		remember_epoch(epoch);
 	return last_epoch_ms;
-}
-
-/*
- * The ID of a tick that was taken.  If the tick has no ID in this epoch, the call fails and
- * the tick is lost, as a rollback loses a value of nextval().
- */
-static inline int64
-id_of_tick(int64 tick, int32 shard_id, int64 epoch_ms)
-{
-	if (unlikely(!tick_has_id(tick, epoch_ms)))
-		no_id_error(tick, epoch_ms);
-	if (unlikely(shard_id == NODE_SHARD))
-		shard_id = node_shard_id_or_error();
-	return tick_to_id(tick, shard_id, epoch_ms);
 }
 
 #endif							/* INSTAID_IDS_H */

@@ -12,6 +12,7 @@
 #include "utils/syscache.h"
 
 #include "ids/ids.h"
+#include "ids/next_id.h"
 #include "sequence.h"
 
 /* how many functions a session remembers before it forgets all of them */
@@ -41,7 +42,7 @@ static uint64 known_since = 0;
 static Oid	locked_sequence = InvalidOid;
 
 /* how many invalidations of pg_proc there were, and one more */
-uint64		language_invalidations = 1;
+uint64		function_invalidations = 1;
 
 /*
  * the same, the number of transactions, and how many sequences were altered, for example frozen:
@@ -61,7 +62,7 @@ proc_callback(Datum arg pg_attribute_unused(),
 			  SysCacheIdentifier cacheid pg_attribute_unused(),
 			  uint32 hashvalue pg_attribute_unused())
 {
-	language_invalidations++;
+	function_invalidations++;
 	call_generation++;
 }
 
@@ -124,10 +125,10 @@ read_function(Oid function, Declaration *declaration)
 static pg_noinline void
 look_up(Oid function, Declaration *declaration)
 {
-	uint64		invalidations_before = language_invalidations;
+	uint64		invalidations_before = function_invalidations;
 	KnownFunction *known;
 
-	if (known_functions == NULL || known_since != language_invalidations ||
+	if (known_functions == NULL || known_since != function_invalidations ||
 		hash_get_num_entries(known_functions) >= MAX_KNOWN_FUNCTIONS)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(KnownFunction)};
@@ -136,7 +137,7 @@ look_up(Oid function, Declaration *declaration)
 			hash_destroy(known_functions);
 		known_functions = NULL; /* in case of an error below */
 		known_functions = hash_create("instaid functions", 16, &ctl, HASH_ELEM | HASH_BLOBS);
-		known_since = language_invalidations;
+		known_since = function_invalidations;
 	}
 	known = hash_search(known_functions, &function, HASH_FIND, NULL);
 	if (known != NULL)
@@ -146,7 +147,7 @@ look_up(Oid function, Declaration *declaration)
 	}
 	read_function(function, declaration);
 	/* what changed meanwhile can have been read before */
-	if (language_invalidations == invalidations_before)
+	if (function_invalidations == invalidations_before)
 	{
 		known = hash_search(known_functions, &function, HASH_ENTER, NULL);
 		known->declaration = *declaration;

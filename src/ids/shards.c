@@ -21,12 +21,15 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "functions.h"
 #include "ids/ids.h"
 #include "sequence.h"
 
+PG_FUNCTION_INFO_V1(instaid_last_id);
+PG_FUNCTION_INFO_V1(instaid_sequence_state);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
@@ -42,7 +45,7 @@ typedef struct ListedShard
 } ListedShard;
 
 /*
- * The shards of the database when language_invalidations was listed_invalidations.
+ * The shards of the database when function_invalidations was listed_invalidations.
  * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
  * reading the sequences.
  */
@@ -112,7 +115,7 @@ read_list(void)
 	uint64		invalidations;
 
 	AcceptInvalidationMessages();
-	invalidations = language_invalidations;
+	invalidations = function_invalidations;
 	if (listed_invalidations == invalidations)
 		return;
 	listed_count = 0;
@@ -394,5 +397,49 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 	values[1] = ObjectIdGetDatum(routine);
 	values[2] = NameGetDatum(&names[1]);
 	values[3] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
+}
+
+Datum
+instaid_last_id(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	int32		shard_id = PG_GETARG_INT32(1);
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+	FormData_pg_sequence_data data;
+
+	check_shard_id(shard_id);
+
+	if (!sequence_read(sequence, NULL, NULL, &data) || !data.is_called ||
+		!tick_has_id(data.last_value, epoch_ms))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
+}
+
+/* The last value can be no tick, because setval() can set anything. */
+Datum
+instaid_sequence_state(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	FormData_pg_sequence_data data;
+	const char *problem;
+	const char *cure;
+	Datum		values[4] = {0};
+	bool		nulls[4] = {true, true, true, true};
+
+	if (sequence_read(sequence, NULL, NULL, &data) && data.is_called)
+	{
+		values[0] = Int64GetDatum(data.last_value);
+		values[1] = TimestampTzGetDatum(tick_timestamp(data.last_value));
+		nulls[0] = false;
+		nulls[1] = data.last_value < 0 || data.last_value > MAX_TICK;
+	}
+	problem = requirements_fault(sequence, &cure);
+	if (problem != NULL)
+	{
+		values[2] = CStringGetTextDatum(problem);
+		values[3] = CStringGetTextDatum(cure);
+		nulls[2] = nulls[3] = false;
+	}
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

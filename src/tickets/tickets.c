@@ -62,7 +62,7 @@ typedef struct Ticket
 	int64		step;
 	bool		needs_wal;
 	RelFileLocator locator;
-	uint32		file;			/* see sequence_file() */
+	uint32		file;			/* see sequence_file_number() */
 	Buffer		buffer;			/* of its page, as a hint */
 } Ticket;
 
@@ -326,7 +326,7 @@ load_ticket(Ticket *ticket, const char *name)
 		ticket->step = ticket->options.seqcache > 1 ? ticket->options.seqcache : DEFAULT_STEP;
 		ticket->needs_wal = RelationNeedsWAL(rel);
 		ticket->locator = rel->rd_locator;
-		ticket->file = sequence_file(rel);
+		ticket->file = sequence_file_number(rel);
 	}
 	if (!sequence_is_uncommitted(rel))
 		ticket->role = GetUserId();
