@@ -1,7 +1,17 @@
-# The official image of PostgreSQL with instaid.  First build the package, for the
-# PostgreSQL and the Debian of the image: make deb
-FROM postgres:15-bookworm
-COPY dist/postgresql-15-instaid_*.deb /tmp/
+# The official image of PostgreSQL with instaid:
+#
+#   docker build --build-arg PG_MAJOR=18 -t postgres-instaid .
+#
+# It is compiled in a stage of its own, so that the image has no compiler.
+ARG PG_MAJOR=18
+FROM postgres:${PG_MAJOR} AS build
+ARG PG_MAJOR
 RUN apt-get update \
-	&& apt-get install -y --no-install-recommends /tmp/postgresql-15-instaid_*.deb \
-	&& rm -rf /tmp/*.deb /var/lib/apt/lists/*
+	&& apt-get install -y --no-install-recommends gcc libc6-dev make postgresql-server-dev-${PG_MAJOR} \
+	&& rm -rf /var/lib/apt/lists/*
+COPY Makefile instaid.control instaid--1.0.sql /src/
+COPY src/ /src/src/
+RUN make -C /src PG_CONFIG=/usr/lib/postgresql/${PG_MAJOR}/bin/pg_config DESTDIR=/instaid install
+
+FROM postgres:${PG_MAJOR}
+COPY --from=build /instaid/ /

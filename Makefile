@@ -56,6 +56,8 @@ INCLUDED = \
 	src/ids/session.h \
 	src/ids/text_forms.h \
 	src/tickets/tickets.h
+# PostgreSQL 15 lets libraries see each other's functions, and the first of a name serves all
+SHLIB_EXPORTS = src/exports.txt
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
@@ -71,7 +73,7 @@ SHLIB_LINK_INTERNAL = $(libpq)
 PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets metrics sanity
-ISOLATION = order create_shard create_partitions alter dropped freeze last_tick adopt audit settled tickets
+ISOLATION = order create_shard create_partitions alter dropped freeze last_tick adopt renumber audit settled tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
@@ -85,11 +87,6 @@ endif
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifneq ($(PGXS),)
 include $(PGXS)
-# PostgreSQL 15 lets libraries see each other's functions, and the first of a name
-# serves all: ours are to call ours
-ifeq ($(PORTNAME), linux)
-override LDFLAGS_SL += -Wl,-Bsymbolic
-endif
 else
 all install installcheck uninstall clean:
 	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
@@ -101,7 +98,7 @@ $(OBJS) $(OBJS:.o=.bc): $(INCLUDED)
 src/instaid.o src/instaid.bc: instaid.control
 
 # a build outside the source tree starts with an empty directory
-$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src/ids $(CURDIR)/src/tickets
+$(OBJS) $(OBJS:.o=.bc) src/exports.list: | $(CURDIR)/src/ids $(CURDIR)/src/tickets
 $(CURDIR)/src/ids $(CURDIR)/src/tickets:
 	mkdir -p $@
 
@@ -111,7 +108,8 @@ script:
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
-	@echo 'A demonstration on a private server.  It takes about a minute.'
+	@echo 'A demonstration on a private server.  It takes about a minute.  On Debian, root'"'"'s first installs'
+	@echo 'what is missing of gcc, libc6-dev, make, PostgreSQL and its development files, and names it.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
 	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 8 minutes on two processors that are idle$(if $(FULL),; FULL=1 takes longer).)'

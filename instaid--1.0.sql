@@ -63,6 +63,19 @@ BEGIN
 END
 $$;
 
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -600,7 +613,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 -- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
 -- while it is being altered: this waits for no lock.
 -- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
@@ -685,7 +698,7 @@ COMMENT ON COLUMN instaid.shards.last_id IS
 'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
@@ -702,8 +715,6 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 
 -- The commands that make a schema a shard; one that is not new has its sequence already,
 -- and can have a next_id() with these arguments, which is replaced.
--- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
--- load can have set it this far ahead of the clock.
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
@@ -711,24 +722,19 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
                                         security text DEFAULT '') RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
-                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
-                                      + current_setting('instaid.max_drift')::interval)
-                   * 1000)::bigint << 10 | 1,
                   CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 -- Default privileges must not let other roles set the sequences of these shards back.
@@ -747,8 +753,8 @@ $$;
 -- Creating shards
 --
 
--- Refuse what cannot be a shard, for create_shard() and adopt_shard(); keep other sessions from
--- creating a shard with this ID until the transaction ends.
+-- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
+-- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -770,7 +776,7 @@ BEGIN
     IF epoch <= clock_timestamp() THEN
         expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
     END IF;
-    IF (expires_at > clock_timestamp()) IS NOT TRUE THEN
+    IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
                            ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
@@ -795,9 +801,9 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free.
+    -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, shard_id);
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
         WHERE s.schema_name = _check_new_shard.schema_name;
@@ -816,8 +822,11 @@ BEGIN
             HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
                           other.name, other.proname)
                    || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L, %s);',
-                                       schema_name, shard_id) ELSE '' END;
+                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
+                                       schema_name) ELSE '' END;
+    END IF;
+    IF shard_id IS NULL THEN
+        RETURN;
     END IF;
     IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
@@ -825,10 +834,13 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = (SELECT COALESCE('Shard ID ' || min(n) || ' is free', 'No shard ID is free')
-                           || '; instaid.shards lists those that are taken.'
-                    FROM generate_series(0, 8191) AS n
-                    WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
+            HINT = COALESCE((
+                -- the one after the highest, or else one between
+                SELECT format('Shard ID %s is free in this database', n)
+                FROM generate_series(0, 8191) AS n
+                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
+                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
+                'No shard ID is free') || '; instaid.shards lists those that are taken.';
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -1054,21 +1066,8 @@ BEGIN
 END
 $$;
 
--- Make a shard of the edition without C a shard of the extension; false if it is not one.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._adopt_shard_without_c(s, _adopt_other_edition.shard_id,
-                                           _adopt_other_edition.epoch)
-    FROM instaid._shards_without_c AS s WHERE s.schema_name = _adopt_other_edition.schema_name;
-    RETURN FOUND;
-END
-$$;
-
--- Replace a next_id() that is adopted; its sequence goes on above this ID.
--- A call that waits for the lock ends in the old function: for these calls, new IDs begin a
--- second ahead of the clock.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
@@ -1079,7 +1078,7 @@ BEGIN
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
     FROM pg_class AS c WHERE c.oid = sequence;
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 s', epoch)), epoch);
+        clock_timestamp() + interval '1 ms', epoch)), epoch);
     PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
         schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
         CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
@@ -1089,6 +1088,21 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+END
+$$;
+
+-- Write another shard ID into the declaration of a shard.
+-- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
+-- and keeps others out until this transaction commits.  Those then read the declaration again.
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    PERFORM instaid._lock_sequence(sequence);
+    PERFORM instaid._execute_as(p.proowner, regexp_replace(
+        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+    FROM pg_proc AS p WHERE p.oid = declaration;
 END
 $$;
 
@@ -1112,19 +1126,6 @@ END;
 --
 -- Adopting
 --
-
--- Refuse an isolation level that does not show what other transactions commit meanwhile.
-CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        RAISE invalid_transaction_state USING
-            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
-            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
-    END IF;
-END
-$$;
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
@@ -1165,26 +1166,29 @@ BEGIN
 END
 $$;
 
--- Lock the tables that have a function as a default, and return the largest ID in them.
+-- Lock the tables that have a function as a default, and find the largest ID in them.
 -- Sessions that insert finish first, and those that come later use the new function.  Any role
 -- can write such a default.  Only tables of the owner of the function or of the schema, or of a
 -- superuser, are locked and read: the others cannot delay us.
 --
--- The function is called once, to see whether its IDs have this epoch and come from this
--- sequence.  A call that fails is a warning.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
-                                       adopted oid, adopted_owner regrole, sequence regclass)
-    RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
+-- or else the default, with which the time of that ID is the clock's.
+CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
+                                       INOUT epoch timestamptz, renumber boolean, adopted oid,
+                                       adopted_owner regrole, sequence regclass,
+                                       OUT youngest bigint)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
     before bigint;
     id bigint;
     made_at timestamptz;
+    earliest timestamptz;
+    latest timestamptz;
+    named integer;
     part record;
     left_out regclass[] := '{}';
     highest bigint;
-    youngest bigint;
     place text;
 BEGIN
     FOR part IN
@@ -1227,34 +1231,34 @@ BEGIN
             HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
 
-    BEGIN
-        -- so that currval() works
-        before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
-        id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
-        RAISE;
-    WHEN OTHERS THEN
-        before := NULL;
-        RAISE WARNING 'could not check the IDs of %', function_name USING
-            DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
-    END;
-    IF before IS NOT NULL THEN
-        made_at := instaid.extract_timestamp(id, epoch);
-        IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-                DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
-                                ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
-                                clock_timestamp()),
-                HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
-                              ' If not, use create_shard() and adopt_column().',
-                              COALESCE(epoch - (made_at - clock_timestamp()), epoch));
-        ELSIF currval(sequence) = before THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-                HINT = 'Pass the sequence that it uses.';
-        END IF;
+    -- Another session can have adopted the schema while this one waited.
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
+    -- so that currval() works
+    before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
+    id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
+    -- A function can use now(), which is the time when the transaction began.
+    earliest := now() - interval '1 s';
+    latest := clock_timestamp() + interval '1 s';
+    epoch := COALESCE(epoch, (
+        SELECT e.epoch
+        FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
+             CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        LIMIT 1), instaid.default_epoch());
+    made_at := instaid.extract_timestamp(id, epoch);
+    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
+                            ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
+                            clock_timestamp()),
+            HINT = format('If the layout of its IDs is Instagram''s, pass its epoch, which is'
+                          ' about %s. If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+    ELSIF currval(sequence) = before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+            HINT = 'Pass the sequence that it uses.';
     END IF;
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
@@ -1264,23 +1268,27 @@ BEGIN
                             instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
             HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
     END IF;
-    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING 'IDs of schema % named shard %, and not %', quote_ident(schema_name),
-            instaid.extract_shard_id(COALESCE(id, youngest)), shard_id USING
-            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    named := instaid.extract_shard_id(id);
+    shard_id := COALESCE(shard_id, named);
+    IF named <> shard_id AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
+                             named, shard_id),
+            HINT = format('Pass %s. If new IDs must name shard %s, pass renumber => true, too.',
+                          named, shard_id);
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
-    RETURN youngest;
 END
 $$;
 
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
-                                    epoch timestamptz DEFAULT instaid.default_epoch(),
-                                    sequence regclass DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+                                    epoch timestamptz DEFAULT NULL,
+                                    sequence regclass DEFAULT NULL,
+                                    renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -1291,12 +1299,12 @@ DECLARE
     youngest bigint;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+        'schema_name', schema_name, 'renumber', renumber));
     PERFORM instaid._check_read_committed('adopt_shard');
     IF instaid._adopt_other_edition(schema_name, shard_id, epoch) THEN
         RETURN;
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
     SELECT p.proowner INTO owner FROM pg_proc AS p
     WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
@@ -1315,6 +1323,17 @@ BEGIN
     PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
+
+    -- Citus replaces no function on its workers in a transaction that has read a table by
+    -- several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- _take_over_ids() locks its shards, too, where they are visible
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    SELECT t.* INTO shard_id, epoch, youngest
+    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
+                                sequence) AS t;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
     -- to block its owner.
@@ -1324,10 +1343,11 @@ BEGIN
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(a.owner, d.refobjid, 'USAGE, UPDATE')
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
       AND NOT EXISTS (SELECT FROM pg_depend AS f
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
@@ -1346,19 +1366,118 @@ BEGIN
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
 
-    -- Citus replaces no function on its workers in a transaction that has read a table by
-    -- several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner,
-                                       sequence);
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
-'make a schema with the published function next_id() a shard: call the function once, replace '
-'it, take over its sequence (table_id_seq by default), and continue above the IDs of the columns '
-'that use it; acts with the rights of the owners of the function, the sequence and the '
-'tables, which the caller needs';
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
+'make a schema with the published function next_id() a shard: call the function once, to find out '
+'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
+'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
+'function, the sequence and the tables, which the caller needs';
+
+-- The schemas whose next_id() audit() calls a copy of the published function, and that the
+-- caller may adopt.
+CREATE FUNCTION instaid._find_copies(pattern text) RETURNS text[]
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET quote_all_identifiers = off SET client_min_messages = warning AS $$
+BEGIN
+    RETURN (SELECT COALESCE(array_agg(n.nspname::text ORDER BY n.nspname), '{}')
+            FROM instaid.audit() AS a
+                 JOIN pg_namespace AS n ON a.object = format('%I.next_id()', n.nspname)
+                 JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
+            WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
+              AND pg_has_role(p.proowner, 'USAGE'));
+END
+$$;
+
+-- The part of adopt_shards() between two commits; why it failed, or null.
+CREATE FUNCTION instaid._try_to_adopt(schema_name text) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM instaid.adopt_shard(schema_name);
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    RETURN format('%I: %s', schema_name, SQLERRM);
+END
+$$;
+
+-- It commits after each schema, because one transaction cannot hold the locks of thousands, and
+-- would keep their writers out.  After an interruption, the same call adopts the rest.
+-- A procedure with SET could not commit: operators are qualified.
+CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean DEFAULT false)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    schemas pg_catalog.text[];
+    problem pg_catalog.text;
+    problems pg_catalog.text[] := '{}';
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
+        'pattern', pattern, 'dry_run', dry_run));
+    schemas := instaid._find_copies(pattern);
+    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
+        IF dry_run THEN
+            RAISE NOTICE 'SELECT instaid.adopt_shard(%);', pg_catalog.quote_literal(schemas[i]);
+            CONTINUE;
+        END IF;
+        -- inside a transaction block, this fails before anything is adopted
+        COMMIT;
+        problem := instaid._try_to_adopt(schemas[i]);
+        IF problem IS NULL THEN
+            RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
+                pg_catalog.cardinality(schemas);
+        ELSE
+            RAISE WARNING '%', problem;
+            problems := pg_catalog.array_append(problems, problem);
+        END IF;
+    END LOOP;
+    COMMIT;
+    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
+                                        pg_catalog.cardinality(problems),
+                                        pg_catalog.cardinality(schemas)),
+            DETAIL = pg_catalog.array_to_string(problems, '; '),
+            HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
+                   ' call adopt_shards() again.';
+    END IF;
+END
+$$;
+COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
+'adopt each schema whose next_id() audit() calls a copy of the published function, if the caller '
+'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
+'that fails, and names those that failed in the end; dry_run only shows the calls';
+
+CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = renumber_shard.schema_name;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id = renumber_shard.shard_id THEN
+        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
+        RETURN;
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
+END
+$$;
+COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
+'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
+'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
 
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
@@ -1369,16 +1488,18 @@ CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, own
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
                 ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
                 ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid)'
                 ' FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-                ' WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
-        INTO kept_by_citus;
+        INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
@@ -1446,8 +1567,9 @@ BEGIN
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name,
-                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
@@ -1686,30 +1808,36 @@ CREATE VIEW instaid._shards_without_c AS
       AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
 
 -- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.
+-- with its settings.  Return false if the schema is not such a shard.
 -- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
--- second ahead of the clock.  A statement for several rows goes on with the old functions, by
--- their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
-                                               epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- at the sequence, and then continues in the extension.  A statement for several rows goes on
+-- with the old functions, by their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    schema_name CONSTANT text := shard.schema_name;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
     tables regclass[];
     part record;
     last bigint;
 BEGIN
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
-                             epoch),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch.';
+    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
+    WHERE s.schema_name = _adopt_other_edition.schema_name;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    IF shard_id <> shard.shard_id OR epoch <> shard.epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
+                             COALESCE(shard_id, shard.shard_id), COALESCE(epoch, shard.epoch)),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass that shard ID and that epoch, or neither.';
+    END IF;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, COALESCE(main, shard.next_id));
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -1750,7 +1878,7 @@ BEGIN
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
         schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
+        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
@@ -1774,67 +1902,64 @@ BEGIN
              '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
+    RETURN true;
 END
 $$;
 
--- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
-CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
-    RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
-
--- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  The others are looked up when the
--- lock is there, in the schema of the declaration, which can have another name by then.
+-- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
+-- the one before is there: by then, the schema of the declaration can have another name, and the
+-- declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    first boolean;
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     tick text;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    FOREACH first IN ARRAY ARRAY[true, false] LOOP
-        FOR sequence IN
-            SELECT s.name
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-            WHERE p.oid = declaration AND (s.place = 1) = first
-        LOOP
-            owner := instaid._sequence_owner(declaration, sequence);
-            IF NOT frozen THEN
-                PERFORM instaid._lock_sequence(sequence);
-                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-                -- 2^53 - 1 before the year 2248.
-                PERFORM instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, maximum_value)'
-                    ' FROM pg_sequence_parameters(%1$s)'
-                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                    ' AND maximum_value < 9007199254740991', sequence::oid));
-            END IF;
-            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
-            IF frozen THEN
-                -- A MAXVALUE must be above MINVALUE, and not below START.
-                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
-                tick := instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
-                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-                    sequence::oid));
-                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
-            END IF;
-            IF first THEN
-                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
-            END IF;
-        END LOOP;
-        IF first AND NOT FOUND THEN
-            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-                HINT = 'instaid.shards lists the shards of this database.';
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
+                                               ELSE 'thaw_shard' END);
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done)
+        ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        owner := instaid._sequence_owner(declaration, sequence);
+        IF NOT frozen THEN
+            PERFORM instaid._lock_sequence(sequence);
+            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+            -- 2^53 - 1 before the year 2248.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, maximum_value)'
+                ' FROM pg_sequence_parameters(%1$s)'
+                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
+        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        IF frozen THEN
+            -- A MAXVALUE must be above MINVALUE, and not below START.
+            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
+            tick := instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+        END IF;
+        done := done || sequence;
     END LOOP;
+    IF done = '{}' THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
 END
 $$;
 
@@ -2712,7 +2837,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
                t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
+               (instaid._sequence_state(s.sequence)).tick AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -2749,7 +2874,8 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen, c.relpersistence, q.seqmax,
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
+               bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
                t.issued_at - clock_timestamp() AS drift,
                -- list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
@@ -2761,7 +2887,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
         WHERE c.relpersistence <> 't')
 
     SELECT f.severity, c.object, f.problem, c.cure
@@ -2945,10 +3071,14 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
-        -- a declaration that was written by hand, or a restore of a table alone
+        -- It can be newer than the freeze, or a restore of a table alone.
         (q.frozen AND q.seqmax >= 9007199254740991, 'warning',
-         'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+         'has no MAXVALUE, but its shard is frozen: nextval() still moves it',
          'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        (NOT q.frozen AND q.seqmax < 9007199254740991 AND q.fault IS NULL, 'error',
+         'has a MAXVALUE that is too low for IDs, but is not a sequence of a frozen shard',
+         'If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if'
+         ' the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.'),
         -- setval() or advance_past() took it too far, or its time is over
         (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
          'has reached the last tick of the ID format',
@@ -3031,7 +3161,7 @@ BEGIN ATOMIC
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence, s.frozen) AS t),
+                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')

@@ -100,10 +100,9 @@ CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN false;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID.
--- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.  A call that
--- waits for it still ends in the old function: for these calls, new IDs begin a second ahead of
--- the clock.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
+-- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
@@ -115,7 +114,7 @@ BEGIN
     PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
     PERFORM setval(sequence, make_id, true)
     FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
-                                  clock_timestamp() + interval '1 s'), shard_id, 1023, epoch);
+                                  clock_timestamp() + interval '1 ms'), shard_id, 1023, epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
     PERFORM instaid._grant_to_users(schema_name, sequence);
@@ -126,6 +125,41 @@ BEGIN
                       schema_name, pg_get_function_arguments(p.oid),
                       CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
         FROM pg_proc AS p WHERE p.oid = adopted);
+END
+$$;
+
+-- Write another shard ID into the sequences and the functions of a shard.
+-- A sequence stays in its millisecond, past the room of the new shard, and not just before the
+-- room of the old one, for which a call that waits for this looks.  Such a call ends in
+-- _elsewhere().
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    schema_name text;
+    part regclass;
+    old pg_sequence;
+    old_base bigint;
+    base CONSTANT bigint := shard_id << 10;
+    last bigint;
+BEGIN
+    SELECT n.nspname INTO schema_name
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = declaration;
+    PERFORM instaid._check_owned_shard(schema_name);
+    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps others out
+        -- until this transaction commits.
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
+        SELECT q.* INTO old FROM pg_sequence AS q WHERE q.seqrelid = part;
+        old_base := old.seqmax & 8387584;
+        old.seqmax := old.seqmax - old_base + base;
+        last := (pg_sequence_last_value(part) - old_base + 8387584 >> 23 << 23) + base
+                + CASE WHEN base + 1024 = old_base THEN 2047 ELSE 1023 END;
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part, old.seqmax);
+        PERFORM setval(part, LEAST(last, old.seqmax)) WHERE last IS NOT NULL;
+    END LOOP;
+    PERFORM instaid_sql._declare(schema_name, shard_id, old.seqmin, sequence,
+                                 instaid._find_function(schema_name, 'next_id', ''), true);
 END
 $$;
 
@@ -144,19 +178,6 @@ END;
 --
 -- Adopting (both editions)
 --
-
--- Refuse an isolation level that does not show what other transactions commit meanwhile.
-CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        RAISE invalid_transaction_state USING
-            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
-            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
-    END IF;
-END
-$$;
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
@@ -197,26 +218,29 @@ BEGIN
 END
 $$;
 
--- Lock the tables that have a function as a default, and return the largest ID in them.
+-- Lock the tables that have a function as a default, and find the largest ID in them.
 -- Sessions that insert finish first, and those that come later use the new function.  Any role
 -- can write such a default.  Only tables of the owner of the function or of the schema, or of a
 -- superuser, are locked and read: the others cannot delay us.
 --
--- The function is called once, to see whether its IDs have this epoch and come from this
--- sequence.  A call that fails is a warning.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, shard_id integer, epoch timestamptz,
-                                       adopted oid, adopted_owner regrole, sequence regclass)
-    RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
+-- or else the default, with which the time of that ID is the clock's.
+CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
+                                       INOUT epoch timestamptz, renumber boolean, adopted oid,
+                                       adopted_owner regrole, sequence regclass,
+                                       OUT youngest bigint)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
     before bigint;
     id bigint;
     made_at timestamptz;
+    earliest timestamptz;
+    latest timestamptz;
+    named integer;
     part record;
     left_out regclass[] := '{}';
     highest bigint;
-    youngest bigint;
     place text;
 BEGIN
     FOR part IN
@@ -259,34 +283,34 @@ BEGIN
             HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
 
-    BEGIN
-        -- so that currval() works
-        before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
-        id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
-        RAISE;
-    WHEN OTHERS THEN
-        before := NULL;
-        RAISE WARNING 'could not check the IDs of %', function_name USING
-            DETAIL = format('The call failed: %s.', SQLERRM),
-            HINT = 'Roll back unless the shard ID, epoch and sequence are those in its text.';
-    END;
-    IF before IS NOT NULL THEN
-        made_at := instaid.extract_timestamp(id, epoch);
-        IF id IS NULL OR abs(extract(epoch FROM made_at - clock_timestamp())) > 86400 THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-                DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
-                                ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
-                                clock_timestamp()),
-                HINT = format('If the layout of its IDs is Instagram''s, its epoch is about %s.'
-                              ' If not, use create_shard() and adopt_column().',
-                              COALESCE(epoch - (made_at - clock_timestamp()), epoch));
-        ELSIF currval(sequence) = before THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-                HINT = 'Pass the sequence that it uses.';
-        END IF;
+    -- Another session can have adopted the schema while this one waited.
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
+    -- so that currval() works
+    before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
+    id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
+    -- A function can use now(), which is the time when the transaction began.
+    earliest := now() - interval '1 s';
+    latest := clock_timestamp() + interval '1 s';
+    epoch := COALESCE(epoch, (
+        SELECT e.epoch
+        FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
+             CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        LIMIT 1), instaid.default_epoch());
+    made_at := instaid.extract_timestamp(id, epoch);
+    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
+                            ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
+                            clock_timestamp()),
+            HINT = format('If the layout of its IDs is Instagram''s, pass its epoch, which is'
+                          ' about %s. If not, use create_shard() and adopt_column().',
+                          COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+    ELSIF currval(sequence) = before THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
+            HINT = 'Pass the sequence that it uses.';
     END IF;
     IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
@@ -296,23 +320,27 @@ BEGIN
                             instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
             HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
     END IF;
-    IF instaid.extract_shard_id(COALESCE(id, youngest)) <> shard_id THEN
-        RAISE WARNING 'IDs of schema % named shard %, and not %', quote_ident(schema_name),
-            instaid.extract_shard_id(COALESCE(id, youngest)), shard_id USING
-            HINT = 'If you do not want that, roll back, and pass the old shard ID.';
+    named := instaid.extract_shard_id(id);
+    shard_id := COALESCE(shard_id, named);
+    IF named <> shard_id AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
+                             named, shard_id),
+            HINT = format('Pass %s. If new IDs must name shard %s, pass renumber => true, too.',
+                          named, shard_id);
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
-    RETURN youngest;
 END
 $$;
 
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer,
-                                    epoch timestamptz DEFAULT instaid.default_epoch(),
-                                    sequence regclass DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+                                    epoch timestamptz DEFAULT NULL,
+                                    sequence regclass DEFAULT NULL,
+                                    renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -323,12 +351,12 @@ DECLARE
     youngest bigint;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch));
+        'schema_name', schema_name, 'renumber', renumber));
     PERFORM instaid._check_read_committed('adopt_shard');
     IF instaid._adopt_other_edition(schema_name, shard_id, epoch) THEN
         RETURN;
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
     SELECT p.proowner INTO owner FROM pg_proc AS p
     WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
@@ -347,6 +375,17 @@ BEGIN
     PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
     sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
+
+    -- Citus replaces no function on its workers in a transaction that has read a table by
+    -- several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- _take_over_ids() locks its shards, too, where they are visible
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    SELECT t.* INTO shard_id, epoch, youngest
+    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
+                                sequence) AS t;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
     -- to block its owner.
@@ -356,10 +395,11 @@ BEGIN
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
       AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(a.owner, d.refobjid, 'USAGE, UPDATE')
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
       AND NOT EXISTS (SELECT FROM pg_depend AS f
                       WHERE f.classid = d.classid AND f.objid = d.objid
                         AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
@@ -378,19 +418,118 @@ BEGIN
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
 
-    -- Citus replaces no function on its workers in a transaction that has read a table by
-    -- several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    youngest := instaid._take_over_ids(schema_name, shard_id, epoch, adopted, owner,
-                                       sequence);
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass) IS
-'make a schema with the published function next_id() a shard: call the function once, replace '
-'it, take over its sequence (table_id_seq by default), and continue above the IDs of the columns '
-'that use it; acts with the rights of the owners of the function, the sequence and the '
-'tables, which the caller needs';
+COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
+'make a schema with the published function next_id() a shard: call the function once, to find out '
+'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
+'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
+'function, the sequence and the tables, which the caller needs';
+
+-- The schemas whose next_id() audit() calls a copy of the published function, and that the
+-- caller may adopt.
+CREATE FUNCTION instaid._find_copies(pattern text) RETURNS text[]
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET quote_all_identifiers = off SET client_min_messages = warning AS $$
+BEGIN
+    RETURN (SELECT COALESCE(array_agg(n.nspname::text ORDER BY n.nspname), '{}')
+            FROM instaid.audit() AS a
+                 JOIN pg_namespace AS n ON a.object = format('%I.next_id()', n.nspname)
+                 JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
+            WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
+              AND pg_has_role(p.proowner, 'USAGE'));
+END
+$$;
+
+-- The part of adopt_shards() between two commits; why it failed, or null.
+CREATE FUNCTION instaid._try_to_adopt(schema_name text) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM instaid.adopt_shard(schema_name);
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    RETURN format('%I: %s', schema_name, SQLERRM);
+END
+$$;
+
+-- It commits after each schema, because one transaction cannot hold the locks of thousands, and
+-- would keep their writers out.  After an interruption, the same call adopts the rest.
+-- A procedure with SET could not commit: operators are qualified.
+CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean DEFAULT false)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    schemas pg_catalog.text[];
+    problem pg_catalog.text;
+    problems pg_catalog.text[] := '{}';
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
+        'pattern', pattern, 'dry_run', dry_run));
+    schemas := instaid._find_copies(pattern);
+    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
+        IF dry_run THEN
+            RAISE NOTICE 'SELECT instaid.adopt_shard(%);', pg_catalog.quote_literal(schemas[i]);
+            CONTINUE;
+        END IF;
+        -- inside a transaction block, this fails before anything is adopted
+        COMMIT;
+        problem := instaid._try_to_adopt(schemas[i]);
+        IF problem IS NULL THEN
+            RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
+                pg_catalog.cardinality(schemas);
+        ELSE
+            RAISE WARNING '%', problem;
+            problems := pg_catalog.array_append(problems, problem);
+        END IF;
+    END LOOP;
+    COMMIT;
+    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
+                                        pg_catalog.cardinality(problems),
+                                        pg_catalog.cardinality(schemas)),
+            DETAIL = pg_catalog.array_to_string(problems, '; '),
+            HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
+                   ' call adopt_shards() again.';
+    END IF;
+END
+$$;
+COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
+'adopt each schema whose next_id() audit() calls a copy of the published function, if the caller '
+'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
+'that fails, and names those that failed in the end; dry_run only shows the calls';
+
+CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = renumber_shard.schema_name;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id = renumber_shard.shard_id THEN
+        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
+        RETURN;
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
+END
+$$;
+COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
+'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
+'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
 
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
@@ -401,16 +540,18 @@ CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, own
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
                 ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
                 ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid)'
                 ' FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-                ' WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0'
-        INTO kept_by_citus;
+        INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
@@ -478,8 +619,9 @@ BEGIN
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(format('%s (%s)', n.name,
-                                     pg_size_pretty(pg_total_relation_size(n.attrelid))),
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)

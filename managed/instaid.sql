@@ -70,6 +70,19 @@ BEGIN
 END
 $$;
 
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
+CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -523,15 +536,37 @@ BEGIN
 END
 $$;
 
--- The next ID of a sequence that the extension has adopted; refuse any other that cannot
--- serve.
+-- These options, or those that renumber_shard() has given to the sequence and its shard.
+-- A call that waited for that meanwhile ends here, or in _elsewhere().
+CREATE FUNCTION instaid_sql._renumbered(sequence regclass, options instaid_sql.sequence_options)
+    RETURNS instaid_sql.sequence_options
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    actual CONSTANT record := pg_sequence_parameters(sequence);
+BEGIN
+    IF actual <> options AND EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
+        WHERE c.oid = sequence AND p.proname = 'next_ids' AND strpos(p.prosrc, actual::text) > 0)
+    THEN
+        RETURN instaid_sql._options((actual.maximum_value >> 10 & 8191)::integer,
+                                    actual.minimum_value);
+    END IF;
+    RETURN options;
+END
+$$;
+
+-- The next ID of a sequence that was renumbered, or that the extension has adopted; refuse any
+-- other that cannot serve.
 CREATE FUNCTION instaid_sql._elsewhere(sequence regclass, options instaid_sql.sequence_options)
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    renumbered CONSTANT instaid_sql.sequence_options := instaid_sql._renumbered(sequence, options);
     id bigint;
 BEGIN
-    IF NOT instaid_sql._is_adopted(sequence) THEN
+    IF renumbered <> options THEN
+        RETURN instaid_sql._open(sequence, instaid_sql._clock(renumbered), renumbered);
+    ELSIF NOT instaid_sql._is_adopted(sequence) THEN
         PERFORM instaid_sql._refuse(sequence, options);
     END IF;
     EXECUTE 'SELECT instaid.next_id($1, $2, $3)' INTO id
@@ -736,7 +771,7 @@ CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.seq
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    base CONSTANT bigint := options.maximum_value & 8387584;
+    base bigint;
     t bigint;
     id bigint;
 BEGIN
@@ -747,6 +782,8 @@ BEGIN
     END IF;
     -- the first look, before the options are compared
     PERFORM pg_sequence_last_value(sequence);
+    options := instaid_sql._renumbered(sequence, options);
+    base := options.maximum_value & 8387584;
     IF count >= 1024 THEN
         id := instaid_sql._reserve(sequence, options, count);
     END IF;
@@ -775,7 +812,7 @@ BEGIN
 END
 $$;
 
--- Create the type and the functions of a shard.
+-- Create the type and the functions of a shard, or replace the functions.
 -- The functions of a shard are in its schema, belong to its owner, and hold its shard ID and
 -- its epoch as constants.
 --
@@ -788,17 +825,21 @@ $$;
 -- It has as few expressions as possible: PL/pgSQL prepares each of them anew in each
 -- transaction.  It is without SET, so it names everything in full.
 CREATE FUNCTION instaid_sql._declare(schema_name text, shard_id integer, epoch_ms bigint,
-                                     sequence regclass, adopted oid DEFAULT NULL) RETURNS void
+                                     sequence regclass, adopted oid DEFAULT NULL,
+                                     or_replace boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $create$
 DECLARE
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
     default_value CONSTANT text := format('%L::regclass', sequence);
 BEGIN
+    IF NOT or_replace THEN
+        EXECUTE format('CREATE DOMAIN %I.id_sequence AS regclass'
+                       ' CONSTRAINT is_a_sequence_of_this_shard CHECK (VALUE = %s)', schema_name,
+                       default_value);
+    END IF;
     EXECUTE format($f$
-CREATE DOMAIN %1$I.id_sequence AS regclass
-    CONSTRAINT is_a_sequence_of_this_shard CHECK (VALUE = %2$s);
-CREATE FUNCTION %1$I.next_id(sequence %1$I.id_sequence %3$s) RETURNS bigint
+CREATE %7$s FUNCTION %1$I.next_id(sequence %1$I.id_sequence %3$s) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
 DECLARE
     -- The first ID of this shard 3 ms before the millisecond that the clock reads.  To open a
@@ -831,7 +872,7 @@ BEGIN
     RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L);
 END
 $$;
-CREATE FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
+CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
     RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
@@ -840,7 +881,7 @@ BEGIN
 END
 $$;
 $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,
-     epoch_ms + 3.4995, shard_id << 10, options);
+     epoch_ms + 3.4995, shard_id << 10, options, CASE WHEN or_replace THEN 'OR REPLACE' END);
 END
 $create$;
 
@@ -998,8 +1039,7 @@ BEGIN
                    (1099511627775 << 23) + (shard_id << 10) + 1023, epoch_ms);
     PERFORM setval(sequence, instaid_sql._clock(instaid_sql._options(shard_id, epoch_ms)) + 1023);
     EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
-                   format('the last ID of shard %s; no role but its owner needs a right on it',
-                          shard_id));
+                   'the last ID of the shard; no role but its owner needs a right on it');
     lock := format('%I.%I', main.nspname, main.relname || '_lock');
     EXECUTE format('CREATE VIEW %s AS SELECT %L::text AS lock_of', lock, sequence);
     EXECUTE format('COMMENT ON VIEW %s IS %L', lock,
@@ -1035,7 +1075,7 @@ CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETUR
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
         RAISE lock_not_available USING
-            MESSAGE = format('another transaction is creating shard %s', shard_id),
+            MESSAGE = format('another transaction is creating a shard with ID %s', shard_id),
             DETAIL = 'It has not ended yet.',
             HINT = 'Repeat the call when it has ended.';
     END IF;
@@ -1074,8 +1114,8 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
 -- Creating shards (both editions)
 --
 
--- Refuse what cannot be a shard, for create_shard() and adopt_shard(); keep other sessions from
--- creating a shard with this ID until the transaction ends.
+-- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
+-- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -1097,7 +1137,7 @@ BEGIN
     IF epoch <= clock_timestamp() THEN
         expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
     END IF;
-    IF (expires_at > clock_timestamp()) IS NOT TRUE THEN
+    IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
                            ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
@@ -1122,9 +1162,9 @@ BEGIN
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
 
-    -- Two sessions cannot both find a shard ID free.
+    -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, shard_id);
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
         WHERE s.schema_name = _check_new_shard.schema_name;
@@ -1143,8 +1183,11 @@ BEGIN
             HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
                           other.name, other.proname)
                    || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L, %s);',
-                                       schema_name, shard_id) ELSE '' END;
+                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
+                                       schema_name) ELSE '' END;
+    END IF;
+    IF shard_id IS NULL THEN
+        RETURN;
     END IF;
     IF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
@@ -1152,10 +1195,13 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = (SELECT COALESCE('Shard ID ' || min(n) || ' is free', 'No shard ID is free')
-                           || '; instaid.shards lists those that are taken.'
-                    FROM generate_series(0, 8191) AS n
-                    WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s));
+            HINT = COALESCE((
+                -- the one after the highest, or else one between
+                SELECT format('Shard ID %s is free in this database', n)
+                FROM generate_series(0, 8191) AS n
+                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
+                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
+                'No shard ID is free') || '; instaid.shards lists those that are taken.';
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -1314,6 +1360,8 @@ DECLARE
     part regclass;
     last bigint;
 BEGIN
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed('freeze_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
@@ -1337,6 +1385,7 @@ DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
     part regclass;
 BEGIN
+    PERFORM instaid._check_read_committed('thaw_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
                        (1099511627775 << 23) + (shard.shard_id << 10) + 1023);

@@ -38,7 +38,10 @@ my @declared = $schema =~ /
 my (@sql, %is_shard, %is_made);
 while (my ($home, $place, $sequence, $declaration) = splice @declared, 0, 4)
 {
-	my ($id, $epoch, $frozen) = $declaration =~ /^shard (\d+), epoch ([^,]+)(, frozen)?$/ or next;
+	my ($id, $epoch) = $declaration =~ /^shard (\d+), epoch ([^,]+)$/ or next;
+	# a frozen shard has a MAXVALUE below the last tick
+	my $is_frozen = $schema =~ /^CREATE\ SEQUENCE\ \Q$home.$sequence\E\n
+		(?:\ .*\n)*?\ +MAXVALUE\ (\d+)$/mx && $1 < 2**53 - 1;
 	die "the sequence of shard $home is in schema $place\n" if $place ne $home;
 	$is_shard{ plain($home) } = 1;
 	$is_made{ plain($home) . ' ' . plain($sequence) } = 1;
@@ -55,7 +58,7 @@ while (my ($home, $place, $sequence, $declaration) = splice @declared, 0, 4)
 		^GRANT\ [A-Z,]+\ ON\ (?:SEQUENCE\ \Q$home.$sequence\E|FUNCTION\ \Q$home\E\.next_ids?\(.*\))
 		\ TO\ ($name);$/mgx;
 	push @sql, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA $home TO $_;" for sort keys %users;
-	push @sql, sprintf "SELECT instaid.freeze_shard(%s);", literal($home) if $frozen;
+	push @sql, sprintf "SELECT instaid.freeze_shard(%s);", literal($home) if $is_frozen;
 }
 die "the dump has no shard of the extension\n" unless %is_shard;
 

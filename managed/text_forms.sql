@@ -71,7 +71,12 @@ CREATE FUNCTION instaid._refuse_digits(input text, form text, digits text, alpha
                                        bits integer, most integer, last text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    -- one zero, or up to 63 bits without leading zeros
+    shortcode CONSTANT text := '^(A|[B-Za-z0-9_-][A-Za-z0-9_-]{0,9}|[B-H][A-Za-z0-9_-]{10})$';
     is_shortcode CONSTANT boolean := form = 'shortcode';
+    explanation CONSTANT text := CASE WHEN is_shortcode
+        THEN 'A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.'
+        ELSE 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are ignored.' END;
     id bigint := 0;
     count integer := 0;
     position integer := 0;
@@ -84,13 +89,22 @@ BEGIN
     WHILE octet_length(shown) > 64 LOOP
         shown := left(shown, -1);
     END LOOP;
+    -- the length comes first: a shortcode, which is shorter, has no wrong digit
+    IF octet_length(replace(input, '-', '')) < most AND NOT is_shortcode OR input = '' THEN
+        RAISE invalid_text_representation USING
+            MESSAGE = format(CASE WHEN input = '' THEN '%s is empty'
+                                  ELSE '%s "%s" has %s of %s digits' END,
+                             form, shown, length(replace(input, '-', '')), most),
+            DETAIL = explanation,
+            HINT = CASE WHEN input ~ shortcode
+                        THEN 'It can be a shortcode, which from_shortcode() reads.' ELSE '' END;
+    END IF;
     WHILE fault IS NULL LOOP
         position := position + 1;
         character := substr(input, position, 1);
         CONTINUE WHEN character = '-' AND NOT is_shortcode;
         digit := strpos(alphabet, substr(digits, position, 1)) - 1;
         fault := CASE
-            WHEN character = '' THEN '%3$s "%4$s" ends too early, at position %5$s'
             WHEN digit < 0 THEN 'invalid character "%1$s" at position %2$s of %3$s "%4$s"'
             WHEN is_shortcode AND digit = 0 AND position = 1 AND input <> character
             THEN 'leading zero "%1$s" at position %2$s of %3$s "%4$s"'
@@ -109,15 +123,10 @@ BEGIN
             HINT = format('Remove the leading "%s".', character);
     END IF;
     RAISE invalid_text_representation USING
-        MESSAGE = CASE WHEN input = '' THEN form || ' is empty'
-                       ELSE format(fault, character, position, form, shown, position - 1) END,
+        MESSAGE = format(fault, character, position, form, shown),
         DETAIL = CASE WHEN fault LIKE '%too large'
                       THEN format('The largest ID is 9223372036854775807, written "%s".', last)
-                      WHEN is_shortcode
-                      THEN 'A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.'
-                      ELSE 'Base32 has 13 of the digits 0-9 and A-Z without U. Hyphens are'
-                           ' ignored.'
-                 END;
+                      ELSE explanation END;
 END
 $$;
 

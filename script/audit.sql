@@ -217,7 +217,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
                t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence, s.frozen)).tick AS position,
+               (instaid._sequence_state(s.sequence)).tick AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -254,7 +254,8 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
         FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, u.frozen, c.relpersistence, q.seqmax,
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
+               bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
                t.issued_at - clock_timestamp() AS drift,
                -- list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
@@ -266,7 +267,7 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid, u.frozen) AS t
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
         WHERE c.relpersistence <> 't')
 
     SELECT f.severity, c.object, f.problem, c.cure
@@ -450,10 +451,14 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
-        -- a declaration that was written by hand, or a restore of a table alone
+        -- It can be newer than the freeze, or a restore of a table alone.
         (q.frozen AND q.seqmax >= 9007199254740991, 'warning',
-         'has no MAXVALUE, but its shard is declared frozen: nextval() still moves it',
+         'has no MAXVALUE, but its shard is frozen: nextval() still moves it',
          'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        (NOT q.frozen AND q.seqmax < 9007199254740991 AND q.fault IS NULL, 'error',
+         'has a MAXVALUE that is too low for IDs, but is not a sequence of a frozen shard',
+         'If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if'
+         ' the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.'),
         -- setval() or advance_past() took it too far, or its time is over
         (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
          'has reached the last tick of the ID format',

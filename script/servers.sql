@@ -22,7 +22,7 @@ BEGIN ATOMIC
                        'used', t.tick IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence, s.frozen) AS t),
+                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')

@@ -36,7 +36,7 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 -- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
 -- while it is being altered: this waits for no lock.
 -- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, is_frozen boolean, OUT tick bigint,
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
@@ -121,7 +121,7 @@ COMMENT ON COLUMN instaid.shards.last_id IS
 'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
 COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
 COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether the shard is declared frozen';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends; needs
@@ -138,8 +138,6 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 
 -- The commands that make a schema a shard; one that is not new has its sequence already,
 -- and can have a next_id() with these arguments, which is replaced.
--- A new sequence starts above what a shard with its ID, dropped just now, can have issued:
--- load can have set it this far ahead of the clock.
 -- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
 -- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
 -- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
@@ -147,24 +145,19 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
                                         security text DEFAULT '') RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; '
-                  'SELECT pg_catalog.setval(%2$L, %5$s, false); ' ELSE '' END
+    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
-                  ' CREATE %6$s FUNCTION %1$I.next_id(%7$s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %8$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS %4$L',
+                  ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
                   schema_name, sequence,
                   format('shard %s, epoch %s+00', shard_id,
                          replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
-                  format('ticks of shard %s: ms since 1970 << 10 | sequence', shard_id),
-                  (extract(epoch FROM clock_timestamp() + interval '64 ms'
-                                      + current_setting('instaid.max_drift')::interval)
-                   * 1000)::bigint << 10 | 1,
                   CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 -- Default privileges must not let other roles set the sequences of these shards back.
@@ -273,21 +266,8 @@ BEGIN
 END
 $$;
 
--- Make a shard of the edition without C a shard of the extension; false if it is not one.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._adopt_shard_without_c(s, _adopt_other_edition.shard_id,
-                                           _adopt_other_edition.epoch)
-    FROM instaid._shards_without_c AS s WHERE s.schema_name = _adopt_other_edition.schema_name;
-    RETURN FOUND;
-END
-$$;
-
--- Replace a next_id() that is adopted; its sequence goes on above this ID.
--- A call that waits for the lock ends in the old function: for these calls, new IDs begin a
--- second ahead of the clock.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
@@ -298,7 +278,7 @@ BEGIN
                                     'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
     FROM pg_class AS c WHERE c.oid = sequence;
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 s', epoch)), epoch);
+        clock_timestamp() + interval '1 ms', epoch)), epoch);
     PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
         schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
         CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
@@ -308,6 +288,21 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+END
+$$;
+
+-- Write another shard ID into the declaration of a shard.
+-- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
+-- and keeps others out until this transaction commits.  Those then read the declaration again.
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    PERFORM instaid._lock_sequence(sequence);
+    PERFORM instaid._execute_as(p.proowner, regexp_replace(
+        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+    FROM pg_proc AS p WHERE p.oid = declaration;
 END
 $$;
 
@@ -354,30 +349,36 @@ CREATE VIEW instaid._shards_without_c AS
       AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
 
 -- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.
+-- with its settings.  Return false if the schema is not such a shard.
 -- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  Therefore nothing has to begin a
--- second ahead of the clock.  A statement for several rows goes on with the old functions, by
--- their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_shard_without_c(shard instaid._shards_without_c, wanted_id integer,
-                                               epoch timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- at the sequence, and then continues in the extension.  A statement for several rows goes on
+-- with the old functions, by their OIDs: they are renamed, not dropped.
+CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+                                             epoch timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    schema_name CONSTANT text := shard.schema_name;
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
     tables regclass[];
     part record;
     last bigint;
 BEGIN
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF (shard.shard_id, shard.epoch) <> (wanted_id, epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name, wanted_id,
-                             epoch),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch.';
+    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
+    WHERE s.schema_name = _adopt_other_edition.schema_name;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, wanted_id, epoch, COALESCE(main, shard.next_id));
+    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    IF shard_id <> shard.shard_id OR epoch <> shard.epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
+                             COALESCE(shard_id, shard.shard_id), COALESCE(epoch, shard.epoch)),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass that shard ID and that epoch, or neither.';
+    END IF;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, COALESCE(main, shard.next_id));
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -418,7 +419,7 @@ BEGIN
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
         schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, wanted_id, epoch, shard.sequence::regclass::text,
+        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
@@ -442,67 +443,64 @@ BEGIN
              '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
+    RETURN true;
 END
 $$;
 
--- Write into a declaration whether its shard is frozen; needs the rights of _sequence_owner().
-CREATE FUNCTION instaid._declare_frozen(declaration oid, sequence regclass, frozen boolean)
-    RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_declare_frozen';
-
--- Declare whether a shard is frozen, and let its sequences end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
 -- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  The others are looked up when the
--- lock is there, in the schema of the declaration, which can have another name by then.
+-- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
+-- the one before is there: by then, the schema of the declaration can have another name, and the
+-- declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    first boolean;
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     tick text;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    FOREACH first IN ARRAY ARRAY[true, false] LOOP
-        FOR sequence IN
-            SELECT s.name
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-                 CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-            WHERE p.oid = declaration AND (s.place = 1) = first
-        LOOP
-            owner := instaid._sequence_owner(declaration, sequence);
-            IF NOT frozen THEN
-                PERFORM instaid._lock_sequence(sequence);
-                -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-                -- 2^53 - 1 before the year 2248.
-                PERFORM instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, maximum_value)'
-                    ' FROM pg_sequence_parameters(%1$s)'
-                    ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                    ' AND maximum_value < 9007199254740991', sequence::oid));
-            END IF;
-            PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
-            IF frozen THEN
-                -- A MAXVALUE must be above MINVALUE, and not below START.
-                -- pg_sequence_parameters() shows them as they are now, in every isolation level.
-                tick := instaid._execute_as(owner, format(
-                    'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
-                    ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                    ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-                    sequence::oid));
-                PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
-            END IF;
-            IF first THEN
-                PERFORM instaid._declare_frozen(declaration, sequence, frozen);
-            END IF;
-        END LOOP;
-        IF first AND NOT FOUND THEN
-            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-                HINT = 'instaid.shards lists the shards of this database.';
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
+                                               ELSE 'thaw_shard' END);
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done)
+        ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        owner := instaid._sequence_owner(declaration, sequence);
+        IF NOT frozen THEN
+            PERFORM instaid._lock_sequence(sequence);
+            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
+            -- 2^53 - 1 before the year 2248.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, maximum_value)'
+                ' FROM pg_sequence_parameters(%1$s)'
+                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
+                ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
+        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        IF frozen THEN
+            -- A MAXVALUE must be above MINVALUE, and not below START.
+            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
+            tick := instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
+                ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
+                sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+        END IF;
+        done := done || sequence;
     END LOOP;
+    IF done = '{}' THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
 END
 $$;
 

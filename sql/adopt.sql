@@ -46,7 +46,7 @@ SELECT '"Adopt ""1""".next_id()'::regprocedure::oid = :oid AS same_oid;
 SELECT seqtypid::regtype, seqincrement, seqmax, seqcycle, seqcache FROM pg_sequence
 WHERE seqrelid = '"Adopt ""1""".table_id_seq'::regclass;
 SELECT obj_description('"Adopt ""1""".table_id_seq'::regclass);
-SELECT schema_name, shard_id, epoch, sequence, last_issued_at > :'before'::timestamptz + interval '999 ms' AS ahead
+SELECT schema_name, shard_id, epoch, sequence, last_issued_at BETWEEN :'before' AND clock_timestamp() AS of_the_clock
 FROM instaid.shards WHERE shard_id = 401;
 EXECUTE insert_photo;
 INSERT INTO "Adopt ""1""".photos (n) SELECT generate_series(2, 3000);
@@ -84,7 +84,7 @@ SELECT p.oid::regprocedure, proowner::regrole, prosecdef FROM pg_proc AS p
 WHERE pronamespace = 'adopt3'::regnamespace ORDER BY p.oid::regprocedure::text;
 DROP SCHEMA adopt3 CASCADE;
 
--- a function that fails is replaced, too; the column has a domain as its type, and a
+-- a function that fails must be repaired first; the column has a domain as its type, and a
 -- view has the function as a default
 CALL publish('adopt3', 403);
 CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
@@ -95,28 +95,58 @@ CREATE TABLE adopt3.t (id adopt3.id DEFAULT adopt3.next_id());
 CREATE VIEW adopt3.v AS SELECT id FROM adopt3.t;
 ALTER VIEW adopt3.v ALTER id SET DEFAULT adopt3.next_id();
 INSERT INTO adopt3.t SELECT instaid.make_id('2020-01-01 UTC', 403, 1);
+SELECT try($$SELECT instaid.adopt_shard('adopt3', 403)$$);
+CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN result := instaid.make_id(clock_timestamp(), 403, nextval('adopt3.table_id_seq')); END $$;
 SELECT instaid.adopt_shard('adopt3', 403);
 INSERT INTO adopt3.v DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) FROM adopt3.t;
 DROP SCHEMA adopt3 CASCADE;
 
--- the function has the ID of another shard: the schema gets the ID that is passed, and
--- there is a warning
+-- the function names another shard: that is an error, unless it is on purpose
 CALL publish('adopt4', 1);
 CREATE TABLE adopt4.t (id bigint PRIMARY KEY DEFAULT adopt4.next_id());
 INSERT INTO adopt4.t SELECT instaid.make_id('2020-01-01 UTC', 1, 1);
-SELECT instaid.adopt_shard('adopt4', 404);
+SELECT try($$SELECT instaid.adopt_shard('adopt4', 404)$$);
+SELECT instaid.adopt_shard('adopt4', 404, renumber => true);
 INSERT INTO adopt4.t DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) FROM adopt4.t ORDER BY id;
+
+-- the function knows its shard ID, and its epoch, as milliseconds in its text
+CALL publish('adopt_e', 407);
+SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', '1387263000000'),
+    'BEGIN', 'DECLARE other bigint := 1400000000000; BEGIN') \gexec
+SELECT instaid.adopt_shard('adopt_e');
+SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
+SELECT instaid.extract_shard_id(adopt_e.next_id());
+DROP SCHEMA adopt_e CASCADE;
+CREATE SCHEMA adopt_e;
+CREATE SEQUENCE adopt_e.table_id_seq;
+CREATE FUNCTION adopt_e.next_id() RETURNS bigint LANGUAGE sql
+    RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1420070400000) << 23) | (408 << 10)
+        | (nextval('adopt_e.table_id_seq') % 1024);
+SELECT instaid.adopt_shard('adopt_e');
+SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
+DROP SCHEMA adopt_e CASCADE;
+-- in seconds, it must be passed
+CALL publish('adopt_e', 409);
+SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', '1387263000 * 1000::bigint') \gexec
+SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+|ID is .*\+00|reads .*\+00|about .*\+00', '...', 'g');
+SELECT split_part(t, 'epoch', 1) FROM try($$SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00 CET')$$) AS t LIMIT 1;
+SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00 UTC');
+SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
+DROP SCHEMA adopt_e CASCADE;
 
 -- what adopt_shard() refuses; it changes nothing then
 CALL publish('adopt5', 405);
 CREATE TABLE adopt5.t (id bigint PRIMARY KEY DEFAULT adopt5.next_id());
 INSERT INTO adopt5.t SELECT instaid.make_id('2020-01-01 UTC', 405, 1);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 401)$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 9000)$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 401, renumber => true)$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', 9000, renumber => true)$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt4', 405)$$);
 SELECT try($$SELECT instaid.adopt_shard(NULL, 405)$$);
+SELECT try($$SELECT instaid.adopt_shard('adopt5', renumber => NULL)$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, 'infinity')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.t')$$);
 CREATE TEMP SEQUENCE temp_seq;
@@ -130,13 +160,11 @@ CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i 
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, sequence => 'adopt5.counted_i_seq')$$);
 SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
 DROP TABLE adopt5.counted;
--- the sequence of a shard with another epoch; a restore, for example, turns checks off
+-- the sequence of a shard with another epoch
 CREATE SCHEMA adopt6;
 CREATE FUNCTION adopt6.next_id() RETURNS bigint LANGUAGE sql
     RETURN instaid.make_id(clock_timestamp(), 406, nextval('adopt1.table_id_seq'), '2020-01-01 UTC');
-SET check_function_bodies = off;
 SELECT try($$SELECT instaid.adopt_shard('adopt6', 406, '2020-01-01 UTC', 'adopt1.table_id_seq')$$);
-RESET check_function_bodies;
 SELECT lanname FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = 'adopt6.next_id()'::regprocedure;
 DROP SCHEMA adopt6 CASCADE;
 -- Citus gives each worker's copy of a sequence a range by its group.  The ticks of the
@@ -185,6 +213,77 @@ SELECT instaid.adopt_shard('adopt5', 405);
 ROLLBACK;
 SELECT p.oid::regprocedure, lanname, last_value < 1000 AS small FROM adopt5.table_id_seq, pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
 WHERE pronamespace = 'adopt5'::regnamespace;
+
+-- adopt_shards() adopts what it can, and names the rest
+CALL publish('adopt "m" 1', 411);
+CALL publish('adopt_m2', 412);
+CALL publish('adopt_m3', 412);
+CALL publish('adopt_m4', 414);
+CALL publish('adopt5_m', 415);
+CREATE TABLE adopt_m4.t (id bigint PRIMARY KEY DEFAULT adopt_m4.next_id());
+INSERT INTO adopt_m4.t SELECT FROM generate_series(1, 3);
+ALTER FUNCTION adopt5_m.next_id() OWNER TO regress_adopter;
+CALL instaid.adopt_shards('adopt%m%', true);
+BEGIN;
+CALL instaid.adopt_shards('adopt%');
+ROLLBACK;
+CALL instaid.adopt_shards(NULL);
+CALL instaid.adopt_shards('adopt_m%');
+SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
+SELECT instaid.adopt_shard('adopt_m3', 413, renumber => true);
+GRANT CREATE ON SCHEMA adopt5_m TO regress_adopter;
+ALTER SEQUENCE adopt5_m.table_id_seq OWNER TO regress_adopter;
+ALTER SCHEMA adopt5_m OWNER TO regress_adopter;
+SET ROLE regress_adopter;
+CALL instaid.adopt_shards('adopt%m%');
+RESET ROLE;
+CALL instaid.adopt_shards('adopt%m%');
+SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
+
+-- renumber_shard(): new IDs name another shard, and are above the old ones
+SELECT try($$SELECT instaid.create_shard('adopt_n', 413)$$);
+SELECT max(id) AS last FROM adopt_m4.t \gset
+SELECT 'adopt_m4.next_ids(integer,regclass)'::regprocedure::oid AS oid \gset
+ALTER FUNCTION adopt_m4.next_ids(integer, regclass) COST 7;
+GRANT EXECUTE ON FUNCTION adopt_m4.next_ids(integer, regclass) TO regress_adopter;
+COMMENT ON FUNCTION adopt_m4.next_ids(integer, regclass) IS 'kept';
+PREPARE take AS INSERT INTO adopt_m4.t DEFAULT VALUES RETURNING id > :last AS above, instaid.extract_shard_id(id);
+EXECUTE take;
+SELECT instaid.renumber_shard('adopt_m4', 416);
+EXECUTE take;
+SELECT instaid.extract_shard_id(adopt_m4.next_id('adopt_m4.table_id_seq')), instaid.extract_shard_id(i) FROM adopt_m4.next_ids(1) AS i;
+SELECT oid = :oid AS same, procost, obj_description(oid, 'pg_proc'), proacl IS NOT NULL AS has_acl, prosrc FROM pg_proc
+WHERE oid = 'adopt_m4.next_ids(integer,regclass)'::regprocedure;
+SELECT shard_id, epoch, frozen FROM instaid.shards WHERE schema_name = 'adopt_m4';
+SELECT problem FROM instaid.audit() WHERE object ~ 'adopt_m4';
+-- a frozen shard stays frozen; the old shard ID is free, and the new one taken
+SELECT instaid.freeze_shard('adopt_m4');
+SELECT instaid.renumber_shard('adopt_m4', 417);
+SELECT t AS error FROM try('EXECUTE take') AS t LIMIT 1;
+SELECT shard_id, frozen, instaid.extract_shard_id(last_id) FROM instaid.shards WHERE schema_name = 'adopt_m4';
+SELECT instaid.thaw_shard('adopt_m4');
+EXECUTE take;
+SELECT instaid.create_shard('adopt_n', 416);
+SELECT try(format('SELECT instaid.renumber_shard(%s)', arguments))
+FROM unnest(ARRAY['''adopt_n'', 417', '''adopt_n'', 8192', '''adopt_n'', -1', '''adopt_n'', NULL', '''nowhere'', 418',
+    '''instaid'', 418', '''adopt_n'', 416', 'repeat(''x'', 64), 418']) AS arguments;
+SET ROLE regress_adopter;
+SELECT try($$SELECT instaid.renumber_shard('adopt_n', 418)$$);
+RESET ROLE;
+-- what is left after a ROLLBACK
+BEGIN;
+SELECT instaid.renumber_shard('adopt_n', 418);
+SELECT instaid.extract_shard_id(adopt_n.next_id());
+ROLLBACK;
+SELECT instaid.extract_shard_id(adopt_n.next_id());
+-- a schema whose name looks like a declaration
+ALTER SCHEMA adopt_n RENAME TO "shard 416, epoch";
+SELECT instaid.renumber_shard('shard 416, epoch', 8191);
+SELECT instaid.extract_shard_id("shard 416, epoch".next_id());
+SELECT try($$SELECT instaid.create_shard('adopt_n', 417)$$);
+SET client_min_messages = warning;
+DROP SCHEMA "adopt ""m"" 1", adopt_m2, adopt_m3, adopt_m4, adopt5_m, "shard 416, epoch" CASCADE;
+RESET client_min_messages;
 
 -- a serial column: roles that can insert need USAGE on the shard's sequence
 CREATE TABLE adopt1.s (id bigserial PRIMARY KEY, n integer);

@@ -319,8 +319,8 @@ SELECT * FROM instaid.audit();
 SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
 SELECT * FROM findings;
 ALTER SEQUENCE regress_5.table_id_seq NO MAXVALUE;
--- Citus gives each worker's copy of a sequence a range of its own.  A sequence at its
--- own MAXVALUE is not frozen.
+-- Citus gives each worker's copy of a sequence a range of its own.  A shard whose
+-- sequence is at its own MAXVALUE is frozen.
 ALTER SEQUENCE regress_5.table_id_seq MINVALUE 844424930131969 MAXVALUE 1125899906842625 START 844424930131969 RESTART;
 ALTER SEQUENCE "Regress ""6"""."Odd's seq" MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
 ALTER SEQUENCE regress_8.s MAXVALUE 1000;

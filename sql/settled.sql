@@ -8,8 +8,6 @@ CREATE TABLE regress_s.photos (id bigint PRIMARY KEY DEFAULT regress_s.next_id()
 SELECT instaid.settled_id('regress_s') AS settled \gset
 INSERT INTO regress_s.photos (n) VALUES (1), (2);
 SELECT min(id) > :settled AS is_below FROM regress_s.photos;
--- the shard starts ahead of the clock, which catches up
-SELECT pg_sleep(extract(epoch FROM drift)) FROM instaid.shards WHERE shard_id = 5;
 SELECT instaid.settled_id('regress_s') = max(id) AS is_last FROM regress_s.photos;
 -- the result is the last ID, even if it was rolled back, or taken by nextval()
 BEGIN;
@@ -63,11 +61,11 @@ SELECT regress_s.next_id() > :settled AS above;
 -- a frozen shard without an ID
 SELECT instaid.create_shard('regress_v', 7);
 SELECT instaid.freeze_shard('regress_v');
-SELECT instaid.settled_id('regress_v') = instaid.last_id('regress_v.table_id_seq', 7) AS is_last;
+SELECT instaid.settled_id('regress_v') < instaid.min_id('2020-01-01') AS is_below, last_id FROM instaid.shards WHERE shard_id = 7;
 -- ... whose sequence is in another schema
 ALTER SEQUENCE regress_v.table_id_seq RENAME TO elsewhere;
 ALTER SEQUENCE regress_v.elsewhere SET SCHEMA regress_s;
-SELECT instaid.settled_id('regress_v') = instaid.last_id('regress_s.elsewhere', 7) AS is_last;
+SELECT instaid.settled_id('regress_v') < instaid.min_id('2020-01-01') AS is_below, last_id FROM instaid.shards WHERE shard_id = 7;
 
 -- a sequence that is ahead of the clock
 SELECT instaid.make_id(now() + interval '1 h', 8191, 1023) AS far \gset

@@ -1,4 +1,4 @@
-/* What SQL-callable functions of both wings share: names that they get, rows that they return. */
+/* What SQL functions of IDs and of tickets share: names that they get, rows that they return. */
 #include "postgres.h"
 
 #include "access/htup_details.h"

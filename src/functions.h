@@ -1,4 +1,4 @@
-/* What SQL-callable functions of both wings share. */
+/* What SQL functions of IDs and of tickets share. */
 #ifndef INSTAID_FUNCTIONS_H
 #define INSTAID_FUNCTIONS_H
 

@@ -1,4 +1,4 @@
-/* The module's face: magic block, start, and what the install script calls. */
+/* What PostgreSQL calls when it loads the library, and what the install script calls. */
 #include "postgres.h"
 
 #include "commands/extension.h"
@@ -56,7 +56,7 @@ instaid_check_library(PG_FUNCTION_ARGS)
  * The script of the extension calls this to run a command, with the rights of the caller, as if it
  * were given after the script.  PostgreSQL records what a script grants in pg_init_privs, as a part
  * of the extension.  pg_dump does not dump it, and before PostgreSQL 17 nothing removes a role from
- * there that is dropped.  After an error, PostgreSQL ends the script itself.
+ * there that is dropped.
  */
 Datum
 instaid_execute_outside_script(PG_FUNCTION_ARGS)
@@ -65,15 +65,24 @@ instaid_execute_outside_script(PG_FUNCTION_ARGS)
 	bool		in_script = creating_extension;
 	int			status;
 
-	creating_extension = false;
-	SPI_connect();
-	status = SPI_execute(command, false, 0);
-	if (status < 0)
-		ereport(ERROR,
-				(errcode(status == SPI_ERROR_TRANSACTION ? ERRCODE_INVALID_TRANSACTION_TERMINATION :
-						 ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot execute \"%s\" in a function", command)));
-	SPI_finish();
-	creating_extension = in_script;
+	/* after an error, too: a script can catch it */
+	PG_TRY();
+	{
+		creating_extension = false;
+		SPI_connect();
+		status = SPI_execute(command, false, 0);
+		if (status < 0)
+			ereport(ERROR,
+					(errcode(status == SPI_ERROR_TRANSACTION ?
+							 ERRCODE_INVALID_TRANSACTION_TERMINATION :
+							 ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot execute \"%s\" in a function", command)));
+		SPI_finish();
+	}
+	PG_FINALLY();
+	{
+		creating_extension = in_script;
+	}
+	PG_END_TRY();
 	PG_RETURN_VOID();
 }

@@ -1,5 +1,5 @@
 /*
- * What both wings, IDs and tickets, know of PostgreSQL's sequences.
+ * What IDs and tickets need of PostgreSQL's sequences.
  *
  * Both take values from a sequence's page themselves, by the rules of
  * nextval_internal() in src/backend/commands/sequence.c.  PostgreSQL 17 has
@@ -159,10 +159,95 @@ sequence_is_visible(Oid relation, AclMode rights)
 }
 
 /*
+ * The error for a page that is not a sequence's.  The top transaction can have pinned it.  Since
+ * PostgreSQL 19, the end of a subtransaction does not unlock such a page, and the error can be
+ * caught in one.
+ */
+void
+sequence_magic_error(Buffer buffer, Oid sequence)
+{
+	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(BufferGetPage(buffer));
+	uint32		magic = sm->magic;
+
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	elog(ERROR, "bad magic number in sequence with OID %u: %08X", sequence, magic);
+}
+
+static void
+copy_page(Oid sequence, RelFileLocator locator, char persistence, Form_pg_sequence_data data,
+		  XLogRecPtr *lsn)
+{
+	Buffer		buffer;
+
+	if (persistence == RELPERSISTENCE_TEMP)
+	{
+		/* local buffers are found by the relation only */
+		Relation	rel = relation_open(sequence, NoLock);
+
+		buffer = ReadBuffer(rel, 0);
+		relation_close(rel, NoLock);
+	}
+	else
+		buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
+										   persistence == RELPERSISTENCE_PERMANENT);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	*data = *sequence_read_page(buffer, sequence);
+	*lsn = PageGetLSN(BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Copy the state of a sequence that the caller has locked, and the LSN of its page.  Returns NULL,
+ * or why the file cannot be read.
+ *
+ * ALTER SEQUENCE gives a sequence another file.  A standby replays that without a lock, and can
+ * remove the file between the look-up of its name and here.  AccessShareLock does not prevent
+ * that on a primary, either.  A subtransaction catches the error.  Before PostgreSQL 17, none can
+ * begin in a query with parallel workers, which then fails.
+ */
+ErrorData *
+sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
+				   Form_pg_sequence_data data, XLogRecPtr *lsn)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	if (IsInParallelMode())
+	{
+		copy_page(sequence, locator, persistence, data, lsn);
+		return NULL;
+	}
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		copy_page(sequence, locator, persistence, data, lsn);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		int			category = ERRCODE_TO_CATEGORY(geterrcode());
+
+		/* not a cancellation, nor a lack of memory */
+		if (category != ERRCODE_SYSTEM_ERROR && category != ERRCODE_INTERNAL_ERROR)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
+}
+
+/*
  * Copy the state of a sequence, and its options and persistence unless they are NULL.
  * Returns false if it is no sequence, or is gone; the role may not see it; another
- * transaction is altering or dropping it; or it is temporary and another session's, or not
- * permanent and this is a standby.
+ * transaction is altering or dropping it; its file cannot be read; or it is temporary and
+ * another session's, or not permanent and this is a standby.
  *
  * A superuser may list all sequences, and any role may have locked one of them.
  * Therefore this asks for no lock without the right to read, and waits for none.  There
@@ -172,7 +257,7 @@ bool
 sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 			  Form_pg_sequence_data data)
 {
-	Buffer		buffer = InvalidBuffer;
+	bool		is_read = false;
 	HeapTuple	tuple;
 
 	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
@@ -185,52 +270,41 @@ sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 	if (HeapTupleIsValid(tuple) && (options == NULL || sequence_copy_options(sequence, options)))
 	{
 		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
-		bool		is_permanent = class->relpersistence == RELPERSISTENCE_PERMANENT;
+
+		/* tablespace, database, file: their names differ between versions */
+		RelFileLocator locator = {
+			OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+			MyDatabaseId, class->relfilenode
+		};
+		XLogRecPtr	lsn;
 
 		if (persistence != NULL)
 			*persistence = class->relpersistence;
-		if (class->relpersistence == RELPERSISTENCE_TEMP)
-		{
-			/* local buffers are found by the relation only */
-			if (isTempNamespace(class->relnamespace))
-			{
-				Relation	rel = relation_open(sequence, NoLock);
-
-				*data = *sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
-				relation_close(rel, NoLock);
-			}
-		}
-		else if (is_permanent || !RecoveryInProgress())
-		{
-			/* tablespace, database, file: their names differ between versions */
-			RelFileLocator locator = {
-				OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
-				MyDatabaseId, class->relfilenode
-			};
-
-			buffer = ReadBufferWithoutRelcache(locator, MAIN_FORKNUM, 0, RBM_NORMAL, NULL,
-											   is_permanent);
-			LockBuffer(buffer, BUFFER_LOCK_SHARE);
-			*data = *sequence_read_page(buffer, sequence);
-		}
+		if (class->relpersistence == RELPERSISTENCE_TEMP ?
+			isTempNamespace(class->relnamespace) :
+			class->relpersistence == RELPERSISTENCE_PERMANENT || !RecoveryInProgress())
+			is_read = sequence_copy_page(sequence, locator, class->relpersistence, data,
+										 &lsn) == NULL;
 	}
-	if (BufferIsValid(buffer))
-		UnlockReleaseBuffer(buffer);
 	if (HeapTupleIsValid(tuple))
 		ReleaseSysCache(tuple);
 	UnlockRelationOid(sequence, RowExclusiveLock);
-	return BufferIsValid(buffer);
+	return is_read;
 }
 
 /*
  * Write a WAL record of a sequence whose page the caller has locked exclusively and marked dirty.
- * Replay sets the sequence to last_value, where the page stands, too, until the caller stores
- * another state.  Returns the LSN of the record.
+ * Returns the LSN of the record.
  *
- * The page is to be marked dirty before XLogInsert(): see SyncOneBuffer().  Unlike in core's
- * nextval(), it must also come before GetRedoRecPtr().  Otherwise a checkpoint that begins in
- * between would skip the page, which is still clean, and only a record before its redo point would
- * cover the value.
+ * Replay of the record sets the sequence to last_value.  So does this function, in the page.  The
+ * caller then stores the last value that it has really taken: otherwise the values up to last_value
+ * would be lost.
+ *
+ * The caller must mark the page dirty before it compares GetRedoRecPtr() with the page's LSN.  In
+ * the other order, a checkpoint could begin between the two.  The caller has then seen the
+ * old redo point, and writes no record if the last one covers the value.  The checkpoint does not
+ * write the page, which is still clean: see SyncOneBuffer().  After a crash, replay begins at the
+ * new redo point, and reads no record of the value, which comes again.
  */
 XLogRecPtr
 sequence_log_page(Buffer buffer, RelFileLocator file, Form_pg_sequence_data data,

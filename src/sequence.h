@@ -1,4 +1,4 @@
-/* What both wings, IDs and tickets, know of PostgreSQL's sequences. */
+/* What IDs and tickets need of PostgreSQL's sequences. */
 #ifndef INSTAID_SEQUENCE_H
 #define INSTAID_SEQUENCE_H
 
@@ -24,8 +24,11 @@ extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
 extern bool sequence_is_visible(Oid relation, AclMode rights);
+extern ErrorData *sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
+									 Form_pg_sequence_data data, XLogRecPtr *lsn);
 extern bool sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 						  Form_pg_sequence_data data);
+pg_noreturn extern void sequence_magic_error(Buffer buffer, Oid sequence);
 extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
 									Form_pg_sequence_data data, int64 last_value);
 extern void sequence_make_durable(XLogRecPtr lsn);
@@ -57,33 +60,36 @@ sequence_item(Page page)
 
 /* The state of a sequence in its page, which the caller has locked. */
 static inline Form_pg_sequence_data
-sequence_read_page(Buffer buffer, Oid relid)
+sequence_read_page(Buffer buffer, Oid sequence)
 {
 	Page		page = BufferGetPage(buffer);
 	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
 	HeapTupleHeader tuple;
 
 	if (unlikely(sm->magic != SEQ_MAGIC))
-		elog(ERROR, "bad magic number in sequence with OID %u: %08X", relid, sm->magic);
+		sequence_magic_error(buffer, sequence);
 
 	tuple = (HeapTupleHeader) PageGetItem(page, sequence_item(page));
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
 }
 
 /*
- * log_cnt is how many values the sequence's last WAL record still covers.  CREATE DATABASE ...
- * TEMPLATE and ALTER SEQUENCE copy the page without that record, and a crash then repeats what the
- * copy believes to be covered.  Therefore our log_cnt also names the file in which it is true:
+ * In core, log_cnt is how many values the last WAL record of the sequence still covers.  That is
+ * true only in the file for which the record was written.  CREATE DATABASE ... TEMPLATE and ALTER
+ * SEQUENCE copy the page into another file, with its log_cnt and without a record.  Values that
+ * the copy gave without a record of its own would come again after a crash.  Therefore our log_cnt
+ * also names the file in which it is true:
  *
  *		-1 - (file << 32 | values left)
  *
- * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() writes a
- * record whenever log_cnt is below 1, so a negative one is right for it in every copy.  A log_cnt
- * of 0 or more was written by core, or by replay.
+ * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() takes it for
+ * "nothing is covered", because it is below 1, and writes a record.  A log_cnt of 0 or more was
+ * written by core, or by replay.
  *
- * Until the transaction that created the file has committed, the file has another number.  Its
- * commit can be lost in a crash after a record was flushed.  Thus the first call after the commit
- * writes a record; when that is flushed, the commit is, too.
+ * A file has another number until the transaction that created it has committed.  Thus no call
+ * after the commit relies on a record from before.  A crash can keep such a record and lose the
+ * commit.  The sequence is then in its old file again, which repeats the values.  The first call
+ * after the commit writes a new record.  When that is flushed, the commit is flushed, too.
  */
 static inline uint32
 sequence_file(Relation rel)
@@ -114,15 +120,6 @@ sequence_values_covered(uint32 file, Form_pg_sequence_data data)
 	int64		left = sequence_log_cnt(file, 0) - data->log_cnt;
 
 	return left >= 0 && left <= (int64) PG_UINT32_MAX ? left : 0;
-}
-
-/* Pin and lock the page of a sequence, and find its state. */
-static inline Form_pg_sequence_data
-sequence_lock_page(Relation rel, Buffer *buffer, int mode)
-{
-	*buffer = ReadBuffer(rel, 0);
-	LockBuffer(*buffer, mode);
-	return sequence_read_page(*buffer, RelationGetRelid(rel));
 }
 
 #endif							/* INSTAID_SEQUENCE_H */

@@ -1,5 +1,6 @@
 # The code builds outside the source tree, without a warning, for Debian's
-# PostgreSQL and for one whose directories are elsewhere; in TAP.
+# PostgreSQL and for one whose directories are elsewhere.  The names in the library
+# are not those of others.  In TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
 
 set -u
@@ -61,8 +62,59 @@ one_prefix()
 		ls "$("$copy" --libdir)/libpq.so" && ! ls "$("$copy" --libdir)/libother.so"
 )
 
+exports_ours()
+(
+	nm -D --defined-only "$work/build/instaid.so" | sed 's/.* //' | sort >"$work/exports" &&
+		grep -x _PG_init "$work/exports" && grep -x instaid_refill_worker "$work/exports" &&
+		! grep -vE '^(instaid_.*|pg_finfo_instaid_.*|_PG_init|Pg_magic_func)$' "$work/exports"
+)
+
+# Another library has a function time_str(), as ours has.  Whichever of them is loaded
+# first, each calls its own.
+neighbours()
+(
+	copy=$(copy_postgresql "$PG_CONFIG" "$work/pg")
+	PATH=$(dirname "$copy"):$PATH
+	export PATH
+	cat >"$work/neighbour.c" <<-'C'
+		#include "postgres.h"
+		#include "fmgr.h"
+		#include "utils/builtins.h"
+
+		PG_MODULE_MAGIC;
+		PG_FUNCTION_INFO_V1(neighbour);
+		extern const char *time_str(int64 time);
+
+		const char *
+		time_str(int64 time)
+		{
+			return "the neighbour's";
+		}
+
+		Datum
+		neighbour(PG_FUNCTION_ARGS)
+		{
+			PG_RETURN_TEXT_P(cstring_to_text(time_str(0)));
+		}
+	C
+	cc -O2 -shared -fPIC -I "$("$copy" --includedir-server)" \
+		-o "$("$copy" --pkglibdir)/neighbour.so" "$work/neighbour.c" &&
+		cd "$work/build" && make -s -f "$src/Makefile" PG_CONFIG="$copy" install && start_server &&
+		psql -Xq -c 'CREATE EXTENSION instaid' \
+			-c "CREATE FUNCTION neighbour() RETURNS text LANGUAGE c AS 'neighbour'" &&
+		for first in instaid neighbour; do
+			psql -XAtq -c "LOAD '$first'" -c 'SELECT neighbour()' \
+				-c "SELECT instaid.extract_timestamp(1, 'infinity')" 2>&1
+		done >"$work/told"
+	stop_server
+	rm -rf "$SCRATCH/data"
+	cat "$work/told"
+	[ "$(grep -c "^the neighbour's" "$work/told")" = 2 ] &&
+		[ "$(grep -c '^ERROR:  epoch infinity is ' "$work/told")" = 2 ]
+)
+
 check 'out of tree, without warnings' out_of_tree
 check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix
-check 'another library'\''s function of the name of ours is not called' \
-	sh -c 'readelf -d "$1" | grep SYMBOLIC' sh "$work/build/instaid.so"
+check 'the library exports what PostgreSQL looks up, and nothing else' exports_ours
+check 'a library with a function of the name of one of ours calls its own, and we ours' neighbours
 echo "1..$n"

@@ -76,7 +76,7 @@ check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--1.0.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \
 	sh -c '! grep -n PG_VERSION_NUM src/*.c src/functions.h src/sequence.h src/*/*.[ch]'
-check 'the two wings do not include each other' \
+check 'files of IDs and files of tickets do not include each other' \
 	sh -c '! grep -n "include \"tickets/" src/ids/* src/functions.* src/sequence.* &&
 		! grep -n "include \"ids/" src/tickets/* src/functions.* src/sequence.*'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl

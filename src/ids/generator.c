@@ -128,17 +128,20 @@ let_millisecond_pass(int64 running)
 }
 
 /*
- * Can core have set the sequence back from a tick of the running millisecond, which could
- * come again?
+ * Can core have set the sequence back from a tick of the running millisecond?  If so, that tick
+ * would come again, unless the caller lets the millisecond pass.  The log_cnt of core is 0 after
+ * setval() and RESTART, and above 0 after nextval().
  *
- *	log_cnt		core's last call		next tick is of			answer
- *	0			setval() or RESTART		a later ms				no
- *	0			setval() or RESTART		this or an earlier ms	yes
- *	above 0		nextval()				an earlier ms			yes, before nextval()
- *	above 0		nextval()				this or a later ms		no
+ *	log_cnt		next tick is of		answer
+ *	0			an earlier ms		yes
+ *	0			this ms				yes: from a greater tick of this ms
+ *	0			a later ms			no: no tick of this ms follows
+ *	above 0		an earlier ms		yes: nextval() can have followed setval()
+ *	above 0		this or a later ms	no
  *
- * The last answer is nearly always right: if nextval() counts in the running millisecond,
- * nothing has set the sequence back.
+ * The last answer is wrong in one case: setval() has set the sequence back to a tick of this
+ * millisecond, and nextval() has followed, all within the millisecond.  Nothing in the page shows
+ * that.
  */
 static bool
 can_be_set_back(Form_pg_sequence_data data, int64 next, int64 now)
@@ -171,9 +174,11 @@ next_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 *now)
 	}
 
 	/*
-	 * No tick comes again that this session has had, even if the sequence was
-	 * set back.  But if its ticks are further ahead of the clock than load
-	 * explains, that was on purpose.
+	 * The sequence can have been set back below ticks that this session has
+	 * had.  They must not come again: go on after them.  But if they are
+	 * further ahead of the clock than load explains, the sequence had been
+	 * set ahead, and someone has now corrected this.  The session must not
+	 * undo the correction.
 	 */
 	if (seq->end > lowest &&
 		tick_ms(seq->end) - *now <= (int64) max_drift + MAX_CLOCK_WAIT)
@@ -224,7 +229,7 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	int64		logged;
 	bool		log_it;
 
-	/* this comes first: see sequence_log_page() */
+	/* before GetRedoRecPtr(): see sequence_log_page() */
 	MarkBufferDirty(seq->buffer);
 	logged = data->last_value + sequence_values_covered(seq->file, data);
 
@@ -369,6 +374,13 @@ ensure_ticks(ClockedSequence *seq, int wanted)
 	if (seq->next >= seq->end ||
 		(uint64) (GetCurrentTimestamp() - seq->reserved_at) >= 1000)
 		reserve_ticks(seq, wanted);
+}
+
+/* Lock a sequence until the transaction ends, as the functions below do. */
+void
+generator_lock(Oid sequence)
+{
+	(void) session_open(sequence, "instaid.next_id()");
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
- * The rooms of the IDs, and what each has for those above it.  layout.h, text_forms.h and
- * session.h have their own headers.
+ * What other files may call of each file of the IDs.  layout.h, text_forms.h and session.h are
+ * headers of their own.
  */
 #ifndef INSTAID_IDS_H
 #define INSTAID_IDS_H
@@ -25,18 +25,21 @@ extern void begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 extern Datum return_next_id(FunctionCallInfo fcinfo);
 
 /* generator.c: the clocked sequence */
+extern void generator_lock(Oid sequence);
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
 extern void generator_skip_ticks(Oid sequence, int64 tick);
 extern void generator_init(void);
 
 /* requirements.c: what a sequence must be to serve as a source of IDs */
-extern const char *requirements_fault(Oid sequence, bool is_frozen, const char **cure);
-extern bool requirements_check(Relation rel, Form_pg_sequence options, Oid schema);
-pg_noreturn extern void frozen_error(Oid schema, Oid sequence);
+extern const char *requirements_fault(Oid sequence, const char **cure);
+extern void requirements_check(Relation rel, Form_pg_sequence options);
+extern bool is_frozen(Oid sequence);
+extern void check_not_frozen(Oid sequence);
 
 /* declaration.c: what the functions of a shard say */
 
+/* Dumps and create_shard() name the language, so only a rename back mends a rename of it. */
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 
@@ -53,7 +56,6 @@ typedef struct Declaration
 	Oid			sequence;
 	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */
-	bool		is_frozen;
 } Declaration;
 
 extern char *shard_function_name(Form_pg_proc proc);
@@ -61,8 +63,6 @@ extern bool is_next_ids(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
-extern bool is_declared_frozen(Oid schema);
-extern char *declaration_body(HeapTuple tuple, bool frozen);
 extern HeapTuple referenced_declaration(HeapTuple tuple);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
 extern const char *shard_function_fault(HeapTuple tuple);

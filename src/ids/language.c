@@ -37,13 +37,16 @@ typedef struct CachedCall
 static HTAB *known_functions = NULL;
 static uint64 known_since = 0;
 
-/* the sequence that lock_declared() has locked last in this transaction */
+/* the declared sequence that was locked last in this transaction */
 static Oid	locked_sequence = InvalidOid;
 
 /* how many invalidations of pg_proc there were, and one more */
 uint64		language_invalidations = 1;
 
-/* the same, and the number of transactions: while it stays, a call need not look again */
+/*
+ * the same, the number of transactions, and how many sequences were altered, for example frozen:
+ * while it stays, a call need not look again
+ */
 static uint64 call_generation = 1;
 
 static void
@@ -62,10 +65,19 @@ proc_callback(Datum arg pg_attribute_unused(),
 	call_generation++;
 }
 
+static void
+sequence_callback(Datum arg pg_attribute_unused(),
+				  SysCacheIdentifier cacheid pg_attribute_unused(),
+				  uint32 hashvalue pg_attribute_unused())
+{
+	call_generation++;
+}
+
 void
 language_init(void)
 {
 	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(SEQRELID, sequence_callback, (Datum) 0);
 	RegisterXactCallback(xact_callback, NULL);
 }
 
@@ -152,43 +164,39 @@ null_error(void)
 }
 
 /*
- * What a function declares.  If its shard is frozen, this is an error, which names the sequence
- * that was passed, or else the declared one.
- */
-static void
-look_up_unfrozen(Oid function, Oid passed, Declaration *declaration)
-{
-	look_up(function, declaration);
-	if (declaration->is_frozen)
-		frozen_error(get_func_namespace(function),
-					 OidIsValid(passed) ? passed : declaration->sequence);
-}
-
-/*
- * Lock the sequence of the declaration before another sequence of its owner gives an ID.
+ * Lock the sequence of the declaration before another sequence of its owner gives an ID, and refuse
+ * the call if the shard is frozen.
  *
  * freeze_shard() locks it first, too.  Thus it waits for all transactions that have taken IDs of
- * the shard, and whoever waits for it sees the declaration that it has left.  It does not know
- * each sequence that a caller can pass.
+ * the shard, and whoever waits for it sees the MAXVALUE that it has left.  It does not know each
+ * sequence that a caller can pass.
  *
- * A sequence of another owner is not the shard's: its owner could make freeze_shard() wait as long
- * as it likes.  Then this returns false.
+ * The lock can wait for freeze_shard().  Therefore the declaration is then read again.
+ *
+ * If the two sequences have different owners, this locks nothing and returns false.  The owner of
+ * the passed one could otherwise make freeze_shard() wait as long as it likes.  A sequence of
+ * another owner is not the shard's.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
 {
-	while (declaration->sequence != locked_sequence)
+	bool		is_ours = true;
+
+	while (is_ours && declaration->sequence != locked_sequence)
 	{
 		Oid			sequence = declaration->sequence;
 
-		if (sequence_owner(passed) != sequence_owner(sequence))
-			return false;
-		sequence_check_rights(passed, SEQUENCE_RIGHTS);
-		sequence_lock(sequence);
-		locked_sequence = sequence;
-		look_up_unfrozen(function, passed, declaration);
+		is_ours = sequence_owner(passed) == sequence_owner(sequence);
+		if (is_ours)
+		{
+			sequence_check_rights(passed, SEQUENCE_RIGHTS);
+			sequence_lock(sequence);
+			locked_sequence = sequence;
+			look_up(function, declaration);
+		}
 	}
-	return true;
+	check_not_frozen(declaration->sequence);
+	return is_ours;
 }
 
 /* Copy into a call's fn_extra what its function declares. */
@@ -210,7 +218,17 @@ cache_call(FunctionCallInfo fcinfo)
 		call = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(CachedCall));
 	call->generation = 0;
 	flinfo->fn_extra = call;
-	look_up_unfrozen(flinfo->fn_oid, passed, &call->declaration);
+	look_up(flinfo->fn_oid, &call->declaration);
+
+	/* whoever waits for renumber_shard() sees the shard ID that it has left */
+	while (PG_NARGS() == 0 && call->declaration.sequence != locked_sequence)
+	{
+		Oid			sequence = call->declaration.sequence;
+
+		generator_lock(sequence);
+		locked_sequence = sequence;
+		look_up(flinfo->fn_oid, &call->declaration);
+	}
 
 	/* for a sequence of another owner, look again at the next call */
 	if (PG_NARGS() == 0 || lock_declared(flinfo->fn_oid, passed, &call->declaration))
@@ -226,7 +244,7 @@ begin_next_ids(FunctionCallInfo fcinfo)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		null_error();
-	look_up_unfrozen(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
+	look_up(fcinfo->flinfo->fn_oid, &declaration);
 	(void) lock_declared(fcinfo->flinfo->fn_oid, PG_GETARG_OID(1), &declaration);
 	begin_ids(fcinfo, PG_GETARG_OID(1), declaration.shard_id,
 			  declaration.epoch_ms, PG_GETARG_INT32(0));

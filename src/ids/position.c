@@ -45,7 +45,7 @@ instaid_sequence_state(PG_FUNCTION_ARGS)
 		nulls[0] = false;
 		nulls[1] = data.last_value < 0 || data.last_value > MAX_TICK;
 	}
-	problem = requirements_fault(sequence, PG_GETARG_BOOL(1), &cure);
+	problem = requirements_fault(sequence, &cure);
 	if (problem != NULL)
 	{
 		values[2] = CStringGetTextDatum(problem);

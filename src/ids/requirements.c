@@ -9,27 +9,16 @@
 
 /* Why a sequence cannot serve, as a sentence, and what to do about that; NULL if it can */
 static const char *
-find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **cure)
+find_fault(Form_pg_sequence options, const char **cure)
 {
-	int64		default_max = options->seqincrement < 0 ? -1 :
-		sequence_type_max(options->seqtypid);
 	const char *fault;
 
-	/*
-	 * A range in which ticks do not fit mostly keeps values apart from those
-	 * of other sequences. The default bounds of CREATE SEQUENCE, for each
-	 * type and direction, do not count, nor does the MAXVALUE of a frozen
-	 * shard.
-	 */
-	if (options->seqmin > 1 ||
-		(!is_frozen && options->seqmax < MAX_TICK && options->seqmax != default_max))
+	/* a MINVALUE keeps values apart from those of other sequences; a MAXVALUE freezes */
+	if (options->seqmin > 1)
 	{
-		*cure = options->seqmin > 1 ?
-			"Leave the range as it is: it can keep the values of this copy apart from those on other servers. If Citus made the copy for a worker, insert on the coordinator, and let INSERT ... SELECT read a subquery with OFFSET 0 or a temporary table. The default instaid.next_id() works on each node. Otherwise use another sequence." :
-			"If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.";
-		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less and MAXVALUE %lld or more.",
-						(long long) options->seqmin, (long long) options->seqmax,
-						(long long) MAX_TICK);
+		*cure = "On Citus, insert on the coordinator, and let INSERT ... SELECT read a temporary table. Elsewhere, use another sequence. Leave the range as it is: it can keep the values of this copy apart from those on other servers.";
+		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less.",
+						(long long) options->seqmin, (long long) options->seqmax);
 	}
 	if (options->seqtypid != INT8OID)
 		fault = psprintf("Its type is %s; it must be bigint.", format_type_be(options->seqtypid));
@@ -39,22 +28,19 @@ find_fault(Oid sequence, Form_pg_sequence options, bool is_frozen, const char **
 		fault = "It has CYCLE, and would repeat its values.";
 	else
 		return NULL;
+	/* a descending sequence ends at -1 by default; any other low MAXVALUE stays */
 	*cure = psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
-					 sequence_qualified_name(sequence), is_frozen ? "" : " NO MAXVALUE");
+					 sequence_qualified_name(options->seqrelid),
+					 options->seqincrement < 0 && options->seqmax == -1 ? " NO MAXVALUE" : "");
 	return fault;
 }
 
-/*
- * Refuse a sequence of a shard in this schema that cannot serve as a source of IDs, or could not if
- * it were thawed.  Returns whether the shard is frozen.  Its declaration is read only if MAXVALUE
- * is too low for ticks, since most calls have no time for that.
- */
-bool
-requirements_check(Relation rel, Form_pg_sequence options, Oid schema)
+/* Refuse a sequence that cannot serve as a source of IDs, or could not if it were thawed. */
+void
+requirements_check(Relation rel, Form_pg_sequence options)
 {
-	bool		is_frozen = options->seqmax < MAX_TICK && is_declared_frozen(schema);
 	const char *cure;
-	const char *fault = find_fault(RelationGetRelid(rel), options, is_frozen, &cure);
+	const char *fault = find_fault(options, &cure);
 
 	if (fault)
 		ereport(ERROR,
@@ -63,34 +49,65 @@ requirements_check(Relation rel, Form_pg_sequence options, Oid schema)
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", fault),
 				 errhint("%s", cure)));
-	return is_frozen;
 }
 
 /* Why a sequence cannot serve, and what to do about that; NULL if it can, or is gone */
 const char *
-requirements_fault(Oid sequence, bool is_frozen, const char **cure)
+requirements_fault(Oid sequence, const char **cure)
 {
 	FormData_pg_sequence options;
 
-	return sequence_copy_options(sequence, &options) ?
-		find_fault(sequence, &options, is_frozen, cure) : NULL;
+	return sequence_copy_options(sequence, &options) ? find_fault(&options, cure) : NULL;
 }
 
-/* The error for a call that wants an ID of this sequence, which a frozen shard uses */
-pg_noinline void
-frozen_error(Oid schema, Oid sequence)
+/*
+ * Is a sequence frozen?  It is if it could serve, but its MAXVALUE is too low for ticks.
+ *
+ * freeze_shard() leaves nothing else, and a shard is frozen if the sequence of its declaration is.
+ * A word in the declaration could disagree with the sequence, and ALTER SEQUENCE waits for the
+ * transactions that have taken IDs, as a change of the declaration does not.  A low MAXVALUE
+ * that somebody else has set stops the shard as well; therefore the error names it.
+ */
+bool
+is_frozen(Oid sequence)
 {
-	/* no lock keeps another session from dropping either */
-	char	   *schema_name = get_namespace_name(schema);
-	char	   *sequence_name = get_rel_name(sequence);
+	FormData_pg_sequence options;
+	const char *cure;
 
-	if (schema_name == NULL)
-		schema_name = "?";
+	return sequence_copy_options(sequence, &options) && options.seqmax < MAX_TICK &&
+		find_fault(&options, &cure) == NULL;
+}
+
+/*
+ * Refuse a call that wants an ID of a frozen sequence, or of a shard that declares it.  The
+ * message names a shard if it declares this sequence in its own schema, as most do.
+ */
+void
+check_not_frozen(Oid sequence)
+{
+	FormData_pg_sequence options = {0};
+	Declaration declaration = {0};
+	HeapTuple	tuple;
+	Oid			schema;
+	char	   *name;
+	char	   *schema_name;
+
+	if (!is_frozen(sequence))
+		return;
+	/* no lock may keep another session from dropping them */
+	name = sequence_qualified_name(sequence);
+	schema = get_rel_namespace(sequence);
+	schema_name = get_namespace_name(schema);
+	(void) sequence_copy_options(sequence, &options);
+	tuple = find_declaration(schema);
+	if (HeapTupleIsValid(tuple))
+		(void) read_declaration(tuple, &declaration);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("shard %s is frozen", quote_identifier(schema_name)),
-			 errdetail("Its sequence \"%s\" makes no IDs until the shard is thawed.",
-					   sequence_name ? sequence_name : "?"),
-			 errhint("If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(%s);",
-					 quote_literal_cstr(schema_name))));
+			 schema_name != NULL && declaration.sequence == sequence ?
+			 errmsg("shard %s is frozen", quote_identifier(schema_name)) :
+			 errmsg("sequence %s is frozen", name),
+			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
+					   name, (long long) options.seqmax),
+			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
 }

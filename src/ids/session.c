@@ -147,9 +147,9 @@ load_sequence(ClockedSequence *seq)
 	release_pin();				/* the sequence can have another file */
 
 	rel = sequence_open_locked(seq->relid, SEQUENCE_RIGHTS, &options);
+	requirements_check(rel, &options);
 	/* a call that has waited for freeze_shard() ends here */
-	if (requirements_check(rel, &options, RelationGetNamespace(rel)))
-		frozen_error(RelationGetNamespace(rel), seq->relid);
+	check_not_frozen(seq->relid);
 	seq->cache = options.seqcache;
 
 	/* in a new file the session's reserved ticks are invalid */

@@ -16,9 +16,13 @@ typedef struct ClockedSequence
 
 	/*
 	 * What load_sequence() found out.  It holds for this role, until an
-	 * invalidation. needs_wal = false and may_pin = false hold only for this
-	 * transaction, because no invalidation announces the commit of the
-	 * transaction that created the sequence.
+	 * invalidation.
+	 *
+	 * needs_wal and may_pin can be false in the transaction that creates the
+	 * sequence, and true after its commit, which no invalidation announces.
+	 * Therefore session_load() believes only true in the next transaction. If
+	 * it believed a false needs_wal, no WAL record would cover the ticks, and
+	 * they would come again after a crash.  A false may_pin costs only time.
 	 */
 	Oid			role;
 	uint64		invalidations;	/* how many there had been by then, or 0 */

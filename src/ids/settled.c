@@ -67,17 +67,15 @@ greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
 /*
  * An ID such that each row with an ID up to it, whose transaction is committed, is visible to
  * every snapshot taken from now on, and that no such ID is inserted later.  Null if wait is
- * false and there is a transaction to wait for.  The schema is that of the shard, which can
- * be frozen.
+ * false and there is a transaction to wait for.
  */
 static Datum
-find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_id,
-				int64 epoch_ms, bool wait)
+find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epoch_ms,
+				bool wait)
 {
-	Relation	rel;
-	FormData_pg_sequence options;
-	Form_pg_sequence_data data;
-	Buffer		buffer;
+	RelFileLocator file = {0};
+	FormData_pg_sequence_data data;
+	ErrorData  *error;
 	XLogRecPtr	lsn;
 	LOCKTAG		tag;
 	int64		tick;
@@ -87,35 +85,50 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, Oid schema, int32 shard_i
 
 	/*
 	 * Lock the sequence, so that it is not dropped, as SELECT FROM sequence
-	 * does.  A stronger lock could look like that of a transaction that has
-	 * taken IDs, and other calls would wait for it.
+	 * does.  The lock that keeps ALTER SEQUENCE away, too, is that of a
+	 * transaction that takes IDs.  A call in another session would see it,
+	 * and wait until this transaction ends.
 	 */
 	sequence_check_rights(sequence, SEQUENCE_READ_RIGHTS);
 	if (wait)
 		LockRelationOid(sequence, AccessShareLock);
 	else if (!ConditionalLockRelationOid(sequence, AccessShareLock))
 		PG_RETURN_NULL();
-	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
-	(void) requirements_check(rel, &options, schema);
 
-	/*
-	 * Step 2 does not find locks of this transaction.  It may have taken IDs.
-	 * A lock does not tell why it is held, and so any such lock is refused.
-	 */
-	if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
-		ereport(ERROR,
-				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("this transaction itself holds a lock on sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail("For example, it has taken IDs, altered or commented on the sequence, or read the view pg_sequences. settled_id() would have to wait until it ends."),
-				 errhint("Call settled_id() first in the transaction, or in another transaction.")));
+	/* ALTER SEQUENCE can replace the file before it is read */
+	do
+	{
+		RelFileLocator tried = file;
+		FormData_pg_sequence options;
+		Relation	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
+
+		requirements_check(rel, &options);
+
+		/*
+		 * Step 2 does not find locks of this transaction.  It may have taken
+		 * IDs.  A lock does not tell why it is held, and so any such lock is
+		 * refused.
+		 */
+		if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
+			ereport(ERROR,
+					(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+					 errmsg("this transaction itself holds a lock on sequence \"%s\"",
+							RelationGetRelationName(rel)),
+					 errdetail("For example, it has taken IDs, altered or commented on the sequence, or read the view pg_sequences. settled_id() would have to wait until it ends."),
+					 errhint("Call settled_id() first in the transaction, or in another transaction.")));
+
+		file = rel->rd_locator;
+		error = sequence_copy_page(sequence, file, rel->rd_rel->relpersistence, &data, &lsn);
+		if (!RelationNeedsWAL(rel))
+			lsn = InvalidXLogRecPtr;
+		relation_close(rel, NoLock);
+		if (error != NULL && RelFileLocatorEquals(file, tried))
+			ReThrowError(error);
+	} while (error != NULL);
+	UnlockRelationOid(sequence, AccessShareLock);
 
 	/* if the sequence has given no tick, this is the tick before its first */
-	data = sequence_lock_page(rel, &buffer, BUFFER_LOCK_SHARE);
-	tick = Max(data->last_value, 0) - (data->is_called ? 0 : 1);
-	lsn = RelationNeedsWAL(rel) ? PageGetLSN(BufferGetPage(buffer)) : InvalidXLogRecPtr;
-	UnlockReleaseBuffer(buffer);
-	relation_close(rel, AccessShareLock);
+	tick = Max(data.last_value, 0) - (data.is_called ? 0 : 1);
 
 	/*
 	 * The sequence must not stand lower after a crash.  reserve_ticks()
@@ -142,8 +155,7 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
-	return find_settled_id(fcinfo, sequence, get_rel_namespace(sequence), shard_id, epoch_ms,
-						   PG_GETARG_BOOL(3));
+	return find_settled_id(fcinfo, sequence, shard_id, epoch_ms, PG_GETARG_BOOL(3));
 }
 
 Datum
@@ -168,7 +180,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 		declaration_error(tuple, fault);
 	ReleaseSysCache(tuple);
 
-	return find_settled_id(fcinfo, declaration.sequence, schema,
+	return find_settled_id(fcinfo, declaration.sequence,
 						   declaration.shard_id == NODE_SHARD ?
 						   node_shard_id_or_error() : declaration.shard_id,
 						   declaration.epoch_ms, PG_GETARG_BOOL(1));

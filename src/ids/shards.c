@@ -15,7 +15,7 @@
 #include "commands/proclang.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -56,7 +56,7 @@ static uint64 listed_invalidations = 0;
 
 /*
  * Call visit() for each function in the language, in a memory context of its own.  It sees the
- * catalogs as they are now: who waited for another create_shard() must see its shard.
+ * catalogs as they are now, in every isolation level: a shard ID can be taken since the snapshot.
  */
 static void
 scan_functions(void (*visit) (HeapTuple tuple, void *arg), void *arg)
@@ -163,7 +163,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		values[2] = TimestampTzGetDatum(ms_timestamp(shard->declaration.epoch_ms));
 		values[3] = ObjectIdGetDatum(shard->declaration.sequence);
 		values[4] = ObjectIdGetDatum(shard->function);
-		values[5] = BoolGetDatum(shard->declaration.is_frozen);
+		values[5] = BoolGetDatum(is_frozen(shard->declaration.sequence));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -194,7 +194,7 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 		shards++;
 		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
 			unreadable++;
-		if (declaration->is_frozen)
+		if (is_frozen(declaration->sequence))
 		{
 			/* it issues no IDs: neither their time nor their end matters */
 			frozen++;
@@ -342,15 +342,26 @@ find_routine(Oid schema)
 }
 
 /*
- * The lock is on the language, with the shard ID as its sub-object.  Other roles wait for it,
- * and therefore only a role that may create the shard gets it.
+ * The lock is on the language, with the shard ID as its sub-object.  It is not waited for: any role
+ * that may create some schema can hold it as long as it likes.
  */
 Datum
 instaid_lock_shard_id(PG_FUNCTION_ARGS)
 {
+	int32		shard_id = PG_GETARG_INT32(1);
+	LOCKTAG		tag;
+
 	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	LockDatabaseObject(LanguageRelationId, get_language_oid(LANGUAGE, false),
-					   (uint16) SUB_OBJECT(PG_GETARG_INT32(1)), ShareUpdateExclusiveLock);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, LanguageRelationId, get_language_oid(LANGUAGE, false),
+					   SUB_OBJECT(shard_id));
+	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("another transaction is creating a shard with ID %d", shard_id),
+				 errdetail("It has not ended yet."),
+				 errhint("Repeat the call when it has ended.")));
+	/* its last owner may have created the shard */
+	AcceptInvalidationMessages();
 	PG_RETURN_VOID();
 }
 

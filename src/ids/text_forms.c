@@ -50,6 +50,17 @@ check_not_negative(int64 id)
 						   (long long) PG_INT64_MAX)));
 }
 
+/* How many characters are not hyphens */
+static int
+count_digits(const char *text, size_t len)
+{
+	int			digits = pg_mbstrlen_with_len(text, (int) len);
+
+	for (size_t i = 0; i < len; i++)
+		digits -= text[i] == '-';
+	return digits;
+}
+
 /*
  * Report what is wrong with a text.  Only digits and hyphens are before the
  * position, each of one byte, so it counts characters, too.
@@ -68,14 +79,17 @@ report_invalid(const TextForm *form, text *input, TextStatus status,
 	size_t		len = VARSIZE_ANY_EXHDR(input);
 	char	   *whole = pnstrdup(start, pg_mbcliplen(start, (int) len, MAX_SHOWN));
 	char	   *character;
+	int64		id;
 
 	if (status == TEXT_TOO_SHORT)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 len == 0 ? errmsg("%s is empty", form->name) :
-				 errmsg("%s \"%s\" ends too early, at position %d",
-						form->name, whole, (int) position),
-				 errdetail("%s", form->digits)));
+				 errmsg("%s \"%s\" has %d of %d digits", form->name, whole,
+						count_digits(start, len), BASE32_LEN),
+				 errdetail("%s", form->digits),
+				 len > 0 && decode_shortcode(start, len, &id, &position) == TEXT_VALID ?
+				 errhint("It can be a shortcode, which from_shortcode() reads.") : 0));
 
 	character = pnstrdup(start + position,
 						 Min(len - position,

@@ -42,7 +42,7 @@ typedef enum
 	TEXT_LEADING_ZERO,			/* of a shortcode with more digits */
 	TEXT_TOO_GREAT,				/* this digit takes the ID above 2^63 - 1 */
 	TEXT_TOO_LONG,				/* this is the 14th digit of base32 */
-	TEXT_TOO_SHORT				/* the text ends here */
+	TEXT_TOO_SHORT				/* whatever its characters are */
 } TextStatus;
 
 /* Write the shortcode of an ID that is not negative, and return its length. */
@@ -119,15 +119,23 @@ decode_shortcode(const char *input, size_t len, int64 *id, size_t *position)
 
 /*
  * Read base32 into *id, or return what is wrong with it at *position.  13
- * digits have 65 bits; a first digit up to 7 has three of them.
+ * digits have 65 bits; a first digit up to 7 has three of them.  The length
+ * comes first: a shortcode, which is shorter, has no wrong digit.
  */
 static inline TextStatus
 decode_base32(const char *input, size_t len, int64 *id, size_t *position)
 {
 	uint64		result = 0;
-	int			digits = 0;
+	size_t		digits = 0;
 
-	for (*position = 0; *position < len; (*position)++)
+	*position = 0;
+	for (size_t i = 0; i < len; i++)
+		digits += input[i] != '-';
+	if (digits < BASE32_LEN)
+		return TEXT_TOO_SHORT;
+
+	digits = 0;
+	for (; *position < len; (*position)++)
 	{
 		int			digit;
 
@@ -143,8 +151,6 @@ decode_base32(const char *input, size_t len, int64 *id, size_t *position)
 		result = result << BASE32_BITS | (uint64) digit;
 		digits++;
 	}
-	if (digits < BASE32_LEN)
-		return TEXT_TOO_SHORT;
 	*id = (int64) result;
 	return TEXT_VALID;
 }

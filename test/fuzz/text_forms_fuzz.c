@@ -105,6 +105,15 @@ check_base32_text(const char *text, size_t len)
 	int			digits = 0;
 
 	for (size_t i = 0; i < len; i++)
+		digits += text[i] != '-';
+	if (digits < 13)
+	{
+		CHECK(status == TEXT_TOO_SHORT);
+		return;
+	}
+
+	digits = 0;
+	for (size_t i = 0; i < len; i++)
 	{
 		int			at = index_in(crockford_digits, text[i]);
 
@@ -128,11 +137,6 @@ check_base32_text(const char *text, size_t len)
 			return;
 		}
 		digits++;
-	}
-	if (digits < 13)
-	{
-		CHECK(status == TEXT_TOO_SHORT && position == len);
-		return;
 	}
 	CHECK(status == TEXT_VALID && id == model);
 }

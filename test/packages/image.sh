@@ -1,5 +1,5 @@
-# The image for CloudNativePG: what is in it serves PostgreSQL 18 and 19, which have no
-# instaid of their own; in TAP.  Started by test/lib/run.
+# The images: what is in that for CloudNativePG serves PostgreSQL 18 and 19, which have no
+# instaid of their own, and so does what Dockerfile compiles; in TAP.  Started by test/lib/run.
 #
 # packages: build-essential debhelper fakeroot postgresql-server-dev-all
 # packages: postgresql-18 postgresql-server-dev-18 postgresql-19 postgresql-server-dev-19
@@ -157,6 +157,29 @@ by_prefix()
 		installed "$1" "$copy" prefix="$SCRATCH/other"
 }
 
+# compiled MAJOR: run the steps of the Dockerfile's first stage in a directory, and see that
+# the second one gets the files of the extension, and nothing else
+compiled()
+{
+	root=$work/docker
+	rm -rf "$root" && mkdir -p "$root/src" || return
+	sed -n "s/\${PG_MAJOR}/$1/g; s,^COPY \([^-].*\) /src,cp -R \1 $root/src,p
+		s,^RUN make -C /src \(.*\) DESTDIR=/instaid,make -s -C $root/src \1 DESTDIR=$root/instaid,p" \
+		Dockerfile >"$work/steps" && [ "$(wc -l <"$work/steps")" -eq 3 ] || return
+	sh -eu "$work/steps" || return
+	[ "$(sed -n '/^FROM.*}$/,$p' Dockerfile | grep -v '^FROM')" = 'COPY --from=build /instaid/ /' ] &&
+		! find "$root/instaid" -type f ! -path "*/usr/lib/postgresql/$1/lib/*" \
+			! -path "*/usr/share/postgresql/$1/extension/*" | grep .
+}
+
+uses_compiled()
+{
+	init "$1" "$work/docker/instaid/usr/share/postgresql/$1" \
+		"$work/docker/instaid/usr/lib/postgresql/$1/lib" && start "$1" &&
+		query -c 'CREATE EXTENSION instaid' -c "SELECT instaid.create_shard('insta5', 5)" \
+			-c 'SELECT insta5.next_id()' && no_errors && stop "$1"
+}
+
 mkdir "$SCRATCH/log" "$SCRATCH/18" "$SCRATCH/19"
 for major in 18 19; do
 	check "the image for PostgreSQL $major is built" image $major
@@ -171,6 +194,8 @@ check 'pg_upgrade from 18 to 19, each with its image' upgrades
 stop 19
 check 'make install prefix=DIRECTORY' by_prefix 18
 for major in 18 19; do
+	check "Dockerfile compiles for PostgreSQL $major" compiled $major
+	check '... what a server of this version loads' uses_compiled $major
 	check "make install with directories, for PostgreSQL $major" in_directories $major
 done
 echo "1..$n"

@@ -2,7 +2,7 @@
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
-SELECT plan(51);
+SELECT plan(53);
 
 -- the functions, and what they promise the planner
 SELECT function_returns('instaid', 'to_shortcode', ARRAY['bigint'], 'text');
@@ -57,12 +57,14 @@ FROM (VALUES ('shortcode', 'ab/', 'invalid character "/" at position 3 of shortc
     ('shortcode', 'IAAAAAAAAAA', 'digit "A" at position 11 of shortcode "IAAAAAAAAAA" makes the ID too large'),
     ('shortcode', 'AAB', 'leading zero "A" at position 1 of shortcode "AAB"'),
     ('shortcode', '', 'shortcode is empty'),
-    ('base32', '0é', 'invalid character "é" at position 2 of base32 "0é"'),
-    ('base32', '0-日本', 'invalid character "日" at position 3 of base32 "0-日本"'),
-    ('base32', '0U', 'invalid character "U" at position 2 of base32 "0U"'),
+    ('base32', '0é', 'base32 "0é" has 2 of 13 digits'),
+    ('base32', '0-日本', 'base32 "0-日本" has 3 of 13 digits'),
+    ('base32', '0-日本日本日', 'invalid character "日" at position 3 of base32 "0-日本日本日"'),
+    ('base32', 'DeIOdt4jVu6', 'base32 "DeIOdt4jVu6" has 11 of 13 digits'),
+    ('base32', '0U00000000000', 'invalid character "U" at position 2 of base32 "0U00000000000"'),
     ('base32', '8000000000000', 'digit "8" at position 1 of base32 "8000000000000" makes the ID too large'),
     ('base32', '0000000000000-1', 'digit "1" at position 15 of base32 "0000000000000-1" is one too many'),
-    ('base32', '123', 'base32 "123" ends too early, at position 3'),
+    ('base32', '123', 'base32 "123" has 3 of 13 digits'),
     ('base32', '', 'base32 is empty')) AS v (form, input, message);
 SELECT throws_ok('SELECT instaid.to_shortcode(-1)', '22003', 'ID -1 has no text form', 'a negative ID has no shortcode');
 SELECT throws_ok('SELECT instaid.to_base32(-1)', '22003', 'ID -1 has no text form', '... and no base32');

@@ -1,6 +1,6 @@
 # What a transaction holds, and leaves behind, when it is prepared, cancelled or rolled back:
 # locks, pinned pages and files.  And what sessions see of each other: temporary sequences,
-# and shards that come and go.  This needs more than one session, and a setting.
+# and shards that come and go, or are damaged.  This needs more than one session, and settings.
 
 use strict;
 use warnings;
@@ -158,6 +158,43 @@ my @pgbench = map {
 		'<', \undef, '&>', '/dev/null')
 } 'look', 'come_and_go';
 ok((!grep { !$_->finish } @pgbench), 'shards can be listed while others are created and dropped');
+
+# A sequence whose file is missing, as it can be for a moment on a standby that replays ALTER
+# SEQUENCE, and one whose page is not a sequence's.
+my ($missing, $broken) = map {
+	$node->safe_psql('postgres', qq{SELECT instaid.create_shard('insta$_', $_);
+		SELECT FROM insta$_.next_id(); SELECT pg_relation_filepath('insta$_.table_id_seq')})
+	  =~ /(\S+)\s*\z/
+} 6, 7;
+# the checksum of the page is wrong, too
+$node->append_conf('postgresql.conf', 'ignore_checksum_failure = on');
+$node->stop;
+unlink $node->data_dir . "/$missing" or die $!;
+open my $page, '+<:raw', $node->data_dir . "/$broken" or die $!;
+seek $page, 8192 - 8, 0 or die $!;
+print $page pack 'L', 5;
+close $page or die $!;
+$node->start;
+is($node->safe_psql('postgres',
+	'SELECT shard_id, last_id IS NOT NULL FROM instaid.shards ORDER BY shard_id'),
+	"5|t\n6|f\n7|f", 'sequences that cannot be read do not break the list of shards');
+is($node->safe_psql('postgres', 'SELECT shards, unreadable_shards FROM instaid.metrics'),
+	'3|2', '... and are counted');
+for my $call ('next_id', 'settled_id')
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres', $call eq 'next_id' ?
+		'SELECT insta6.next_id()' : "SELECT instaid.settled_id('insta6')");
+	like($stderr, qr/could not open file/, "$call() shows why");
+}
+# the error leaves the page unlocked
+my $magic = qr/bad magic number in sequence with OID \d+: 00000005/;
+for my $call ('insta7.next_id()', "instaid.settled_id('insta7')")
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres', "SET statement_timeout = '60s';
+		BEGIN; SAVEPOINT s; SELECT $call; ROLLBACK TO s; SELECT $call; ROLLBACK TO s;",
+		on_error_stop => 0);
+	like($stderr, qr/$magic.*$magic/s, "$call fails each time for a page of something else");
+}
 
 $node->stop;
 unlike(slurp_file($node->logfile), qr/\bleak\b|PANIC|TRAP:|XX000/,

@@ -83,8 +83,13 @@ is($node->safe_psql('postgres', qq{
 	JOIN (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t USING (id)
 	WHERE id > $youngest}), 0, 'the old function makes no row above the announced ID');
 # adopt_shard() does not wait for calls that insert nothing.  Some of these calls made
-# old IDs above the announced one.
-my %old = map { $_ => 1 } split /\n/, $node->safe_psql('postgres', 'SELECT id FROM insta5.old_ids');
+# old IDs above the announced one, and of the time of new ones.
+my %old;
+$old{$_}++ for split /\n/, $node->safe_psql('postgres', 'SELECT id FROM insta5.old_ids');
+my %times;
+$times{$_}++ for map { /(\d+)/g } map { slurp_file($_) } $clients->files;
+is(scalar(grep { ($old{$_} // $times{$_}) < $times{$_} } keys %times), 0,
+	'no new ID repeats one that the old function made');
 my @files = received($clients, sub { !$old{ $_[0] } });
 for my $i (0 .. $#files)
 {
@@ -130,5 +135,35 @@ is($node->safe_psql('postgres', q{
 		WHERE id IS NULL)
 	FROM pg_constraint WHERE contype = 'f' AND conrelid = 'insta5.posts'::regclass}), 't|0',
 	'the foreign key is valid');
+
+# renumber_shard() while clients insert
+my @renumbered = (
+	('INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 2,
+	'INSERT INTO insta5.likes SELECT FROM generate_series(1, 100) RETURNING id;',
+	'SELECT insta5.next_id() FROM generate_series(1, 10);',
+	'SELECT insta5.next_ids(2000);',
+	'BEGIN; SELECT insta5.add_photo(); SELECT insta5.next_id(); COMMIT;',
+	q{SELECT insta5.next_id('insta5.users_own_seq');});
+$node->safe_psql('postgres', 'CREATE SEQUENCE insta5.users_own_seq');
+($clients, $said) = adopt(
+	q{instaid.renumber_shard('insta5', 4097), pg_sleep(0.05)},
+	@renumbered);
+@files = $clients->files;
+for my $i (0 .. $#files)
+{
+	my ($old_ones, $new_ones, $wrong) = (0, 0, 0);
+	for my $id (split /\n/, slurp_file($files[$i]))
+	{
+		my $shard_id = $id >> 10 & 8191;
+		if ($shard_id == 4097) { $new_ones++ }
+		elsif ($shard_id == 5 && !$new_ones) { $old_ones++ }
+		else { $wrong++ }
+	}
+	ok($old_ones > 0 && $new_ones > 0,
+		"client $i: $old_ones IDs of shard 5, then $new_ones of 4097");
+	is($wrong, 0, '... and no other');
+	ok(Clients::in_order($files[$i]), '... in order');
+}
+is(Clients::summary(@files[ 0 .. $#files - 1 ])->{duplicates}, 0, 'no ID comes twice');
 
 done_testing();

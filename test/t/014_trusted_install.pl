@@ -149,6 +149,21 @@ is(as_superuser('by_superuser',
 	'CREATE EXTENSION instaid; DROP EXTENSION instaid; CREATE EXTENSION instaid'), '',
 	'the extension can be dropped, and installed again');
 
+### A script of another extension that catches an error of _execute_outside_script()
+
+my $scripts = `$ENV{PG_CONFIG} --sharedir` =~ s/\n//r . '/extension';
+append_to_file("$scripts/catches.control", "default_version = '1'\n");
+append_to_file("$scripts/catches--1.sql", q{
+	DO $$
+	BEGIN
+		PERFORM instaid._execute_outside_script('SELECT 1 / 0');
+	EXCEPTION WHEN division_by_zero THEN NULL;
+	END $$;
+	CREATE TABLE of_catches ();});
+is(as_superuser('by_superuser', 'CREATE EXTENSION catches; DROP EXTENSION catches;')
+	  . $node->safe_psql('by_superuser', q{SELECT to_regclass('of_catches') IS NULL}),
+	't', '... has its objects, which are dropped with it');
+
 ### Default privileges, which somebody has set before, give no right on objects of the extension
 
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');

@@ -166,6 +166,13 @@ is($node->safe_psql($db, q{
 		(SELECT string_agg(DISTINCT proowner::regrole::text, ' ') FROM pg_proc
 		 WHERE pronamespace = 'm4'::regnamespace)}), '4|mallory',
 	'... and the functions stay hers');
+is(as_superuser($db, q{SELECT instaid.renumber_shard('m4', 40)}), "\n",
+	'renumber_shard() of her shard');
+gained_nothing('... runs with her rights');
+is($node->safe_psql($db, q{
+	SELECT instaid.extract_shard_id(m4.next_id()), proowner::regrole FROM pg_proc
+	WHERE oid = 'm4.next_ids(integer,regclass)'::regprocedure}), '40|mallory',
+	'... and the functions stay hers');
 # ... with a sequence that is not hers
 is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "7\n", 'victim has a sequence');
 run_as('mallory', $db, published('m7', 7, ''));
@@ -223,15 +230,18 @@ like(as_superuser($db, q{SELECT instaid.adopt_shard('m10', 10)}),
 	'adopt_shard() leaves a superuser\'s table in it out');
 gained_nothing('... and does not read mallory\'s view with a superuser\'s rights');
 
-### create_shard(): a schema that she makes in the meantime
+### create_shard(): a shard ID that she locks, and a schema that she makes in the meantime
 
 $holder->(q{SET ROLE mallory; BEGIN; SELECT instaid._lock_shard_id('m', 112)});
+like(as_superuser($db, q{SELECT instaid.create_shard('m12', 112)}),
+	qr/ERROR:  55P03: another transaction is creating a shard with ID 112\n/,
+	'a superuser\'s create_shard() does not wait for the lock of a shard ID');
+$holder->('ROLLBACK; BEGIN; CREATE SCHEMA m12; GRANT ALL ON SCHEMA m12 TO PUBLIC');
 my $waiting = $node->background_psql($db, on_error_stop => 0);
 $waiting->query_until(qr/asked/,
 	"\\echo asked\nSELECT instaid.create_shard('m12', 112);\n\\echo done\n");
 $node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted})
   or die 'nobody waits';
-run_as('mallory', $db, 'CREATE SCHEMA m12; GRANT ALL ON SCHEMA m12 TO PUBLIC');
 $holder->('COMMIT; RESET ROLE');
 $waiting->query_until(qr/done/, '');
 $waiting->quit;
@@ -296,7 +306,7 @@ $node->safe_psql($db, q{
 my $state = q{
 	SELECT seqmax, last_value FROM pg_sequence, m9.table_id_seq
 	WHERE seqrelid = 'm9.table_id_seq'::regclass};
-for my $call (q{freeze_shard('m9')}, q{thaw_shard('m9')})
+for my $call (q{freeze_shard('m9')}, q{thaw_shard('m9')}, q{renumber_shard('m9', 90)})
 {
 	$node->safe_psql($db, 'ALTER SEQUENCE m9.table_id_seq START 1 RESTART MAXVALUE 99999')
 	  if $call =~ /thaw/;

@@ -24,7 +24,11 @@ my @calls = (
 	q{instaid.create_shard('q1', 11)},
 	q{instaid.freeze_shard('q1')},
 	q{instaid.thaw_shard('q1')},
-	q{instaid.adopt_shard('q2', 12)},
+	q{instaid.renumber_shard('q1', 13)},
+	q{CALL instaid.create_shards('q%s', 21, 22)},
+	q{CALL instaid.adopt_shards('q2', true)},
+	q{CALL instaid.adopt_shards('q2')},
+	q{instaid.adopt_shard('q3', 33)},
 	q{string_agg(a, ';') FROM instaid.adopt_column('q1.users', 'id') AS a},
 	$partitions,
 	$partitions,
@@ -54,19 +58,21 @@ sub run_all
 {
 	my ($settings) = @_;
 	local $ENV{PGOPTIONS} = $settings;
-	# the published function, in a schema of an ordinary role
-	said(q{
+	# the published function, in schemas of an ordinary role
+	said(qq{
 		SET ROLE alice;
-		CREATE SCHEMA q2; CREATE SEQUENCE q2.table_id_seq;
-		CREATE FUNCTION q2.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+		CREATE SCHEMA q$_; CREATE SEQUENCE q$_.table_id_seq;
+		CREATE FUNCTION q$_.next_id() RETURNS bigint LANGUAGE plpgsql AS \$\$
 		BEGIN
-			RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721)
-				<< 23) | (12 << 10) | nextval('q2.table_id_seq') % 1024;
-		END $$});
+			RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+					- 1387263000000 << 23) | (30 + $_ << 10)
+				| nextval('q$_.table_id_seq') % 1024;
+		END \$\$}) for 2, 3;
 	my $all = '';
 	for my $call (@calls)
 	{
-		my $said = said("SELECT $call") =~ s/"//gr =~ s/^.*LOCATION:.*\n//mgr
+		my $said = said($call =~ /^CALL/ ? $call : "SELECT $call");
+		$said = $said =~ s/"//gr =~ s/^.*LOCATION:.*\n//mgr
 		  =~ s/\d{19}|\d{4}-\d\d-\d\d \d.*/.../gr;
 		unlike($said, qr/ERROR/, "$call with $settings");
 		$all .= $said;
@@ -77,7 +83,7 @@ sub run_all
 			CREATE TABLE q1.views_default PARTITION OF q1.views DEFAULT})
 		  if $call =~ /create_shard/;
 	}
-	said('DROP SCHEMA q1, q2 CASCADE');
+	said('DROP SCHEMA q1, q2, q3, q21, q22 CASCADE');
 	return $all;
 }
 

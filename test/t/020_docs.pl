@@ -22,7 +22,7 @@ my %not_run = (
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: INSERT ... SELECT on Citus' => [ 3, 'test/cluster/citus.pl runs it' ],
-	'docs/clusters.md: The shard of a node on Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
+	'docs/clusters.md: The shard of a node on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Existing tables on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Patroni' => [ 1,
 		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
@@ -52,12 +52,16 @@ sub lines
 	return grep { /\S/ } map { s/^ | $//gr } split /\n/, $text;
 }
 
-# Is this ID or time of the last seconds?
+# Is this ID, tick or time of the last seconds?
 sub is_recent
 {
 	my ($piece) = @_;
 	my $seconds;
-	if ($piece =~ /^\d+$/)
+	if ($piece =~ /^\d{16}$/)
+	{
+		$seconds = ($piece >> 10) / 1000;
+	}
+	elsif ($piece =~ /^\d+$/)
 	{
 		$seconds = (($piece >> 23) + 1314220021721) / 1000;
 	}
@@ -73,19 +77,19 @@ sub is_recent
 sub fixed_part
 {
 	my ($piece) = @_;
-	return $piece =~ /^\d+$/ ? $piece & 0x7fffff : 'time';
+	return $piece =~ /^\d{19}$/ ? $piece & 0x7fffff : 'time';
 }
 
-# Are the last lines of the output the ones that the page shows?  Where a recent ID or
-# time was printed, the page shows one of another time.
+# Are the last lines of the output the ones that the page shows?  Where a recent ID,
+# tick or time was printed, the page shows one of another time.
 sub same
 {
 	my ($shown, $printed) = @_;
 	my @shown   = lines($shown);
 	my @printed = lines($printed);
 	return 0 if !@shown || @shown > @printed;
-	# every second piece is an ID or a time
-	my $pieces = qr/(\b\d{19}\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00)/;
+	# every second piece is an ID, a tick or a time
+	my $pieces = qr/(\b\d{19}\b|\b\d{16}\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00)/;
 	@printed = split $pieces, join "\n", @printed[ -@shown .. -1 ];
 	@shown   = split $pieces, join "\n", @shown;
 	return 0 if @shown != @printed;

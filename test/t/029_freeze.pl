@@ -1,7 +1,6 @@
-# A frozen shard is frozen where its dump is restored, with and without its data: the
-# declaration says it, and the bounds of its sequences stop them.  test/specs/freeze.spec has
-# the sessions that freeze_shard() waits for, and sql/freeze.sql the functions that it stops.
-# pg_regress has no pg_dump.
+# A frozen shard is frozen where its dump is restored, with and without its data: the MAXVALUE of
+# its sequences stops them.  test/specs/freeze.spec has the sessions that freeze_shard() waits for,
+# and sql/freeze.sql the functions that it stops.  pg_regress has no pg_dump.
 
 use strict;
 use warnings;
@@ -41,7 +40,7 @@ for my $option ('--schema-only', '--no-owner')
 		SELECT s.frozen, bool_and(q.seqmax < 9007199254740991), count(*)
 		FROM instaid.shards AS s CROSS JOIN instaid.shard_sequences('insta5') AS t
 			JOIN pg_sequence AS q ON q.seqrelid = t
-		GROUP BY s.frozen}), 't|t|2', '... with the word and the bounds');
+		GROUP BY s.frozen}), 't|t|2', '... with the bounds');
 	like(($node->psql($copy, "SELECT $_"))[2], qr/ERROR:  shard insta5 is frozen/, "... no $_")
 	  for 'insta5.next_id()', q{insta5.next_id('insta5.likes_id_seq')},
 	  q{instaid.next_id('insta5.table_id_seq', 5)};

@@ -84,7 +84,7 @@ as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
 as_dba(Managed::changed());
 my $step;
 while_inserting('from the published function', sub {
-	as_dba(q{SELECT instaid.adopt_shard('insta5', 5)});
+	as_dba(q{CALL instaid.adopt_shards('insta5')});
 	$step = as_dba(q{SELECT nextval('insta5.steps')});
 });
 is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
@@ -96,6 +96,29 @@ as_dba('REVOKE ALL ON SEQUENCE insta5.table_id_seq FROM app');
 is(as_dba('SELECT count(*) FROM instaid.audit() WHERE severity = \'error\''), 0,
 	'... and then nothing');
 
+# Other shard IDs, of which one is just below the old one
+my @many = ("SELECT s, i, nextval('insta5.steps')"
+	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
+	  . " insta5.next_ids(2000 + 0 * s::integer) AS i;",
+	"SELECT s, i, nextval('insta5.steps')"
+	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
+	  . " insta5.next_ids(20 + 0 * s::integer) AS i;");
+$step = as_dba(q{SELECT nextval('insta5.steps')});
+my $sum = while_inserting('renumbered', sub {
+	for my $shard_id (4, 4096, 5)
+	{
+		as_dba("SELECT instaid.renumber_shard('insta5', $shard_id)");
+		sleep(0.2);
+	}
+}, @many);
+is($sum->{twice}, 0, '... and no ID came twice');
+is($sum->{inverted}, 0, '... and IDs increase');
+is(as_dba("SELECT string_agg(shard_id::text, ' ' ORDER BY id) FROM (
+		SELECT id, instaid.extract_shard_id(id) AS shard_id,
+			lag(instaid.extract_shard_id(id)) OVER (ORDER BY id) AS before
+		FROM insta5.photos WHERE began > $step) AS s
+	WHERE shard_id IS DISTINCT FROM before"), '5 4 4096 5', '... of one shard after the other');
+
 # The extension
 as_dba(q{
 	SELECT instaid.create_shard('insta6', 6); SELECT instaid.add_sequence('insta6', 'likes_id_seq');
@@ -106,14 +129,14 @@ as_dba(q{
 		DEFAULT insta6.next_id('insta6.likes_id_seq'), n integer);
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
-my $sum = while_inserting('to the extension', sub {
+$sum = while_inserting('to the extension', sub {
 	$node->safe_psql('m', q{
 		BEGIN;
 		ALTER SCHEMA instaid RENAME TO instaid_managed;
 		ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
-		SELECT instaid.adopt_shard(schema_name, shard_id, epoch) FROM instaid_managed.list_shards();
+		SELECT instaid.adopt_shard(schema_name) FROM instaid_managed.list_shards();
 		COMMIT});
 	}, "SELECT s, i, nextval('insta5.steps')"
 	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
@@ -158,7 +181,8 @@ is($node->safe_psql('m', q{
 $node->safe_psql('m', q{
 	CREATE TABLE insta6.notes (id serial PRIMARY KEY, photo_id bigint,
 		made_at timestamptz GENERATED ALWAYS AS (instaid.extract_timestamp(photo_id)) STORED);
-	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10});
+	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10;
+	SELECT instaid.freeze_shard('insta5')});
 my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
@@ -176,8 +200,9 @@ is($node->safe_psql('back', qq{
 	INSERT INTO insta6.likes (n) VALUES (3) RETURNING instaid.extract_shard_id(id);
 	SELECT count(*), count(made_at) FROM insta6.notes;
 	INSERT INTO insta6.notes (photo_id) VALUES (1) RETURNING id;
-	SELECT count(*) FROM instaid.audit() WHERE severity = 'error'}), "0\nt\n6\n10|10\n11\n0",
-	'... with its rows, defaults and generated columns');
+	SELECT count(*) FROM instaid.audit() WHERE severity = 'error';
+	SELECT schema_name FROM instaid.shards WHERE frozen}), "0\nt\n6\n10|10\n11\n0\ninsta5",
+	'... with its rows, defaults and generated columns, and its frozen shard');
 is(Managed::as_app($node, 'back', 'INSERT INTO insta6.photos (n) VALUES (1) RETURNING n'), '1',
 	'... and its rights');
 
