@@ -10,15 +10,16 @@ SET search_path = pg_catalog;
 --
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
--- the first statement sets.  The next ones end the script where another role could have put
--- functions of these names: in a database without the extension.
+-- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
+-- another role could have put functions of these names: in a database without the extension.
 CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     part record;
 BEGIN
-    RETURN NEXT format($head$SET client_encoding = %L;
+    RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
+SET client_encoding = %L;
 SELECT r.rolsuper AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_roles AS o ON o.oid OPERATOR(pg_catalog.=) n.nspowner

@@ -214,6 +214,8 @@ for my $edition ('extension', 'without C')
 	for my $time ('first', 'second')
 	{
 		my $shown = '';
+		local $ENV{PGOPTIONS} = $time eq 'first'
+		  ? '-c default_transaction_isolation=serializable' : '';
 		ok(IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d',
 			$main->connstr($older), @as, '-o', '/dev/null', '-f', $file ], '>&', \$shown),
 			"$edition: the $time run in the older state goes to the end");

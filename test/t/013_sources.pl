@@ -78,6 +78,7 @@ is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit()}),
 	0, '... and audit() finds nothing');
 
 # one of the two is killed, and then the other one
+create($one, 'first_refill', 100, [ $odd, $even ]);
 $odd->stop('immediate');
 push @from_one, take($one, 'photos', 1000);
 push @from_two, take($two, 'photos', 1000);
@@ -90,6 +91,9 @@ my $warning = qr/WARNING:  could not refill ticket "photos" from one of its serv
 my $hint    = qr/HINT:  The next segments come from server "even"/;
 is(log_count($one, qr/$warning.*server "odd".*\n.*$hint/), 1, '... and the log shows it once');
 my $metrics = 'SELECT failed_refills > 0, failing_tickets, empty_tickets FROM instaid.metrics';
+take($one, 'first_refill', 1);
+is(segment($one, 'first_refill', q{refills, failures, failed_at < refilled_at}), '1|1|t',
+	'a refill that had to try another server did not fail');
 is($one->safe_psql('postgres', $metrics), 't|0|0', '... and the metrics show no failing ticket');
 take($one, 'photos', 1) until segment($one, 'photos', 'spare_left > 0') eq 't';
 $even->stop('immediate');
@@ -118,6 +122,7 @@ is(log_count($one, qr/LOG:  ticket "photos" is refilled again, from server "odd"
 	1, '... and the log says so');
 is($one->safe_psql('postgres', $metrics), 't|0|0', '... and the metrics show it at once');
 $even->start;
+$one->safe_psql('postgres', q{SELECT instaid.drop_ticket('first_refill')});
 
 ### One buffer for all sessions, whose segments follow demand
 
