@@ -25,6 +25,8 @@ sub server
 		'app' ]);
 	$node->append_conf('postgresql.conf', "$_\n")
 	  for 'log_statement = none', 'max_connections = 120', 'max_prepared_transactions = 5',
+		# eviction of a dirty page flushes WAL
+		'shared_buffers = 32MB',
 		@settings;
 	$clock ? $clock->start($node) : $node->start;
 	$node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
