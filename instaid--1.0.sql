@@ -2505,10 +2505,10 @@ SELECT r.rolsuper AND NOT EXISTS (
          JOIN pg_catalog.pg_roles AS o ON o.oid OPERATOR(pg_catalog.=) n.nspowner
     WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND o.rolsuper) AS is_foreign
 FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user \gset
-\if :is_foreign
-\warn 'schema "instaid" is missing, or belongs to another role: run this as that role'
-\quit
-\endif$head$, pg_client_encoding());
+    \if :is_foreign
+    \warn 'schema "instaid" is missing, or belongs to another role: run this as that role'
+    \quit
+    \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                p.last IS NULL
