@@ -1,7 +1,7 @@
 /* managed/adopting.sql */
 
 -- Adopting what exists.
--- Run managed/instaid.sql first.
+-- Run managed/instaid.sql and managed/shards.sql first.
 
 SET search_path = pg_catalog;
 

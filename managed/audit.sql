@@ -1,7 +1,7 @@
 /* managed/audit.sql */
 
 -- What breaks, and what monitoring asks.
--- Run managed/instaid.sql first.
+-- Run managed/instaid.sql and managed/shards.sql first.
 
 SET search_path = pg_catalog;
 

@@ -1,7 +1,7 @@
 /* managed/many_shards.sql */
 
 -- create_shards(): thousands of shards by one command.
--- Run managed/instaid.sql first.
+-- Run managed/instaid.sql and managed/shards.sql first.
 
 SET search_path = pg_catalog;
 

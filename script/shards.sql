@@ -172,7 +172,7 @@ BEGIN
 END
 $$;
 
--- include managed/instaid.sql: Creating shards
+-- include managed/shards.sql: Creating shards
 
 -- include managed/many_shards.sql: Many shards
 

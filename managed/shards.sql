@@ -1,0 +1,525 @@
+/* managed/shards.sql */
+
+-- Shards: the list of them, create_shard(), freezing and thawing.
+-- Run managed/instaid.sql first.
+
+SET search_path = pg_catalog;
+
+--
+-- Shards
+--
+
+-- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
+-- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
+-- it from an ordinary sequence: an epoch that can serve is between 1990 and 2100.
+CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+BEGIN ATOMIC
+    SELECT n.nspname, instaid.extract_shard_id(q.seqmax), to_timestamp(q.seqmin / 1000.0),
+           q.seqrelid::regclass, p.oid
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1
+      AND n.nspname !~ '^pg_' AND q.seqmin BETWEEN 631152000001 AND 4102444800000
+      AND instaid.extract_sequence(q.seqmax) = 1023;
+END;
+COMMENT ON FUNCTION instaid.list_shards() IS
+'what the shards of this database declare, and the OIDs of the declaring functions; see the '
+'view instaid.shards';
+
+-- The last value of a sequence; null if it was never used, without SELECT on it, and while its
+-- owner changes it.
+-- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
+-- into the lock table.  A subtransaction that is rolled back releases it, but not the lock of
+-- pg_sequence_last_value().  Who can rename a sequence or its schema can put a table or a view
+-- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
+-- read by name only if it and its schema belong to the reader, to a superuser, or to the owner
+-- of these functions.
+CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '1ms' AS $$
+DECLARE
+    last bigint;
+BEGIN
+    IF has_sequence_privilege(sequence, 'SELECT') IS NOT TRUE THEN
+        RETURN NULL;
+    ELSIF (SELECT bool_and(r.rolsuper OR r.rolname = current_user OR r.oid = i.nspowner)
+           FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                JOIN pg_roles AS r ON r.oid IN (c.relowner, n.nspowner)
+                JOIN pg_namespace AS i ON i.nspname = 'instaid'
+           WHERE c.oid = sequence)
+    THEN
+        EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last;
+    ELSE
+        last := pg_sequence_last_value(sequence);
+    END IF;
+    RAISE SQLSTATE 'ID001';
+EXCEPTION
+    WHEN SQLSTATE 'ID001' THEN
+        RETURN last;
+    -- each SQLSTATE of the classes 42, 55 and XX: it is dropped, renamed or locked
+    WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state
+         OR internal_error THEN
+        RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
+    RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
+            WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
+              AND instaid.extract_shard_id(q.seqmax) = shard_id);
+END
+$$;
+COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
+'the last ID that a sequence of a shard issued; null if there is none, if it is a sequence of '
+'another shard or epoch, and without SELECT on it';
+
+CREATE VIEW instaid.shards AS
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
+           GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) AS drift,
+           q.seqmax >> 23 < 1099511627775 AS frozen,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+    FROM instaid.list_shards() AS s JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence
+         CROSS JOIN LATERAL (SELECT instaid._last_value(s.sequence)) AS i (last_id)
+         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
+                            AS t (last_issued_at);
+GRANT SELECT ON instaid.shards TO PUBLIC;
+COMMENT ON VIEW instaid.shards IS
+'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
+'the sequence';
+COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
+COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
+COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
+COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
+COMMENT ON COLUMN instaid.shards.last_id IS
+'last ID that the sequence issued or reserved; on a standby and after a crash, up to 32 more';
+COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
+COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
+COMMENT ON COLUMN instaid.shards.expires_at IS
+'time when the IDs of the shard end: later IDs would be negative';
+
+CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT d.refobjid::regclass
+    FROM pg_type AS t JOIN pg_constraint AS c ON c.contypid = t.oid
+         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE t.typname = 'id_sequence'
+      AND t.typnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name)
+    ORDER BY 1;
+END;
+COMMENT ON FUNCTION instaid.shard_sequences(text) IS
+'the sequences that issue the IDs of a shard: the one of its next_id(), and those of '
+'add_sequence()';
+
+--
+-- Creating shards
+--
+
+-- Give a sequence the range and the lock of a sequence of a shard.
+-- The sequence begins at the end of the millisecond that the clock reads: the first call opens
+-- the next one.  Default privileges, which some clouds set for whole databases, must not let
+-- other roles use the sequence or the lock.
+-- The lock of a name with "_lock after a quote could not be found: see _lock_command().
+CREATE FUNCTION instaid._prepare_sequence(sequence regclass, shard_id integer, epoch_ms bigint,
+                                          is_new boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+    lock text;
+    part record;
+BEGIN
+    SELECT c.relname, n.nspname INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
+    IF octet_length(main.relname) > 58 THEN
+        RAISE name_too_long USING
+            MESSAGE = format('sequence name "%s..." is too long', left(main.relname, 58)),
+            DETAIL = format('It has %s bytes; the name of its lock, which ends in "_lock", has up'
+                            ' to 63.', octet_length(main.relname));
+    ELSIF strpos(main.nspname || main.relname, '"_lock') > 0 THEN
+        RAISE invalid_name USING
+            MESSAGE = format('sequence %s cannot have a lock', sequence),
+            DETAIL = 'Its name has a quote before "_lock".';
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
+                   ' START WITH %s RESTART CACHE 1 NO CYCLE', sequence, epoch_ms,
+                   (1099511627775 << 23) + (shard_id << 10) + 1023, epoch_ms);
+    PERFORM setval(sequence, instaid_sql._clock(instaid_sql._options(shard_id, epoch_ms)) + 1023);
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
+                   'the last ID of the shard; no role but its owner needs a right on it');
+    lock := format('%I.%I', main.nspname, main.relname || '_lock');
+    EXECUTE format('CREATE VIEW %s AS SELECT %L::text AS lock_of', lock, sequence);
+    EXECUTE format('COMMENT ON VIEW %s IS %L', lock,
+                   'the lock of a sequence; rename it with the sequence');
+    FOR part IN
+        SELECT DISTINCT c.oid::regclass AS name,
+               CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS grantee
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+        WHERE c.oid IN (CASE WHEN is_new THEN sequence END, lock::regclass)
+          AND x.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', part.name, part.grantee);
+    END LOOP;
+END
+$$;
+
+-- Let nobody but the owner use the functions of these shards.
+-- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
+CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', string_agg(format(
+                 '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)', s),
+                 ', '))
+             FROM unnest(schemas) AS s);
+END
+$$;
+
+-- Keep other sessions from creating a shard with this ID until the transaction ends.
+-- Any role can hold an advisory lock.  Therefore this does not wait.
+CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
+        RAISE lock_not_available USING
+            MESSAGE = format('another transaction is creating a shard with ID %s', shard_id),
+            DETAIL = 'It has not ended yet.',
+            HINT = 'Repeat the call when it has ended.';
+    END IF;
+END
+$$;
+
+-- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
+-- with the name of one that it needs, and the epoch of another shard.  The function that is
+-- adopted comes last: it hides none of the others.
+CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT taken_by name,
+                                       OUT routine oid, OUT other_schema name,
+                                       OUT other_epoch timestamptz)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT min(s.schema_name) FILTER (WHERE s.shard_id = _find_conflict.shard_id),
+           min(s.schema_name), min(s.epoch)
+    INTO taken_by, other_schema, other_epoch FROM instaid.list_shards() AS s;
+    SELECT p.oid INTO routine
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname = schema_name
+      AND (p.proname = 'next_id' AND p.pronargs < 2 OR p.proname = 'next_ids' AND p.pronargs < 3)
+    ORDER BY p.proname DESC, p.pronargs DESC LIMIT 1;
+END
+$$;
+
+-- The commands that make a schema a shard.
+CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                        sequence text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    RETURN format('CREATE SEQUENCE %1$s;'
+                  ' SELECT instaid._prepare_sequence(%1$L, %2$s, %3$s, true);'
+                  ' SELECT instaid_sql._declare(%4$L, %2$s, %3$s, %1$L)', sequence, shard_id,
+                  (extract(epoch FROM epoch) * 1000)::bigint, schema_name);
+
+--
+-- Creating shards (both editions)
+--
+
+-- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
+-- transaction ends.  If shard ID and epoch are null, only look at the schema.
+CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    expires_at timestamptz;
+    conflict record;
+    other record;
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
+        RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = 'It belongs to the extension or the server.',
+            HINT = 'Choose another schema.';
+    END IF;
+    -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
+    -- or no whole millisecond.
+    PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
+    IF epoch <= clock_timestamp() THEN
+        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    END IF;
+    IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
+                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock_timestamp()),
+            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+    END IF;
+
+    -- The owner of a schema can put other functions in place of a superuser's.
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
+    FROM pg_namespace AS n, pg_roles AS r
+    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
+      AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                                WHERE p.oid = adopted), current_user);
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
+            HINT = CASE WHEN adopted IS NULL
+                        THEN format('SET ROLE %I first, or choose another schema.', other.owner)
+                        ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
+                                    ' OWNER TO %I;', schema_name, other.owner) END;
+    END IF;
+
+    -- Two sessions cannot both find a shard ID free: one of them fails.
+    PERFORM instaid._lock_shard_id(schema_name, shard_id);
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    IF conflict.routine <> COALESCE(adopted, 0) THEN
+        SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
+        WHERE s.schema_name = _check_new_shard.schema_name;
+        IF FOUND THEN
+            RAISE duplicate_function USING
+                MESSAGE = format('schema %I is a shard already', schema_name),
+                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                HINT = 'A schema is one shard. Choose another schema if you need another shard.';
+        END IF;
+        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
+        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
+            DETAIL = format('It is %s.', other.name),
+            HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
+                          other.name, other.proname)
+                   || CASE WHEN other.can_be_adopted
+                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
+                                       schema_name) ELSE '' END;
+    END IF;
+    IF shard_id IS NULL THEN
+        RETURN;
+    END IF;
+    IF conflict.taken_by IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
+            DETAIL = CASE WHEN conflict.taken_by = 'instaid'
+                          THEN 'It is the setting instaid.node_shard_id of this server. '
+                          ELSE '' END || 'The two shards would issue the same IDs.',
+            HINT = COALESCE((
+                -- the one after the highest, or else one between
+                SELECT format('Shard ID %s is free in this database', n)
+                FROM generate_series(0, 8191) AS n
+                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
+                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
+                'No shard ID is free') || '; instaid.shards lists those that are taken.';
+    END IF;
+
+    IF expires_at < clock_timestamp() + interval '5 years' THEN
+        RAISE WARNING USING MESSAGE = format('shard %s ends in less than five years', shard_id),
+            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
+    END IF;
+    IF conflict.other_epoch <> epoch THEN
+        RAISE NOTICE USING
+            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
+            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
+                            ' together.', conflict.other_schema, conflict.other_epoch);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
+                                     epoch timestamptz DEFAULT instaid.default_epoch(),
+                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+    -- A schema that another role creates after the checks is refused.
+    is_missing CONSTANT boolean := to_regnamespace(quote_ident(schema_name)) IS NULL;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
+        'sequence_name', sequence_name));
+    PERFORM instaid._check_name('sequence', sequence_name);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+    END IF;
+    IF is_missing THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
+END
+$$;
+COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
+'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
+'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
+'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+
+--
+-- Moving and protecting shards
+--
+
+-- A shard; refuse a schema that is not one, and a caller who does not own it.
+-- The owner of the shard's sequences, as far as this edition can act for the caller
+CREATE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner INTO shard
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = _check_owned_shard.schema_name;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
+    FROM instaid.shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
+    RETURN shard;
+END
+$$;
+
+CREATE FUNCTION instaid.add_sequence(schema_name text, sequence_name text) RETURNS regclass
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
+    shard record := instaid._check_owned_shard(schema_name);
+BEGIN
+    PERFORM instaid._check_name('sequence', sequence_name);
+    EXECUTE format('CREATE SEQUENCE %s', sequence);
+    PERFORM instaid._prepare_sequence(sequence::regclass, shard.shard_id,
+                                      (extract(epoch FROM shard.epoch) * 1000)::bigint, true);
+    EXECUTE (
+        SELECT format('ALTER DOMAIN %1$I.id_sequence'
+                      ' DROP CONSTRAINT is_a_sequence_of_this_shard;'
+                      ' ALTER DOMAIN %1$I.id_sequence'
+                      ' ADD CONSTRAINT is_a_sequence_of_this_shard CHECK (%2$s)', schema_name,
+                      string_agg(format('VALUE = %L::regclass', q), ' OR ' ORDER BY q))
+        FROM (SELECT q FROM instaid.shard_sequences(schema_name) AS q
+              UNION SELECT sequence::regclass) AS s (q));
+    RETURN sequence::regclass;
+END
+$$;
+COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
+'create a sequence of a shard for a table, whose default is then next_id(sequence); its IDs are '
+'unique only among those of that sequence';
+
+CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+    options instaid_sql.sequence_options;
+    ms bigint;
+    last bigint;
+BEGIN
+    PERFORM instaid._utc_epoch(epoch);
+    IF epoch > clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('epoch %s is in the future', epoch),
+            DETAIL = format('The clock reads %s.', clock_timestamp());
+    END IF;
+    IF id < 0 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('ID %s is out of range', id),
+            DETAIL = 'An ID must be between 0 and 9223372036854775807.';
+    END IF;
+    SELECT q.seqmin, instaid.extract_shard_id(q.seqmax) AS shard_id INTO main
+    FROM pg_sequence AS q
+    WHERE q.seqrelid = sequence AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s is not a sequence of a shard', sequence),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    options := instaid_sql._options(main.shard_id, main.seqmin);
+    ms := (id >> 23) + (extract(epoch FROM epoch) * 1000)::bigint - main.seqmin;
+    IF ms >= 1099511627775 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('ID %s is past the last ID of sequence %s', id, sequence),
+            DETAIL = format('Its time is %s; the IDs of the sequence end at %s.',
+                            instaid.extract_timestamp(id, epoch),
+                            instaid.extract_timestamp(-9223372036854775808,
+                                                      to_timestamp(main.seqmin / 1000.0)));
+    END IF;
+    EXECUTE instaid_sql._lock_command(sequence, options);
+    last := GREATEST(pg_sequence_last_value(sequence), (ms << 23) + (main.shard_id << 10) + 1023);
+    -- a sequence that was RESTARTed has no value yet
+    last := GREATEST(last, instaid_sql._last_value(sequence, instaid_sql._clock(options)));
+    PERFORM setval(sequence, last);
+    PERFORM instaid_sql._flush_at_commit();
+    RAISE SQLSTATE 'ID001';
+EXCEPTION WHEN SQLSTATE 'ID001' THEN
+    RETURN;
+END
+$$;
+COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
+'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
+'negative; needs to own the sequence';
+
+-- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
+CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard CONSTANT record := instaid._check_owned_shard(schema_name);
+    base CONSTANT bigint := shard.shard_id << 10;
+    part regclass;
+    last bigint;
+BEGIN
+    -- It would not see the newest sequences.
+    PERFORM instaid._check_read_committed('freeze_shard');
+    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps others out
+        -- until this transaction commits.
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
+        last := COALESCE(pg_sequence_last_value(part),
+                         instaid.max_id(clock_timestamp(), shard.epoch));
+        -- if nextval() ran past the room, in the next one
+        last := (last - base + 8388607 - 1023 >> 23 << 23) + base + 1023;
+        PERFORM setval(part, last);
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, last);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.freeze_shard(text) IS
+'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs to '
+'own it';
+
+CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard CONSTANT record := instaid._check_owned_shard(schema_name);
+    part regclass;
+BEGIN
+    PERFORM instaid._check_read_committed('thaw_shard');
+    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
+                       (1099511627775 << 23) + (shard.shard_id << 10) + 1023);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS
+'let a frozen shard issue IDs again; needs to own it';
+
+--
+-- Rights
+--
+
+-- Some databases have default privileges that leave PUBLIC without EXECUTE.
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+
+RESET search_path;
