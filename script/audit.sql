@@ -16,39 +16,45 @@
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
 --   linear time whatever there is.
 
--- What audit() returns, some of it twice.  It is an error if IDs repeat, name a wrong shard, or
--- are refused now.  It is a warning if that will happen, or if a guarantee is weaker.
-CREATE VIEW instaid._findings (severity, object, problem, cure) AS
-    -- The shards of this database, and the owners of their declarations
-    WITH RECURSIVE shard AS MATERIALIZED (
-        SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
-               s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
-               r.rolsuper AS is_superuser,
-               -- anybody may declare a shard with another's sequence, and cannot use it
-               r.rolsuper OR p.proowner = q.relowner AS has_sequence,
-               -- whether no other role can put another function in place of next_id()
-               (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
-               AND EXISTS (SELECT FROM pg_proc AS f
-                           WHERE f.proname = 'next_id' AND f.proargtypes = ''::oidvector
-                             AND f.pronamespace = n.oid AND f.prolang = p.prolang
-                             AND f.proowner = p.proowner) AS keeps_next_id
-        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-             JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             JOIN pg_roles AS r ON r.oid = p.proowner
-             LEFT JOIN pg_class AS q ON q.oid = s.sequence),
 
+-- What audit() returns, some of it twice, is in the views named _..._findings, by what they look
+-- at.  It is an error if IDs repeat, name a wrong shard, or are refused now.  It is a warning if
+-- that will happen, or if a guarantee is weaker.
+
+-- The shards of this database, and the owners of their declarations
+CREATE VIEW instaid._audited_shards AS
+    SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
+           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
+           r.rolsuper AS is_superuser,
+           -- anybody may declare a shard with another's sequence, and cannot use it
+           r.rolsuper OR p.proowner = q.relowner AS has_sequence,
+           -- whether no other role can put another function in place of next_id()
+           (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
+           AND EXISTS (SELECT FROM pg_proc AS f
+                       WHERE f.proname = 'next_id' AND f.proargtypes = ''::oidvector
+                         AND f.pronamespace = n.oid AND f.prolang = p.prolang
+                         AND f.proowner = p.proowner) AS keeps_next_id
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+         LEFT JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         LEFT JOIN pg_roles AS r ON r.oid = p.proowner
+         LEFT JOIN pg_class AS q ON q.oid = s.sequence;
+
+-- Copies of the published function, and other functions next_id() that call instaid.next_id(),
+-- as functions or as column defaults
+CREATE VIEW instaid._copies AS
     -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
     -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
     -- names, in the order in which they stand there, so that one pattern fits both.
-    written AS NOT MATERIALIZED (
+    WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
                format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
                NULL AS alteration, left(p.prosrc, 100000) AS source,
                left(p.prosqlbody::text, 1000000) AS parsed
-        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
-             JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|information_schema$)'
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                     WHERE l.lanname IN ('sql', 'plpgsql')))
+          AND n.nspname !~ '^(pg_|information_schema$)'
           -- Functions of the edition without C are no copies.
           AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
@@ -78,13 +84,65 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                        AS m (word)) END AS code
         FROM written AS w
         WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
-              ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
-    -- Copies of the published function, and other functions next_id() that call instaid.next_id().
+              ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
     -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
+    SELECT c.*, k.is_copy
+    FROM code AS c CROSS JOIN LATERAL (
+        SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
+           AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
+                         '|current_timestamp|(?:statement|transaction)_timestamp)\M'
+           AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
+                         '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
+                         '|\^|\mpow(?:er)?\s*\(|x % x' OFFSET 0) AS k (is_copy)
+    WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0
+                       AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
+                       AND c.schema NOT IN (SELECT s.schema FROM instaid._audited_shards AS s);
+
+-- Columns that have IDs by default, and the sequence that the default names.  maker_schema is that
+-- of the function, or null for instaid.next_id() with a shard ID as an argument.  is_own is false
+-- for copies and the like, and a query without them does not look for any.
+CREATE VIEW instaid._id_columns AS
+    SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
+           m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
+           -- A constant has eight bytes, in the order of the machine: the two that can be
+           -- other than 0 come first or last.
+           (SELECT ((b.byte[1]::integer | b.byte[4]::integer) & 255)
+                   + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256
+            FROM regexp_match(left(d.expression::text, 1000000), format(
+                ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\} \{CONST :consttype %s'
+                ' [^{}]*:constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
+                (SELECT string_agg(f.oid::text, '|') FROM pg_proc AS f
+                 WHERE f.proname = 'next_id' AND f.pronargs > 0
+                   AND f.pronamespace = 'instaid'::regnamespace),
+                'regclass'::regtype::oid, 'integer'::regtype::oid)) AS b (byte)
+            WHERE m.schema IS NULL) AS shard_id
+    FROM (SELECT 'pg_proc'::regclass::oid, p.oid,
+                 CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
+                      THEN p.pronamespace END, true
+          FROM pg_proc AS p
+          WHERE p.proname = 'next_id'
+            AND (p.pronamespace = 'instaid'::regnamespace
+                 OR p.pronamespace IN (SELECT s.schema FROM instaid._audited_shards AS s))
+          UNION ALL
+          -- A default that is a copy makes the IDs itself.
+          SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
+         AS m (classid, objid, schema, is_own)
+         LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
+                                 AND p.classid = 'pg_attrdef'::regclass
+         JOIN instaid._defaults AS d
+              ON d.oid = CASE m.classid WHEN 'pg_proc'::regclass THEN p.objid ELSE m.objid END
+         LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
+                                                     AND q.relpersistence <> 't')
+              ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
+                 AND u.refclassid = 'pg_class'::regclass;
+
+-- Functions and defaults that make IDs in their own way
+CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     found AS MATERIALIZED (
-        SELECT c.*, k.is_copy, CASE
-            WHEN NOT k.is_copy
+        SELECT c.*, CASE
+            WHEN NOT c.is_copy
             THEN format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', c.nspname)
             WHEN c.alteration IS NOT NULL AND s.keeps_next_id
                  AND (s.owner = c.owner OR s.is_superuser)
@@ -98,177 +156,13 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                             format(' after ALTER FUNCTION %s RENAME TO next_id', c.object) END)
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
-        FROM code AS c LEFT JOIN shard AS s ON s.schema = c.schema CROSS JOIN LATERAL (
-            SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
-               AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
-                             '|current_timestamp|(?:statement|transaction)_timestamp)\M'
-               AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
-                             '|[a-z_]\w*\M(?!\s*>>))|\*[\s(]*(?:8388608|4194304)\M'
-                             '|\^|\mpow(?:er)?\s*\(|x % x' OFFSET 0) AS k (is_copy)
-        WHERE k.is_copy OR c.proname = 'next_id' AND c.pronargs = 0 AND s.schema IS NULL
-                           AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'),
+        FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),
     cached AS MATERIALIZED (
         SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
                lower(replace(n.nspname || '.' || s.relname, '"', '')) AS plain_name
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        WHERE q.seqcache > 1 AND s.relpersistence <> 't'),
-
-    -- Functions that make IDs, and the columns that have them by default, with the sequence that
-    -- the default names.  A default that is a copy makes them itself.  schema is null for
-    -- instaid.next_id() with a shard ID as an argument.
-    maker (classid, objid, schema, is_copy) AS MATERIALIZED (
-        SELECT 'pg_proc'::regclass::oid, p.oid,
-               CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
-                    THEN p.pronamespace END, false
-        FROM pg_proc AS p
-        WHERE p.proname = 'next_id' AND (p.pronamespace = 'instaid'::regnamespace
-                                         OR p.pronamespace IN (SELECT s.schema FROM shard AS s))
-        UNION
-        SELECT f.classid, f.objid, f.schema, f.is_copy FROM found AS f),
-    id_column AS MATERIALIZED (
-        SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
-               m.is_copy, q.oid AS sequence, q.relnamespace AS sequence_schema,
-               -- A constant has eight bytes, in the order of the machine: the two that can be
-               -- other than 0 come first or last.
-               (SELECT ((b.byte[1]::integer | b.byte[4]::integer) & 255)
-                       + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256
-                FROM regexp_match(left(d.expression::text, 1000000), format(
-                    ':funcid (?:%s) [^{]*\{CONST :consttype %s [^{}]*\} \{CONST :consttype %s'
-                    ' [^{}]*:constvalue 4 \[ (-?\d+) (-?\d+) 0 0 0 0 (-?\d+) (-?\d+) \]',
-                    (SELECT string_agg(f.objid::text, '|') FROM maker AS f WHERE f.schema IS NULL),
-                    'regclass'::regtype::oid, 'integer'::regtype::oid)) AS b (byte)
-                WHERE m.schema IS NULL) AS shard_id
-        FROM maker AS m
-             LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
-                                     AND p.classid = 'pg_attrdef'::regclass
-             JOIN instaid._defaults AS d
-                  ON d.oid = CASE m.classid WHEN 'pg_proc'::regclass THEN p.objid ELSE m.objid END
-             LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
-                                                         AND q.relpersistence <> 't')
-                  ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
-                     AND u.refclassid = 'pg_class'::regclass),
-    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
-    -- functions in a schema do not make it one that makes IDs.
-    home AS MATERIALIZED (
-        SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE p.proname = 'next_id' AND p.pronargs = 0
-          AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
-
-    -- Columns that take what is not their schema's, and the schema whose IDs they should take
-    misled (oid, problem, remedy) AS (
-        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
-        SELECT i.oid, format('its %s of schema %I', o.what, n.nspname), i.schema
-        FROM id_column AS i CROSS JOIN LATERAL (VALUES
-                 (i.maker_schema, 'IDs are those'),
-                 (NULLIF(i.sequence_schema, i.maker_schema), 'sequence is that'))
-                 AS o (schema, what)
-             JOIN pg_namespace AS n ON n.oid = o.schema
-        WHERE o.schema <> i.schema AND i.schema IN (SELECT h.schema FROM home AS h)
-          AND (o.schema = i.maker_schema OR o.schema IN (SELECT h.schema FROM home AS h))
-        UNION ALL
-        -- instaid.next_id() with the shard ID of another schema
-        SELECT i.oid, CASE WHEN own.schema IS NULL
-                           THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
-                           ELSE format('its IDs name shard %s, and its schema is shard %s',
-                                       i.shard_id, own.shard_id) END,
-               COALESCE(own.schema, s.schema)
-        FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
-             LEFT JOIN shard AS q ON q.schema = i.sequence_schema
-             LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
-                        ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
-        WHERE own.shard_id <> i.shard_id
-           OR own.schema IS NULL AND s.schema IS NOT NULL
-              AND q.shard_id IS DISTINCT FROM i.shard_id
-        UNION ALL
-        -- The default is nothing but the call, and casts to the type of the column.
-        SELECT d.oid, 'its default is nextval() of a shard''s sequence, which gives ticks, and not'
-                      ' IDs', s.schema
-        FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
-                                           AND p.refobjid = s.sequence
-             JOIN instaid._defaults AS d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
-        WHERE s.has_sequence AND left(d.expression::text, 600) ~ format(
-            '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
-            'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
-
-    -- Columns that hold an ID, refer to one, or refer to one that does
-    holder (relid, attnum) AS (
-        SELECT i.relid, i.attnum FROM id_column AS i
-        UNION
-        SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
-        UNION
-        SELECT f.conrelid, k.attnum
-        FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
-             CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
-        WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
-
-    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
-    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
-    -- next_id() is called.
-    filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT i.relid, i.attnum, i.maker_schema, true FROM id_column AS i WHERE NOT i.is_copy
-        UNION
-        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
-        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
-             JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
-    -- To read a sample of the values in the statistics runs no code, and waits for nothing.
-    sample AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
-               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
-               t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence)).tick AS position,
-               EXISTS (SELECT FROM pg_constraint AS k
-                       WHERE k.conrelid = f.relid AND k.contype = 'f'
-                         AND f.attnum = ANY (k.conkey)) AS is_reference
-        FROM filled AS f JOIN shard AS s ON s.schema = f.schema
-             JOIN pg_class AS c ON c.oid = f.relid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-             -- a partition has statistics of its own, which are refreshed more often
-             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
-                                   AND t.attname = a.attname AND NOT t.inherited
-        WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
-    wrong AS (
-        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
-               -- A tick, or a small value.  A key without a default is not one that was adopted.
-               -- Another column is like it as long as its sequence has given only small values.
-               to_timestamp((v.value >> 10) / 1000.0)
-                   BETWEEN m.epoch AND now() + interval '1 day'
-               OR i.made_at = m.epoch
-                  AND (NOT m.has_default AND NOT m.is_reference
-                       OR v.value <= m.position AND m.position < 8388608) AS is_nextval
-        FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
-             CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
-        -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
-        WHERE v.value > 0
-          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch)),
-
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
-    used (sequence, epoch, owner, frozen) AS (
-        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
-        UNION
-        SELECT i.sequence, COALESCE(s.epoch, instaid.default_epoch()), i.owner,
-               -- only then does freeze_shard() bound it
-               COALESCE(s.frozen AND s.owner = i.owner, false)
-        FROM id_column AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema WHERE NOT i.is_copy),
-    -- Those that belong to that role.  The drift is null if the position cannot be read.
-    clocked AS MATERIALIZED (
-        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
-               bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
-               t.issued_at - clock_timestamp() AS drift,
-               -- list_shards() has loaded the library, which defines the setting
-               current_setting('instaid.max_drift')::interval AS max_drift,
-               -- in the last millisecond of positive IDs, or past it, or at the last tick
-               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
-                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
-               t.problem AS fault, t.cure
-        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
-                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
-        WHERE c.relpersistence <> 't')
+        WHERE q.seqcache > 1 AND s.relpersistence <> 't')
 
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
@@ -305,15 +199,81 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                    lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
                JOIN cached AS s
                     ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
-          WHERE f.is_copy) AS c
-    UNION ALL
-    SELECT 'error', d.table_name || '.' || d.column_name, m.problem,
-           CASE WHEN s.keeps_next_id AND (s.owner = d.owner OR s.is_superuser)
-                THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', d.table_name,
-                            d.column_name, n.nspname)
+          WHERE f.is_copy) AS c;
+
+-- Columns whose default makes other IDs than those of their schema, or ticks, and columns that
+-- hold IDs and are too narrow or not unique
+CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
+    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
+    -- functions in a schema do not make it one that makes IDs.
+    home AS MATERIALIZED (
+        SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE p.proname = 'next_id' AND p.pronargs = 0
+          AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
+
+    -- Columns that take what is not their schema's, and the schema whose IDs they should take
+    misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
+        -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
+        SELECT i.table_name, i.column_name, i.owner, i.is_partition,
+               format('its %s of schema %I', o.what, n.nspname), i.schema
+        FROM id_column AS i CROSS JOIN LATERAL (VALUES
+                 (i.maker_schema, 'IDs are those'),
+                 (NULLIF(i.sequence_schema, i.maker_schema), 'sequence is that'))
+                 AS o (schema, what)
+             JOIN pg_namespace AS n ON n.oid = o.schema
+        WHERE o.schema <> i.schema AND i.schema IN (SELECT h.schema FROM home AS h)
+          AND (o.schema = i.maker_schema OR o.schema IN (SELECT h.schema FROM home AS h))
+        UNION ALL
+        -- instaid.next_id() with the shard ID of another schema
+        SELECT i.table_name, i.column_name, i.owner, i.is_partition,
+               CASE WHEN own.schema IS NULL
+                    THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
+                    ELSE format('its IDs name shard %s, and its schema is shard %s',
+                                i.shard_id, own.shard_id) END,
+               COALESCE(own.schema, s.schema)
+        FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
+             LEFT JOIN shard AS q ON q.schema = i.sequence_schema
+             LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
+                        ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
+        WHERE own.shard_id <> i.shard_id
+           OR own.schema IS NULL AND s.schema IS NOT NULL
+              AND q.shard_id IS DISTINCT FROM i.shard_id
+        UNION ALL
+        -- The default is nothing but the call, and casts to the type of the column.  OFFSET 0
+        -- spares the other defaults the pattern.
+        SELECT d.table_name, d.column_name, d.owner, d.is_partition,
+               'its default is nextval() of a shard''s sequence, which gives ticks, and not IDs',
+               d.remedy
+        FROM (SELECT d.*, s.schema AS remedy
+              FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
+                                                 AND p.refobjid = s.sequence
+                   JOIN instaid._defaults AS d ON p.classid = 'pg_attrdef'::regclass
+                                              AND d.oid = p.objid
+              WHERE s.has_sequence OFFSET 0) AS d
+        WHERE left(d.expression::text, 600) ~ format(
+            '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
+            'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
+
+    -- Columns that hold an ID, refer to one, or refer to one that does
+    holder (relid, attnum) AS (
+        SELECT i.relid, i.attnum FROM id_column AS i
+        UNION
+        SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
+        UNION
+        SELECT f.conrelid, k.attnum
+        FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
+             CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
+        WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum)
+    SELECT 'error', m.table_name || '.' || m.column_name, m.problem,
+           CASE WHEN s.keeps_next_id AND (s.owner = m.owner OR s.is_superuser)
+                THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
+                            m.column_name, n.nspname)
                 ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
-    FROM misled AS m JOIN instaid._defaults AS d ON d.oid = m.oid AND NOT d.is_partition
-         JOIN pg_namespace AS n ON n.oid = m.remedy LEFT JOIN shard AS s ON s.schema = m.remedy
+    FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
+         LEFT JOIN shard AS s ON s.schema = m.remedy
+    WHERE NOT m.is_partition
     UNION ALL
     -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
     -- table reads, checks or alters children and both tables of a foreign key, too.
@@ -353,8 +313,52 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
     FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.relid
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
-        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
-    UNION ALL
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL);
+
+-- Values in the columns of a shard that are not its IDs
+CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
+    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
+    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
+    -- next_id() is called.
+    WITH filled (relid, attnum, schema, has_default) AS MATERIALIZED (
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i
+        WHERE i.is_own
+        UNION
+        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
+             JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+        WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
+    -- To read a sample of the values in the statistics runs no code, and waits for nothing.
+    sample AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
+               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
+               t.histogram_bounds::text::bigint[] AS bounds,
+               (instaid._sequence_state(s.sequence)).tick AS position,
+               EXISTS (SELECT FROM pg_constraint AS k
+                       WHERE k.conrelid = f.relid AND k.contype = 'f'
+                         AND f.attnum = ANY (k.conkey)) AS is_reference
+        FROM filled AS f JOIN instaid._audited_shards AS s ON s.schema = f.schema
+             JOIN pg_class AS c ON c.oid = f.relid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             -- a partition has statistics of its own, which are refreshed more often
+             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
+                                   AND t.attname = a.attname AND NOT t.inherited
+        WHERE a.atttypid IN ('bigint'::regtype, 'instaid.id'::regtype)),
+    wrong AS (
+        SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
+               -- A tick, or a small value.  A key without a default is not one that was adopted.
+               -- Another column is like it as long as its sequence has given only small values.
+               to_timestamp((v.value >> 10) / 1000.0)
+                   BETWEEN m.epoch AND now() + interval '1 day'
+               OR i.made_at = m.epoch
+                  AND (NOT m.has_default AND NOT m.is_reference
+                       OR v.value <= m.position AND m.position < 8388608) AS is_nextval
+        FROM sample AS m CROSS JOIN LATERAL unnest(m.bounds) AS v (value)
+             CROSS JOIN LATERAL instaid.extract_timestamp(v.value, m.epoch) AS i (made_at)
+        -- The first 2^23 values have the time of the epoch, when no shard can have made IDs.
+        WHERE v.value > 0
+          AND (instaid.extract_shard_id(v.value) <> m.shard_id OR i.made_at = m.epoch))
     SELECT 'warning', w.table_name || '.' || w.column_name,
            COALESCE('it has values of nextval() on a sequence, which are not IDs, such as '
                     || max(w.value) FILTER (WHERE w.is_nextval),
@@ -368,9 +372,11 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
     WHERE w.is_nextval
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
-    GROUP BY w.table_name, w.column_name, w.shard_id
+    GROUP BY w.table_name, w.column_name, w.shard_id;
 
-    UNION ALL
+-- Shards, their declarations, and those of the edition without C
+CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN s.has_two_epochs AND s.live = 1
@@ -445,9 +451,37 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
-      AND strpos(p.prosrc, 'instaid_sql._') > 0
+      AND strpos(p.prosrc, 'instaid_sql._') > 0;
 
-    UNION ALL
+-- Sequences that next_id() moves
+CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    used (sequence, epoch, owner, frozen) AS (
+        SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
+        UNION
+        SELECT i.sequence, COALESCE(s.epoch, instaid.default_epoch()), i.owner,
+               -- only then does freeze_shard() bound it
+               COALESCE(s.frozen AND s.owner = i.owner, false)
+        FROM instaid._id_columns AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
+        WHERE i.is_own),
+    -- Those that belong to that role.  The drift is null if the position cannot be read.
+    clocked AS MATERIALIZED (
+        SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
+               bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
+               t.issued_at - clock_timestamp() AS drift,
+               -- list_shards() has loaded the library, which defines the setting
+               current_setting('instaid.max_drift')::interval AS max_drift,
+               -- in the last millisecond of positive IDs, or past it, or at the last tick
+               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+                   instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               t.problem AS fault, t.cure
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
+                 AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_sequence AS q ON q.seqrelid = c.oid
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
+        WHERE c.relpersistence <> 't')
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
@@ -473,8 +507,10 @@ CREATE VIEW instaid._findings (severity, object, problem, cure) AS
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
          ' one transaction.')) AS f (applies, severity, problem, cure)
-    WHERE f.applies
-    UNION ALL
+    WHERE f.applies;
+
+-- Tickets
+CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
     SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
     FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
          CROSS JOIN LATERAL (VALUES
@@ -510,7 +546,9 @@ BEGIN ATOMIC
                      AND instaid._is_citus_worker()
                 THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
-    FROM (SELECT DISTINCT * FROM instaid._findings) AS f
+    FROM (TABLE instaid._copy_findings UNION TABLE instaid._column_findings
+          UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
+          UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS
