@@ -703,10 +703,12 @@ CREATE FUNCTION instaid_sql._share(sequence regclass, t bigint,
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     late CONSTANT bigint := t - (100::bigint << 23);
+    -- less t, both are 0 in an ID of this shard that is not before t
+    sign_and_shard CONSTANT bigint := -9223372036846388224;
     id bigint;
 BEGIN
     FOR i IN 1 .. 50 LOOP
-        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - late & -9223372036846388224 = 0
+        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - late & sign_and_shard = 0
                    THEN nextval(sequence) END;
         IF (id - t) & 8387584 = 0 THEN
             IF id > t + 1023 THEN
@@ -774,6 +776,8 @@ CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.seq
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     base bigint;
+    -- less t, both are 0 in an ID of this shard that is not before t
+    sign_and_shard CONSTANT bigint := -9223372036846388224;
     t bigint;
     id bigint;
 BEGIN
@@ -800,7 +804,7 @@ BEGIN
     FOR i IN 1 .. count LOOP
         t := (date_part('epoch', clock_timestamp()) * 1000
               - (options.minimum_value + 0.4995::float8))::bigint * 8388608 + base;
-        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t & -9223372036846388224 = 0
+        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t & sign_and_shard = 0
                    THEN nextval(sequence) END;
         IF (id - t) & 8387584 = 0 THEN
             IF id > t + 1023 AND pg_current_xact_id_if_assigned() IS NULL THEN
