@@ -2334,6 +2334,12 @@ BEGIN
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
+    -- with UPDATE, which default privileges can give, another role could set it back
+    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
+        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE c.oid = instaid.ticket_sequence(name) AND c.relkind = 'S' AND x.grantee <> c.relowner
+      AND x.privilege_type = 'UPDATE';
     EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');

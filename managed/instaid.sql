@@ -47,6 +47,22 @@ SET search_path = pg_catalog;
 CREATE SCHEMA instaid;
 CREATE SCHEMA instaid_sql;
 CREATE SCHEMA instaid_tickets;
+-- Default privileges, which some clouds set for whole databases, must not let another role create
+-- a function here: next_id() would call it with the rights of its owner.
+REVOKE ALL ON SCHEMA instaid, instaid_sql, instaid_tickets FROM PUBLIC;
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname, x.grantee::regrole)
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname ~ '^instaid(_sql|_tickets)?$' AND x.grantee <> n.nspowner
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
 GRANT USAGE ON SCHEMA instaid, instaid_sql, instaid_tickets TO PUBLIC;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; edition without C';
@@ -864,7 +880,7 @@ DECLARE
         THEN pg_catalog.nextval(sequence) END;
 BEGIN
     IF id IS NULL THEN
-        RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L);
+        RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L::instaid_sql.sequence_options);
     ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (-25166848) OPERATOR(pg_catalog.=) 0
     THEN
         RETURN id;                      -- of the last four milliseconds
@@ -875,7 +891,7 @@ BEGIN
         RETURN id;
     END IF;
     -- past the room: others took the rest of it
-    RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L);
+    RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L::instaid_sql.sequence_options);
 END
 $$;
 CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
@@ -883,7 +899,7 @@ CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFA
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L, count);
+    RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L::instaid_sql.sequence_options, count);
 END
 $$;
 $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,

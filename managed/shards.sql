@@ -180,11 +180,21 @@ $$;
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others CONSTANT text := (
+        SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                   ELSE x.grantee::regrole::text END, ', ')
+        FROM pg_namespace AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS x
+        WHERE n.nspname = ANY (schemas) AND p.proname ~ '^next_ids?$' AND p.pronargs > 0
+          AND x.grantee <> p.proowner);
 BEGIN
-    EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', string_agg(format(
-                 '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)', s),
-                 ', '))
-             FROM unnest(schemas) AS s);
+    IF others IS NOT NULL THEN
+        EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', string_agg(format(
+                     '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)',
+                     s), ', '), others)
+                 FROM unnest(schemas) AS s);
+    END IF;
 END
 $$;
 

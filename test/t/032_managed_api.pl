@@ -543,5 +543,29 @@ is($node->safe_psql('part',
 	"SELECT insta5.next_id() > $before, shard_id, frozen FROM instaid.shards"), 't|5|f',
 	'... and goes on above');
 
+# Default privileges, which some clouds set for whole databases, give other roles nothing.
+$node->safe_psql('postgres', 'CREATE DATABASE hostile; GRANT CREATE ON DATABASE hostile TO dba');
+$node->safe_psql('hostile', 'ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO app, PUBLIC;'
+	. join('', map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app, PUBLIC;" }
+		qw(TABLES SEQUENCES FUNCTIONS TYPES)), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('hostile', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
+$node->safe_psql('hostile', q{
+	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
+	CALL instaid.create_shards('many%s', 10, 11);
+	CREATE TABLE insta5.photos (id bigint DEFAULT insta5.next_id())},
+	extra_params => [ '-U', 'dba' ]);
+is(Managed::as_app($node, 'hostile', q{
+	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
+		AS 'SELECT 1::bigint';
+	CREATE FUNCTION instaid.f() RETURNS void LANGUAGE sql AS '';
+	CREATE SEQUENCE instaid_tickets.mine;
+	SELECT insta5.next_id();
+	SELECT count(*) FROM insta5.next_ids(10);
+	SELECT many10.next_id();
+	SELECT setval('insta5.table_id_seq', 5);
+	SELECT setval('instaid_tickets.invoices', 1, false);
+	BEGIN; LOCK TABLE insta5.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
+	join(' ', ('42501') x 9), 'default privileges give no right');
+
 $node->stop;
 done_testing();
