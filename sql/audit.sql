@@ -564,9 +564,12 @@ INSERT INTO regress_5.parts SELECT id + 1024 FROM regress_5.well;
 SELECT * FROM instaid.audit();
 ANALYZE;
 SELECT severity, object, regexp_replace(problem, '\d{16,}', '...') AS problem, cure FROM instaid.audit();
--- the constraint that the cure names
-ALTER TABLE regress_5.mixed ADD CHECK (instaid.extract_shard_id(id) = 5 AND id >= 8388608) NOT VALID;
+-- what the cure says, after which each row can be updated
+SELECT regexp_replace(cure, '.*: (UPDATE .*?;) When none are left, (ALTER .*;) refuses .*', '\1 \2') FROM instaid.audit() WHERE object = 'regress_5.mixed.id' \gexec
+UPDATE regress_5.mixed SET id = id;
 INSERT INTO regress_5.mixed DEFAULT VALUES;
+ANALYZE regress_5.mixed;
+SELECT object FROM instaid.audit() WHERE object = 'regress_5.mixed.id';
 SELECT try('INSERT INTO regress_5.mixed VALUES (1838407098201298)') LIMIT 1;
 DROP SCHEMA regress_5 CASCADE;
 
