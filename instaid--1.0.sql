@@ -3154,6 +3154,27 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
     WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
       AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
 
+-- Tables partitioned by range of their IDs that have no partition for the IDs of now, or soon none
+CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
+    SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
+           CASE WHEN r.takes_now
+                THEN format('its last partition ends at %s, within its own length', r.ends_at)
+                ELSE 'no partition takes the IDs of now: INSERT fails' END,
+           format('Create partitions, with instaid.create_partitions(%L, from_time, to_time, step,'
+                  ' %L), or a default partition.', i.table_name, s.epoch)
+    FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
+         JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
+         CROSS JOIN LATERAL (
+        SELECT COALESCE(bool_or((l.first_id <= n.id) IS NOT FALSE
+                                AND (l.end_id > n.id) IS NOT FALSE), false) AS takes_now,
+               bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
+               (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
+                   > max(l.end_id) - min(n.id) AS is_short
+        FROM instaid.min_id(now(), s.epoch) AS n (id)
+             CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+    WHERE i.is_own AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1
+      AND (NOT r.takes_now OR r.is_short AND NOT r.is_open);
+
 --
 -- Tickets that end
 --
@@ -3209,6 +3230,7 @@ BEGIN ATOMIC
     FROM (TABLE instaid._copy_findings UNION TABLE instaid._column_findings
           UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
           UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+          UNION TABLE instaid._partition_findings
           UNION TABLE instaid._ending_tickets) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;

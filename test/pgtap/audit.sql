@@ -4,7 +4,7 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(38);
+SELECT plan(44);
 
 -- tests that audit() returns this finding
 CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
@@ -106,6 +106,24 @@ SET LOCAL instaid.max_drift = '2 h';
 SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... but not by more than max_drift');
 
 ROLLBACK TO healthy;
+
+-- partitions
+CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+SELECT pg_temp.finds('error', 'insta5.parts.id', 'no partition takes the IDs of now%', 'a table without partitions');
+SELECT instaid.create_partitions('insta5.parts', now() - interval '20 days', now() - interval '10 days', '10 days');
+SELECT pg_temp.finds('error', 'insta5.parts.id', 'no partition takes the IDs of now%', '... with a partition of the past');
+SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');
+SELECT pg_temp.finds('warning', 'insta5.parts.id', 'its last partition ends at %', '... with a last one that ends soon');
+CREATE TABLE insta5.rest PARTITION OF insta5.parts DEFAULT;
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with a default partition');
+DROP TABLE insta5.rest;
+SELECT instaid.create_partitions('insta5.parts', now() + interval '1 day', now() + interval '12 days', '11 days');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with one more');
+DROP TABLE insta5.parts;
+CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+CREATE TABLE insta5.all_parts PARTITION OF insta5.parts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with one for all IDs');
+DROP TABLE insta5.parts;
 
 -- tickets
 SELECT instaid.create_ticket('votes');
