@@ -2959,8 +2959,8 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
     -- To read a sample of the values in the statistics runs no code, and waits for nothing.
     sample AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
-               quote_ident(a.attname) AS column_name, f.has_default, s.shard_id, s.epoch,
-               t.histogram_bounds::text::bigint[] AS bounds,
+               quote_ident(a.attname) AS column_name, f.has_default, s.name AS shard, s.shard_id,
+               s.epoch, t.histogram_bounds::text::bigint[] AS bounds,
                (instaid._sequence_state(s.sequence)).tick AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
@@ -2992,15 +2992,22 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                     || max(w.value) FILTER (WHERE w.is_nextval),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
+           -- A constraint that a row violates refuses each UPDATE of it, even if NOT VALID.
            format('Let the default make the ID: insert without the column, and use RETURNING.'
-                  ' ALTER TABLE %s ADD CHECK (instaid.extract_shard_id(%s) = %s AND %2$s >='
-                  ' 8388608) NOT VALID refuses such values.', w.table_name, w.column_name,
-                  w.shard_id)
+                  ' If nothing refers to the rows with such values, its owner can give them IDs:'
+                  ' UPDATE %1$s SET %2$s = %3$s.next_id() WHERE %4$s; When none are left, ALTER'
+                  ' TABLE %1$s ADD CHECK (NOT (%4$s)); refuses such values.', w.table_name,
+                  w.column_name, w.shard,
+                  -- what was adopted names the first day
+                  format('%1$s >= 724775731200000 AND instaid.extract_shard_id(%1$s) <> %2$s%3$s',
+                         w.column_name, w.shard_id,
+                         CASE WHEN bool_or(w.is_nextval AND w.value < 8388608)
+                              THEN format(' OR %s < 8388608', w.column_name) END))
     FROM wrong AS w
     WHERE w.is_nextval
           -- The values of a column that was adopted are smaller: they name its first day.
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
-    GROUP BY w.table_name, w.column_name, w.shard_id;
+    GROUP BY w.table_name, w.column_name, w.shard, w.shard_id;
 
 -- Shards, their declarations, and those of the edition without C
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
@@ -3137,7 +3144,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
          ' one transaction.')) AS f (applies, severity, problem, cure)
     WHERE f.applies;
 
--- Tickets
+-- Tickets whose next_ticket() fails, or takes what is another server's
 CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
     SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
     FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
@@ -3153,6 +3160,59 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
         AS f (applies, severity, problem, cure)
     WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
       AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
+
+-- Tables partitioned by range of their IDs that have no partition for the IDs of now, or soon none
+CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
+    SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
+           CASE WHEN r.takes_now
+                THEN format('its last partition ends at %s, within its own length', r.ends_at)
+                ELSE 'no partition takes the IDs of now: INSERT fails' END,
+           format('Create partitions, with instaid.create_partitions(%L, from_time, to_time, step,'
+                  ' %L), or a default partition.', i.table_name, s.epoch)
+    FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
+         JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
+         CROSS JOIN LATERAL (
+        SELECT COALESCE(bool_or((l.first_id <= n.id) IS NOT FALSE
+                                AND (l.end_id > n.id) IS NOT FALSE), false) AS takes_now,
+               bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
+               (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
+                   > max(l.end_id) - min(n.id) AS is_short
+        FROM instaid.min_id(now(), s.epoch) AS n (id)
+             CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+    WHERE i.is_own AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1
+      AND (NOT r.takes_now OR r.is_short AND NOT r.is_open);
+
+--
+-- Tickets that end
+--
+
+-- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
+CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
+    SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
+           format('instaid_tickets.%I', t.name),
+           format(CASE WHEN t.values_left > 0 THEN 'has %s values left until %s'
+                       WHEN e.is_guarded THEN 'has reached its guard: next_ticket() fails'
+                       ELSE 'is used up: next_ticket() fails' END, t.values_left,
+                  CASE WHEN e.is_guarded THEN 'its guard'
+                       ELSE 'the end of ' || format_type(q.seqtypid, NULL) END),
+           CASE WHEN e.is_guarded
+                THEN format('If the number of servers is being changed, continue with'
+                            ' restripe_ticket(). Otherwise remove the guard: ALTER SEQUENCE'
+                            ' instaid_tickets.%I NO MAXVALUE;', t.name)
+                WHEN q.seqtypid <> 'bigint'::regtype
+                THEN format('If the columns that store its values are of type bigint, widen it:'
+                            ' ALTER SEQUENCE instaid_tickets.%I AS bigint;', t.name)
+                ELSE 'If it was set too far by mistake, set it back with setval().' END
+    FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+         CROSS JOIN LATERAL (SELECT q.seqmax < CASE q.seqtypid
+                                    WHEN 'smallint'::regtype THEN 32767
+                                    WHEN 'integer'::regtype THEN 2147483647
+                                    ELSE 9223372036854775807 END) AS e (is_guarded)
+    WHERE t.values_left < 1000 AND NOT t.off_stripe;
+
+--
+-- All findings
+--
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -3176,7 +3236,9 @@ BEGIN ATOMIC
                 ELSE f.cure END
     FROM (TABLE instaid._copy_findings UNION TABLE instaid._column_findings
           UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
-          UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings) AS f
+          UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+          UNION TABLE instaid._partition_findings
+          UNION TABLE instaid._ending_tickets) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS

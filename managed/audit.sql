@@ -109,6 +109,38 @@ CREATE VIEW instaid._id_columns AS
          JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace;
 GRANT SELECT ON instaid._id_columns TO PUBLIC;
 
+--
+-- Tickets that end (both editions)
+--
+
+-- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
+CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
+    SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
+           format('instaid_tickets.%I', t.name),
+           format(CASE WHEN t.values_left > 0 THEN 'has %s values left until %s'
+                       WHEN e.is_guarded THEN 'has reached its guard: next_ticket() fails'
+                       ELSE 'is used up: next_ticket() fails' END, t.values_left,
+                  CASE WHEN e.is_guarded THEN 'its guard'
+                       ELSE 'the end of ' || format_type(q.seqtypid, NULL) END),
+           CASE WHEN e.is_guarded
+                THEN format('If the number of servers is being changed, continue with'
+                            ' restripe_ticket(). Otherwise remove the guard: ALTER SEQUENCE'
+                            ' instaid_tickets.%I NO MAXVALUE;', t.name)
+                WHEN q.seqtypid <> 'bigint'::regtype
+                THEN format('If the columns that store its values are of type bigint, widen it:'
+                            ' ALTER SEQUENCE instaid_tickets.%I AS bigint;', t.name)
+                ELSE 'If it was set too far by mistake, set it back with setval().' END
+    FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+         CROSS JOIN LATERAL (SELECT q.seqmax < CASE q.seqtypid
+                                    WHEN 'smallint'::regtype THEN 32767
+                                    WHEN 'integer'::regtype THEN 2147483647
+                                    ELSE 9223372036854775807 END) AS e (is_guarded)
+    WHERE t.values_left < 1000 AND NOT t.off_stripe;
+
+--
+-- All findings
+--
+
 -- The findings of audit().
 CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
                                OUT cure text) RETURNS SETOF record
@@ -259,7 +291,8 @@ BEGIN ATOMIC
            format('ALTER SEQUENCE %s RESTART WITH %s;', t.sequence,
                   t.last_value::numeric + t.servers
                   - mod(mod(t.last_value::numeric - t.server, t.servers) + t.servers, t.servers))
-    FROM instaid.tickets AS t WHERE t.off_stripe;
+    FROM instaid.tickets AS t WHERE t.off_stripe
+    UNION ALL TABLE instaid._ending_tickets;
 END;
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
@@ -280,6 +313,8 @@ COMMENT ON FUNCTION instaid.audit() IS
 --
 -- Rights
 --
+
+GRANT SELECT ON instaid._ending_tickets TO PUBLIC;
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

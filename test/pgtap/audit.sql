@@ -4,7 +4,7 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(31);
+SELECT plan(44);
 
 -- tests that audit() returns this finding
 CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
@@ -104,6 +104,42 @@ SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + inter
 SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', 'a sequence that is ahead');
 SET LOCAL instaid.max_drift = '2 h';
 SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... but not by more than max_drift');
+
+ROLLBACK TO healthy;
+
+-- partitions
+CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+SELECT pg_temp.finds('error', 'insta5.parts.id', 'no partition takes the IDs of now%', 'a table without partitions');
+SELECT instaid.create_partitions('insta5.parts', now() - interval '20 days', now() - interval '10 days', '10 days');
+SELECT pg_temp.finds('error', 'insta5.parts.id', 'no partition takes the IDs of now%', '... with a partition of the past');
+SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');
+SELECT pg_temp.finds('warning', 'insta5.parts.id', 'its last partition ends at %', '... with a last one that ends soon');
+CREATE TABLE insta5.rest PARTITION OF insta5.parts DEFAULT;
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with a default partition');
+DROP TABLE insta5.rest;
+SELECT instaid.create_partitions('insta5.parts', now() + interval '1 day', now() + interval '12 days', '11 days');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with one more');
+DROP TABLE insta5.parts;
+CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+CREATE TABLE insta5.all_parts PARTITION OF insta5.parts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with one for all IDs');
+DROP TABLE insta5.parts;
+
+-- tickets
+SELECT instaid.create_ticket('votes');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, 'a ticket with many values has no finding');
+SELECT instaid.guard_ticket('votes', 1000);
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, '... nor one with 1,000');
+SELECT instaid.next_ticket('votes');
+SELECT pg_temp.finds('warning', 'instaid_tickets.votes', 'has 999 values left until its guard', '... one with fewer does');
+SELECT setval('instaid_tickets.votes', 1000);
+SELECT pg_temp.finds('error', 'instaid_tickets.votes', 'has reached its guard: next_ticket() fails', '... and one at its guard');
+SELECT throws_ok($$SELECT instaid.next_ticket('votes')$$, '2200H', NULL, '... whose next_ticket() fails');
+ALTER SEQUENCE instaid_tickets.votes AS integer NO MAXVALUE;
+SELECT setval('instaid_tickets.votes', 2147483647);
+SELECT results_eq($$SELECT severity, problem, cure FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, $$VALUES ('error', 'is used up: next_ticket() fails', 'If the columns that store its values are of type bigint, widen it: ALTER SEQUENCE instaid_tickets.votes AS bigint;')$$, 'an integer ticket at its end');
+ALTER SEQUENCE instaid_tickets.votes AS bigint;
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, '... and its cure');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -479,6 +479,19 @@ is(outcome(q{
 	SELECT instaid.lease_ticket('set_by_hand', 3); SELECT instaid.next_ticket('set_by_hand')}),
 	'1 (101,105,2) 107 (501,505,2) 507', 'a lease goes on where RESTART or setval() left a ticket');
 is(outcome(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_ticket('ending') \g /dev/null
+	SELECT instaid.guard_ticket('ending', 1000) \g /dev/null
+	SELECT count(*) FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
+	SELECT instaid.next_ticket('ending');
+	SELECT severity, problem FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
+	SELECT setval('instaid_tickets.ending', 1000) \g /dev/null
+	SELECT severity, problem FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
+	SELECT instaid.drop_ticket('ending')}),
+	"0 1 warning|has 999 values left until its guard"
+	  . ' error|has reached its guard: next_ticket() fails',
+	'audit() finds a ticket that ends, and one at its end');
+is(outcome(q{
 	ALTER SEQUENCE instaid_tickets.set_by_hand RESTART WITH 644;
 	SELECT instaid.next_ticket('set_by_hand');
 	GRANT USAGE ON SEQUENCE instaid_tickets.set_by_hand TO app; SET ROLE app;
