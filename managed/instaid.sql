@@ -880,7 +880,8 @@ DECLARE
         THEN pg_catalog.nextval(sequence) END;
 BEGIN
     IF id IS NULL THEN
-        RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L::instaid_sql.sequence_options);
+        RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824,
+                                 %6$L::instaid_sql.sequence_options);
     ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (-25166848) OPERATOR(pg_catalog.=) 0
     THEN
         RETURN id;                      -- of the last four milliseconds
@@ -891,7 +892,8 @@ BEGIN
         RETURN id;
     END IF;
     -- past the room: others took the rest of it
-    RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824, %6$L::instaid_sql.sequence_options);
+    RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824,
+                             %6$L::instaid_sql.sequence_options);
 END
 $$;
 CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
