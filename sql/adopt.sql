@@ -95,7 +95,8 @@ CREATE TABLE adopt3.t (id adopt3.id DEFAULT adopt3.next_id());
 CREATE VIEW adopt3.v AS SELECT id FROM adopt3.t;
 ALTER VIEW adopt3.v ALTER id SET DEFAULT adopt3.next_id();
 INSERT INTO adopt3.t SELECT instaid.make_id('2020-01-01 UTC', 403, 1);
-SELECT try($$SELECT instaid.adopt_shard('adopt3', 403)$$);
+-- what PostgreSQL adds to this message differs between versions
+SELECT try($$SELECT instaid.adopt_shard('adopt3', 403)$$) LIMIT 1;
 CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
 BEGIN result := instaid.make_id(clock_timestamp(), 403, nextval('adopt3.table_id_seq')); END $$;
 SELECT instaid.adopt_shard('adopt3', 403);
