@@ -153,7 +153,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
                             AS e (expires_at)
     WHERE e.expires_at < now() + interval '5 years';
 
--- Tables partitioned by range of their IDs that have no partition for the IDs of now, or soon none.
+-- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.
 CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,

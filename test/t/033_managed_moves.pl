@@ -127,7 +127,8 @@ as_dba(q{
 		ALTER id SET DEFAULT insta6.next_id();
 	CREATE TABLE insta6.likes (began bigint DEFAULT nextval('insta5.steps'), id bigint PRIMARY KEY
 		DEFAULT insta6.next_id('insta6.likes_id_seq'), n integer);
-	CREATE TABLE insta6.codes (id bigint, code text GENERATED ALWAYS AS (instaid.to_base32(id)) STORED);
+	CREATE TABLE insta6.codes (id bigint,
+		code text GENERATED ALWAYS AS (instaid.to_base32(id)) STORED);
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
 $sum = while_inserting('to the extension', sub {
