@@ -72,9 +72,10 @@ SELECT is((SELECT ARRAY[first, last, increment] FROM instaid.lease_ticket('photo
 
 SELECT instaid.create_ticket('audited', 1, 2);
 SELECT setval('instaid_tickets.audited', 100);
-SELECT results_eq('SELECT severity, object FROM instaid.audit()', $$VALUES ('warning', 'instaid_tickets.audited')$$, 'audit() finds a ticket off its stripe');
+SELECT results_eq('SELECT severity, object FROM instaid.audit()', $$VALUES ('error', 'instaid_tickets."Tickets32"'), ('warning', 'instaid_tickets.audited')$$,
+    'audit() finds a ticket that is used up, and one off its stripe');
 SELECT instaid.next_ticket('audited');
-SELECT is_empty('SELECT * FROM instaid.audit()', 'next_ticket() repairs it');
+SELECT results_eq('SELECT severity, object FROM instaid.audit()', $$VALUES ('error', 'instaid_tickets."Tickets32"')$$, 'next_ticket() repairs the second');
 
 SELECT * FROM finish();
 ROLLBACK;
