@@ -3009,26 +3009,9 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard, w.shard_id;
 
--- Shards, their declarations, and those of the edition without C
+-- Shards and their declarations
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
-    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
-    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           CASE WHEN s.has_two_epochs AND s.live = 1
-                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
-                     ' two epochs, a new ID can be an ID of the past.'
-                WHEN 'instaid' IN (s.name, s.other)
-                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
-                     ' instaid.node_shard_id to an ID that no shard has.'
-                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
-                     ' and have its tables use a shard with another ID.' END
-    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
-                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
-                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
-          FROM shard AS s
-          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
-    WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
-    UNION ALL
     SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
@@ -3048,18 +3031,6 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
         AS f (applies, severity, problem)
     WHERE f.applies
     UNION ALL
-    -- next_id() fails after that time.  Large tables need long to move to another shard.
-    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
-           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
-                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
-           'Let its tables use another shard, with a later epoch:'
-           ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s
-         -- the time of the first ID that would be negative
-         CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at)
-    WHERE e.expires_at < now() + interval '5 years'
-    UNION ALL
     SELECT 'error', f.signature, o.problem,
            CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
                 WHEN p.provolatile <> 'v' OR NOT p.proisstrict OR p.proparallel <> 'u'
@@ -3072,8 +3043,10 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
-                                   oidvectortypes(p.proargtypes)) AS f (signature)
-    UNION ALL
+                                   oidvectortypes(p.proargtypes)) AS f (signature);
+
+-- Shards of the edition without C, what is left of them, and what goes with its schemas
+CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'warning', quote_ident(m.schema_name),
            'is a shard of the edition without C, which instaid.shards does not show',
@@ -3086,7 +3059,31 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
-      AND strpos(p.prosrc, 'instaid_sql._') > 0;
+      AND strpos(p.prosrc, 'instaid_sql._') > 0
+    UNION ALL
+    -- DROP SCHEMA instaid_managed, instaid_sql CASCADE drops it.  A default or generated column
+    -- and a view are named as such, and not as the expression or the rule that depends.
+    SELECT DISTINCT 'warning', o.identity, format('uses %s of the edition without C', r.identity),
+           format('Create it again without %I before you drop this schema.', r.schema)
+    FROM pg_depend AS d
+         LEFT JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+         LEFT JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+         LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
+         CROSS JOIN LATERAL COALESCE(w.ev_class, a.adrelid) AS t (oid)
+         LEFT JOIN pg_class AS c ON c.oid = COALESCE(t.oid, k.conrelid, CASE d.classid
+                                           WHEN 'pg_class'::regclass THEN d.objid END)
+         CROSS JOIN LATERAL pg_identify_object(
+             CASE WHEN t.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END,
+             COALESCE(t.oid, d.objid), COALESCE(a.adnum, d.objsubid)) AS o
+         CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS r
+    WHERE d.refobjid = ANY (ARRAY(
+              SELECT m.objid FROM pg_namespace AS n
+                     JOIN pg_depend AS m ON m.refclassid = 'pg_namespace'::regclass
+                                        AND m.refobjid = n.oid
+              WHERE n.nspname IN ('instaid_managed', 'instaid_sql')))
+      AND r.schema IN ('instaid_managed', 'instaid_sql')
+      AND (o.schema IN ('instaid_managed', 'instaid_sql')) IS NOT TRUE
+      AND o.identity IS NOT NULL AND c.relispartition IS NOT TRUE;
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
@@ -3161,7 +3158,44 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
     WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
       AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
 
--- Tables partitioned by range of their IDs that have no partition for the IDs of now, or soon none
+--
+-- Shard IDs and partitions
+--
+
+-- Shard IDs that two shards have, and IDs that end
+CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
+           CASE WHEN s.has_two_epochs AND s.live = 1
+                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
+                     ' two epochs, a new ID can be an ID of the past.'
+                WHEN 'instaid' IN (s.name, s.other)
+                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
+                     ' instaid.node_shard_id to an ID that no shard has.'
+                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
+                     ' and have its tables use a shard with another ID.' END
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
+                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
+                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
+          FROM shard AS s
+          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
+    UNION ALL
+    -- next_id() fails after that time.  Large tables need long to move to another shard.
+    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s
+         -- the time of the first ID that would be negative
+         CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
+                            AS e (expires_at)
+    WHERE e.expires_at < now() + interval '5 years';
+
+-- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
+-- takes_now is null if list_partitions() reads no bounds, as those of a domain.
 CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
            CASE WHEN r.takes_now
@@ -3172,15 +3206,18 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
          JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
          CROSS JOIN LATERAL (
-        SELECT COALESCE(bool_or((l.first_id <= n.id) IS NOT FALSE
-                                AND (l.end_id > n.id) IS NOT FALSE), false) AS takes_now,
+        SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
+                       AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
                bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
                (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
                    > max(l.end_id) - min(n.id) AS is_short
         FROM instaid.min_id(now(), s.epoch) AS n (id)
              CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
-    WHERE i.is_own AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1
-      AND (NOT r.takes_now OR r.is_short AND NOT r.is_open);
+    WHERE i.is_own AND NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r'
+      AND p.partnatts = 1
+      AND (COALESCE(NOT r.takes_now, NOT EXISTS (SELECT FROM pg_inherits AS h
+                                                 WHERE h.inhparent = i.relid))
+           OR r.is_short AND NOT r.is_open);
 
 --
 -- Tickets that end
@@ -3236,6 +3273,7 @@ BEGIN ATOMIC
                 ELSE f.cure END
     FROM (TABLE instaid._copy_findings UNION TABLE instaid._column_findings
           UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
+          UNION TABLE instaid._shard_id_findings UNION TABLE instaid._without_c_findings
           UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
           UNION TABLE instaid._partition_findings
           UNION TABLE instaid._ending_tickets) AS f

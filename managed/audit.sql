@@ -88,26 +88,95 @@ CREATE VIEW instaid._copies AS
                END;
 GRANT SELECT ON instaid._copies TO PUBLIC;
 
--- Columns whose default makes IDs; for audit().
+-- The shards of this database; for audit().
+CREATE VIEW instaid._audited_shards AS
+    SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.schema_name,
+           s.shard_id, s.epoch, s.sequence, p.proowner AS owner,
+           q.seqmax >> 23 <> 1099511627775 AS frozen
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+         JOIN pg_sequence AS q ON q.seqrelid = s.sequence;
+GRANT SELECT ON instaid._audited_shards TO PUBLIC;
+
+-- Columns whose default makes IDs; for audit().  is_own is false for copies.
 CREATE VIEW instaid._id_columns AS
-    SELECT a.adrelid, t.attnum, n.oid AS schema, m.schema AS maker, m.is_copy,
-           pg_catalog.format('%I.%I', n.nspname, c.relname) AS table_name,
-           pg_catalog.quote_ident(t.attname) AS column_name, c.relkind, c.relispartition,
-           instaid._base_type(t.atttypid) AS type
-    FROM (SELECT p.oid, p.pronamespace, false
-          FROM instaid.list_shards() AS s JOIN pg_catalog.pg_proc AS d ON d.oid = s.declaration
-               JOIN pg_catalog.pg_proc AS p ON p.pronamespace = d.pronamespace
-                                           AND p.proname = 'next_id'
+    SELECT a.adrelid AS relid, t.attnum, n.oid AS schema, m.schema AS maker_schema, m.is_own,
+           o.table_name, o.column_name, o.table_name || '.' || o.column_name AS name, c.relkind,
+           c.relispartition AS is_partition, instaid._base_type(t.atttypid) AS type
+    FROM (SELECT p.oid, p.pronamespace, true
+          FROM instaid._audited_shards AS s JOIN pg_proc AS p ON p.pronamespace = s.schema
+                                                             AND p.proname = 'next_id'
           UNION ALL
-          SELECT y.oid, y.pronamespace, true FROM instaid._copies AS y) AS m (oid, schema, is_copy)
-         JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_proc'::regclass
-                                       AND d.refobjid = m.oid
-                                       AND d.classid = 'pg_catalog.pg_attrdef'::regclass
-         JOIN pg_catalog.pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_catalog.pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-         JOIN pg_catalog.pg_class AS c ON c.oid = a.adrelid AND c.relpersistence <> 't'
-         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace;
+          SELECT y.oid, y.pronamespace, false FROM instaid._copies AS y) AS m (oid, schema, is_own)
+         JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = m.oid
+                            AND d.classid = 'pg_attrdef'::regclass
+         JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+         JOIN pg_class AS c ON c.oid = a.adrelid AND c.relpersistence <> 't'
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         CROSS JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname), quote_ident(t.attname))
+                            AS o (table_name, column_name);
 GRANT SELECT ON instaid._id_columns TO PUBLIC;
+
+--
+-- Shard IDs and partitions (both editions)
+--
+
+-- Shard IDs that two shards have, and IDs that end
+CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
+           CASE WHEN s.has_two_epochs AND s.live = 1
+                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
+                     ' two epochs, a new ID can be an ID of the past.'
+                WHEN 'instaid' IN (s.name, s.other)
+                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
+                     ' instaid.node_shard_id to an ID that no shard has.'
+                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
+                     ' and have its tables use a shard with another ID.' END
+    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
+                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
+                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
+          FROM shard AS s
+          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
+    WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
+    UNION ALL
+    -- next_id() fails after that time.  Large tables need long to move to another shard.
+    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
+           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
+                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
+           'Let its tables use another shard, with a later epoch:'
+           ' instaid.create_shard(schema_name, shard_id, epoch).'
+    FROM shard AS s
+         -- the time of the first ID that would be negative
+         CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
+                            AS e (expires_at)
+    WHERE e.expires_at < now() + interval '5 years';
+
+-- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
+-- takes_now is null if list_partitions() reads no bounds, as those of a domain.
+CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
+    SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
+           CASE WHEN r.takes_now
+                THEN format('its last partition ends at %s, within its own length', r.ends_at)
+                ELSE 'no partition takes the IDs of now: INSERT fails' END,
+           format('Create partitions, with instaid.create_partitions(%L, from_time, to_time, step,'
+                  ' %L), or a default partition.', i.table_name, s.epoch)
+    FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
+         JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
+         CROSS JOIN LATERAL (
+        SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
+                       AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
+               bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
+               (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
+                   > max(l.end_id) - min(n.id) AS is_short
+        FROM instaid.min_id(now(), s.epoch) AS n (id)
+             CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+    WHERE i.is_own AND NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r'
+      AND p.partnatts = 1
+      AND (COALESCE(NOT r.takes_now, NOT EXISTS (SELECT FROM pg_inherits AS h
+                                                 WHERE h.inhparent = i.relid))
+           OR r.is_short AND NOT r.is_open);
 
 --
 -- Tickets that end (both editions)
@@ -147,15 +216,11 @@ CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem t
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET jit = off
 BEGIN ATOMIC
-    WITH shard AS MATERIALIZED (
-        SELECT s.*, n.oid AS schema, quote_ident(s.schema_name) AS name, p.proowner
-        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-             JOIN pg_namespace AS n ON n.oid = p.pronamespace),
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     copy AS MATERIALIZED (SELECT y.* FROM instaid._copies AS y),
-    id_column AS MATERIALIZED (
-        SELECT i.*, i.table_name || '.' || i.column_name AS name FROM instaid._id_columns AS i),
+    id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
     sequence AS MATERIALIZED (
-        SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.proowner, c.relowner, c.relacl,
+        SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.owner, c.relowner, c.relacl,
                c.relpersistence, c.relname, q.*, i.identity AS name, k.oid AS lock
         FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
@@ -185,7 +250,7 @@ BEGIN ATOMIC
     WHERE q.seqcache > 1
     UNION ALL
     SELECT 'error', i.name, format('its type is %s: it cannot hold IDs', i.type),
-           CASE WHEN i.maker = i.schema AND NOT i.is_copy
+           CASE WHEN i.maker_schema = i.schema AND i.is_own
                      AND i.type IN ('integer'::regtype, 'smallint'::regtype)
                 THEN format('SELECT * FROM instaid.adopt_column(%L, %s);', i.table_name,
                             quote_literal(i.column_name))
@@ -200,35 +265,16 @@ BEGIN ATOMIC
            format('ALTER TABLE %s ALTER %s SET DEFAULT %s.next_id();', i.table_name, i.column_name,
                   s.name)
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema
-         JOIN pg_namespace AS n ON n.oid = i.maker
-    WHERE i.maker <> i.schema
+         JOIN pg_namespace AS n ON n.oid = i.maker_schema
+    WHERE i.maker_schema <> i.schema
     UNION ALL
     SELECT 'warning', i.name,
            'there is no unique index on it alone: a copy of an ID is not refused',
            format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name)
     FROM id_column AS i
-    WHERE i.relkind IN ('r', 'p') AND NOT i.relispartition AND NOT EXISTS (
-        SELECT FROM pg_index AS x WHERE x.indrelid = i.adrelid AND x.indisunique AND x.indisvalid
+    WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
+        SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
-    UNION ALL
-    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
-    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           'Let one of them give no more IDs, with instaid.freeze_shard(), and have its tables use'
-           ' a shard with another ID.'
-    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other
-          FROM shard AS s JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-          WHERE q.seqmax >> 23 = 1099511627775
-          WINDOW w AS (PARTITION BY s.shard_id ORDER BY s.name COLLATE "C")) AS s
-    WHERE s.other IS NOT NULL
-    UNION ALL
-    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
-           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
-                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
-           'Let its tables use another shard, with a later epoch:'
-           ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s CROSS JOIN LATERAL (
-             SELECT instaid.extract_timestamp(-9223372036854775808, s.epoch)) AS e (expires_at)
-    WHERE e.expires_at < now() + interval '5 years'
     UNION ALL
     SELECT 'error', s.name, 'its type id_sequence admits sequences of other shards: its IDs can'
            ' repeat', format('Create its constraint again: SELECT instaid.add_sequence(%L, name);',
@@ -256,10 +302,10 @@ BEGIN ATOMIC
     FROM sequence AS q WHERE q.lock IS NULL
     UNION ALL
     SELECT 'error', q.name, format('does not belong to the owner of the shard, %s',
-                                   q.proowner::regrole),
+                                   q.owner::regrole),
            'Give the sequence, its lock and the functions of the shard to one role.'
     FROM sequence AS q LEFT JOIN pg_class AS k ON k.oid = q.lock
-    WHERE q.relowner <> q.proowner OR k.relowner <> q.proowner
+    WHERE q.relowner <> q.owner OR k.relowner <> q.owner
     UNION ALL
     -- setval() could set it back, and the lock could stop the shard
     SELECT 'error', r.name, format('role %s has rights on it: it could repeat IDs, or stop the'
@@ -292,6 +338,8 @@ BEGIN ATOMIC
                   t.last_value::numeric + t.servers
                   - mod(mod(t.last_value::numeric - t.server, t.servers) + t.servers, t.servers))
     FROM instaid.tickets AS t WHERE t.off_stripe
+    UNION ALL TABLE instaid._shard_id_findings
+    UNION ALL TABLE instaid._partition_findings
     UNION ALL TABLE instaid._ending_tickets;
 END;
 
@@ -314,7 +362,8 @@ COMMENT ON FUNCTION instaid.audit() IS
 -- Rights
 --
 
-GRANT SELECT ON instaid._ending_tickets TO PUBLIC;
+GRANT SELECT ON instaid._shard_id_findings, instaid._partition_findings,
+                instaid._ending_tickets TO PUBLIC;
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

@@ -308,6 +308,38 @@ for my $call ("freeze_shard('frozen')", "thaw_shard('frozen')")
 $node->safe_psql($_, q{SELECT instaid.drop_ticket('few'); DROP SCHEMA ending, frozen CASCADE})
   for 'c', 's';
 
+# Partitions
+my $partitions_end = q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('parted', 84);
+	CREATE TABLE parted.t (id bigint PRIMARY KEY DEFAULT parted.next_id()) PARTITION BY RANGE (id);
+	CREATE VIEW parted.found AS SELECT string_agg(concat_ws(',', severity, object,
+		regexp_replace(problem, '\d{4}.*, ', '..., ')), ' ' ORDER BY object COLLATE "C")
+		FROM instaid.audit() WHERE object ~ '^parted';
+	TABLE parted.found;
+	SELECT count(*) FROM instaid.create_partitions('parted.t', now() - '1 day'::interval,
+		now() + '1 hour'::interval, '25 hours');
+	TABLE parted.found;
+	SELECT instaid.freeze_shard('parted');
+	TABLE parted.found;
+	SELECT instaid.thaw_shard('parted');
+	SELECT count(*) FROM instaid.create_partitions('parted.t', now() + '1 hour'::interval,
+		now() + '50 hours'::interval, '49 hours');
+	TABLE parted.found;
+	DROP TABLE parted.t;
+	CREATE DOMAIN parted.key AS bigint;
+	CREATE TABLE parted.t (id parted.key PRIMARY KEY DEFAULT parted.next_id())
+		PARTITION BY RANGE (id);
+	TABLE parted.found;
+	CREATE TABLE parted.t_all PARTITION OF parted.t FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+	TABLE parted.found};
+my $found = join("\n", 'error,parted.t.id,no partition takes the IDs of now: INSERT fails', 1,
+	'warning,parted.t.id,its last partition ends at ..., within its own length', '', '', '', 1, '',
+	'error,parted.t.id,no partition takes the IDs of now: INSERT fails', '');
+is_deeply([ map { s/\A\n//r } in_both($partitions_end) ], [ ($found) x 2 ],
+	'audit() finds the end of partitions in both editions');
+$node->safe_psql($_, 'SET client_min_messages = error; DROP SCHEMA parted CASCADE') for 'c', 's';
+
 # Each part is described, and belongs to the role that installed it.
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,

@@ -127,6 +127,8 @@ as_dba(q{
 		ALTER id SET DEFAULT insta6.next_id();
 	CREATE TABLE insta6.likes (began bigint DEFAULT nextval('insta5.steps'), id bigint PRIMARY KEY
 		DEFAULT insta6.next_id('insta6.likes_id_seq'), n integer);
+	CREATE TABLE insta6.codes (id bigint,
+		code text GENERATED ALWAYS AS (instaid.to_base32(id)) STORED);
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
 $sum = while_inserting('to the extension', sub {
@@ -148,7 +150,8 @@ is($sum->{inverted}, 0, '... and IDs increase');
 is($node->safe_psql('m',
 	q{SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
 	"insta5|SELECT instaid.adopt_shard('insta5', 5, '2011-08-24 21:07:01.721+00');\n"
-	  . "insta6|SELECT instaid.adopt_shard('insta6', 6, '2011-08-24 21:07:01.721+00');",
+	  . "insta6|SELECT instaid.adopt_shard('insta6', 6, '2011-08-24 21:07:01.721+00');\n"
+	  . 'insta6.codes.code|Create it again without instaid_managed before you drop this schema.',
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
 	'... and takes none of their functions for a copy of the published one');
@@ -157,9 +160,9 @@ is($node->safe_psql('m', q{
 		' ' ORDER BY object) FROM instaid.audit() WHERE problem ~ 'without C'}),
 	'insta5.managed_next_id(insta5.id_sequence)'
 	  . ' insta5.managed_next_ids(integer, insta5.id_sequence)'
-	  . ' insta6.managed_next_id(insta6.id_sequence)'
+	  . ' insta6.codes.code insta6.managed_next_id(insta6.id_sequence)'
 	  . ' insta6.managed_next_ids(integer, insta6.id_sequence)',
-	'... and what is left of them afterwards');
+	'... and what is left of them afterwards, and goes with their schemas');
 is($node->safe_psql('m', q{
 	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)),
 		', ' ORDER BY d.adrelid)
