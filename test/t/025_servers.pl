@@ -125,8 +125,8 @@ is($router->safe_psql('postgres',
 	q{SELECT count(*) FROM instaid.audit_servers(ARRAY['one', 'two']::name[])}), 0,
 	'the names can be of type name');
 is($one->safe_psql('postgres', q{
-	CREATE ROLE nobody;
-	SET ROLE nobody;
+	CREATE ROLE stranger;
+	SET ROLE stranger;
 	SELECT s ->> 'frozen'
 	FROM jsonb_array_elements(instaid._server_state() -> 'shards') AS s
 	WHERE s ->> 'schema_name' = 'insta5'}),
