@@ -59,7 +59,10 @@ sub members
 	# PostgreSQL 19 dumps catalogs of large objects, too
 	$dump =~ s/^--\n-- Data for Name: .*?(?=^--\n-- Name: |\z)//msg;
 	# the objects that 1.0 made are dumped, too
-	return [ grep { !/\A.*(?:insta5|photos|invoices|SERVER)/ } split /^--\n-- (?=Name: )/m, $dump ];
+	# rights can be those of all functions, said or not
+	return [ grep { !/\A.*(?:insta5|photos|invoices|SERVER|DEFAULT ACL)/
+			&& (!/\A.*; Type: ACL/ || /^(GRANT|REVOKE)/m) }
+		split /^--\n-- (?=Name: )/m, $dump ];
 }
 
 # The functions in C: name and what arguments and result they have
@@ -124,7 +127,18 @@ append_to_file("$new/script/ids.sql", $changes);
 system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'script');
 my ($guard) = slurp_file("$new/script/schema.sql") =~ /^(\\echo .*)$/m or die;
 append_to_file("$new/instaid--$version--$next.sql",
-	"$guard\nSELECT instaid._check_library('$next');\n$changes");
+	"$guard\nSELECT instaid._check_library('$next');\n$changes" . q{
+DO $$
+DECLARE
+    role regrole;
+BEGIN
+    FOR role IN SELECT DISTINCT x.grantee FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
+                WHERE x.grantee NOT IN (0, d.defaclrole) LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION instaid.new_one(bigint) FROM %s', role);
+    END LOOP;
+END
+$$;
+});
 
 # A script and a library of two versions
 sub refused
@@ -148,7 +162,8 @@ goes_on("$next is installed");
 $node->restart;
 goes_on("$next is loaded");
 
-# What each earlier version creates
+# What each earlier version creates, where default privileges give all that is new to a role
+$node->safe_psql('postgres', 'CREATE ROLE other');
 my @databases = ('app', 'contrib_regression');
 my %functions;
 for my $file (glob 'instaid--*.sql')
@@ -159,6 +174,8 @@ for my $file (glob 'instaid--*.sql')
 			CREATE EXTENSION instaid VERSION '$old';
 			SELECT count(fmgr_c_validator(oid)::text) FROM pg_proc WHERE probin = 'instaid'}),
 		'>', 30, "the library has each function that the script of $old names");
+	$node->safe_psql("from $old", "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO other")
+	  for 'FUNCTIONS', 'SEQUENCES', 'TABLES', 'TYPES';
 	push @databases, "from $old";
 }
 $functions{$_} = c_functions($_) for @databases;
