@@ -55,7 +55,7 @@ INCLUDED = \
 	src/tickets/tickets.h
 # PostgreSQL 15 lets libraries see each other's functions, and the first of a name serves all
 SHLIB_EXPORTS = src/exports.txt
-DATA = instaid--1.0.sql
+DATA = $(notdir $(wildcard $(srcdir_of_makefile)instaid--*.sql))
 PGFILEDESC = "instaid - Instagram-style IDs"
 
 # the version is written in the control file only
@@ -101,7 +101,7 @@ $(CURDIR)/src/ids $(CURDIR)/src/tickets:
 
 # its parts are in script/, and what it shares with the edition without C in managed/
 script:
-	@cd $(srcdir_of_makefile). && perl script/assemble.pl >$(DATA).new && mv $(DATA).new $(DATA)
+	@cd $(srcdir_of_makefile). && perl script/assemble.pl >script/new && mv script/new instaid--$(EXTVERSION).sql
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:

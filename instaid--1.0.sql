@@ -34,7 +34,7 @@ $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
--- Fails if the loaded library is not of that version; each script calls this first.
+-- Fails if the loaded library is older than that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
 SELECT instaid._check_library('1.0');

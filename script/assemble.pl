@@ -2,12 +2,14 @@
 #
 # It is made of the files below.  A line "-- include FILE: SECTION" in them stands for a
 # section of a file of the edition without C, whose heading is "SECTION (both editions)".
+# VERSION stands for the version of the control file.
 
 use strict;
 use warnings;
 
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
+my ($version) = text('instaid.control') =~ /^default_version = '(.*)'/m or die;
 my @parts = map { text("script/$_.sql") } qw(schema ids shards tickets audit servers);
 for (@parts)
 {
@@ -16,5 +18,6 @@ for (@parts)
 		text($file) =~ /^(--\n-- \Q$section\E) \(both editions\)(\n--\n.*?)(?=\n\n--\n-- [^\n]*\n--\n|\n*\z)/ms
 			or die "$file has no section \"$section (both editions)\"\n";
 		"$1$2\n"}gem;
+	s/\bVERSION\b/$version/g;
 }
 print join "\n", @parts;

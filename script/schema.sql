@@ -1,4 +1,4 @@
-/* instaid--1.0.sql */
+/* instaid--VERSION.sql */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
@@ -34,10 +34,10 @@ $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
 
--- Fails if the loaded library is not of that version; each script calls this first.
+-- Fails if the loaded library is older than that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
-SELECT instaid._check_library('1.0');
+SELECT instaid._check_library('VERSION');
 
 -- Run a command as if it were given after the script, so that pg_dump dumps what it grants.
 CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void

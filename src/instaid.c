@@ -35,15 +35,20 @@ _PG_init(void)
 }
 
 /*
- * The scripts of a version call this first.  The loaded library can be of another version: a
- * server that preloads it keeps the version that it started with.
+ * The scripts of a version call this first.  The loaded library can be older: a server that
+ * preloads it keeps the version that it started with.  A newer one serves what older scripts
+ * created, and an update goes through their versions.
  */
 Datum
 instaid_check_library(PG_FUNCTION_ARGS)
 {
 	char	   *version = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	int			needed[2];
+	int			loaded[2];
 
-	if (strcmp(version, INSTAID_VERSION) != 0)
+	if (sscanf(version, "%d.%d", &needed[0], &needed[1]) != 2 ||
+		sscanf(INSTAID_VERSION, "%d.%d", &loaded[0], &loaded[1]) != 2 ||
+		loaded[0] < needed[0] || (loaded[0] == needed[0] && loaded[1] < needed[1]))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("instaid %s cannot use the library of instaid %s", version, INSTAID_VERSION),

@@ -1,6 +1,7 @@
-# An update from 1.0 to a made-up 1.1, whose script adds a function and changes one:
-# objects of 1.0 still work, the catalog is the one of a fresh install, and the
-# regression tests pass on the updated database.  It needs a PostgreSQL of its own.
+# An update to a made-up next version, made as CONTRIBUTING says, which adds a function and
+# changes one: what this version and each released one created still works, the catalog is the
+# one of a fresh install, and the regression tests pass on the updated database.  It needs a
+# PostgreSQL of its own.
 
 use strict;
 use warnings;
@@ -13,22 +14,36 @@ use Test::More;
 use Clients;
 use Sources;
 
+my $node;
 my $dir = PostgreSQL::Test::Utils::tempdir;
-my $new = "$ENV{SCRATCH}/instaid-1.1";
+my $new = "$ENV{SCRATCH}/instaid-next";
+my ($version) = slurp_file('instaid.control') =~ /^default_version = '(.*)'/m;
+my $next = $version =~ s/(\d+)$/$1 + 1/er;
 my $pg_config = `sh -c '. test/lib/private.sh; copy_postgresql "\$PG_CONFIG" "\$0"' $dir/pg`;
 chomp $pg_config;
 
-# the part that both scripts of 1.1 have
+# the part that both scripts of the next version have
 my $changes = q{
-CREATE FUNCTION instaid.new_in_1_1(id bigint) RETURNS bigint
+CREATE FUNCTION instaid.new_one(id bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN id;
-COMMENT ON FUNCTION instaid.new_in_1_1(bigint) IS 'the argument';
+COMMENT ON FUNCTION instaid.new_one(bigint) IS 'the argument';
 CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
     LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 7
     RETURN instaid.min_id(pg_catalog.statement_timestamp());
 COMMENT ON FUNCTION instaid.integer_now() IS 'the smallest ID of the start of the statement';
 };
+
+# Change a file of the next version.
+sub edit
+{
+	my ($file, $pattern, $replacement) = @_;
+	my $text = slurp_file("$new/$file");
+	$text =~ s/$pattern/$replacement/ or die "$file is not as expected";
+	unlink "$new/$file";
+	append_to_file("$new/$file", $text);
+	return;
+}
 
 # what a member is: definition, owner, rights and comment, as pg_upgrade has it dumped
 sub members
@@ -44,18 +59,30 @@ sub members
 	# PostgreSQL 19 dumps catalogs of large objects, too
 	$dump =~ s/^--\n-- Data for Name: .*?(?=^--\n-- Name: |\z)//msg;
 	# the objects that 1.0 made are dumped, too
-	return [ grep { !/\A.*(?:insta5|photos|invoices|SERVER)/ } split /^--\n-- (?=Name: )/m, $dump ];
+	# rights can be those of all functions, said or not
+	return [ grep { !/\A.*(?:insta5|photos|invoices|SERVER|DEFAULT ACL)/
+			&& (!/\A.*; Type: ACL/ || /^(GRANT|REVOKE)/m) }
+		split /^--\n-- (?=Name: )/m, $dump ];
+}
+
+# The functions in C: name and what arguments and result they have
+sub c_functions
+{
+	my ($database) = @_;
+	return { map { split /\|/ } split /\n/, $node->safe_psql($database, q{
+		SELECT prosrc, string_agg(DISTINCT concat_ws(' ', proargtypes, prorettype, proretset), ', ')
+		FROM pg_proc WHERE probin = 'instaid' GROUP BY prosrc}) };
 }
 
 system_or_bail('make', '-s', "PG_CONFIG=$pg_config", 'install');
 my $install_path = $pg_config =~ s,/bin/pg_config$,,r;
 my $authority = Clients::server('authority');
-my $node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
+$node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
 $node->init;
 $node->append_conf('postgresql.conf', "lc_messages = 'C'\nshared_preload_libraries = 'instaid'\n");
 $node->start;
 
-### Objects that 1.0 creates
+### Objects that this version creates
 
 $node->safe_psql('postgres', "CREATE DATABASE $_") for 'app', 'contrib_regression', 'fresh';
 $node->safe_psql($_, 'CREATE EXTENSION instaid') for 'app', 'contrib_regression';
@@ -89,22 +116,29 @@ sub goes_on
 	return;
 }
 
-goes_on('1.0');
+goes_on($version);
 
-### 1.1
+### The next version
 
 mkdir $new or die;
 system_or_bail('sh', '-c', 'tar -cf - --exclude=./tmp_check . | tar -C "$0" -xf -', $new);
-my $script = slurp_file('instaid--1.0.sql');
-my $control = slurp_file('instaid.control');
-$script =~ s/_check_library\('1\.0'\)/_check_library('1.1')/ or die;
-$control =~ s/^default_version = '1\.0'/default_version = '1.1'/m or die;
-my ($guard) = $script =~ /^(\\echo .*)$/m or die;
-unlink "$new/instaid.control";
-append_to_file("$new/instaid.control", $control);
-append_to_file("$new/instaid--1.1.sql", $script . $changes);
-append_to_file("$new/instaid--1.0--1.1.sql",
-	"$guard\nSELECT instaid._check_library('1.1');\n$changes");
+edit('instaid.control', qr/^default_version = '\K[\d.]+/m, $next);
+append_to_file("$new/script/ids.sql", $changes);
+system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'script');
+my ($guard) = slurp_file("$new/script/schema.sql") =~ /^(\\echo .*)$/m or die;
+append_to_file("$new/instaid--$version--$next.sql",
+	"$guard\nSELECT instaid._check_library('$next');\n$changes" . q{
+DO $$
+DECLARE
+    role regrole;
+BEGIN
+    FOR role IN SELECT DISTINCT x.grantee FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
+                WHERE x.grantee NOT IN (0, d.defaclrole) LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION instaid.new_one(bigint) FROM %s', role);
+    END LOOP;
+END
+$$;
+});
 
 # A script and a library of two versions
 sub refused
@@ -119,50 +153,67 @@ sub refused
 	return;
 }
 
-system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config",
-	'DATA=instaid--1.1.sql instaid--1.0--1.1.sql', 'install');
-refused('app', 'ALTER EXTENSION instaid UPDATE', '1.1', '1.0', 'an update before the restart');
-refused('fresh', 'CREATE EXTENSION instaid', '1.1', '1.0', 'an installation before the restart');
-goes_on('1.1 is installed');
+system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'install');
+refused('app', 'ALTER EXTENSION instaid UPDATE', $next, $version, 'an update before the restart');
+refused('fresh', 'CREATE EXTENSION instaid', $next, $version,
+	'an installation before the restart');
+goes_on("$next is installed");
 
 $node->restart;
-refused('fresh', q{CREATE EXTENSION instaid VERSION '1.0'}, '1.0', '1.1',
-	'an old script with the new library');
-goes_on('1.1 is loaded');
+goes_on("$next is loaded");
 
-$node->safe_psql($_, 'ALTER EXTENSION instaid UPDATE') for 'app', 'contrib_regression';
+# What each earlier version creates, where default privileges give all that is new to a role
+$node->safe_psql('postgres', 'CREATE ROLE other');
+my @databases = ('app', 'contrib_regression');
+my %functions;
+for my $file (glob 'instaid--*.sql')
+{
+	my ($old) = $file =~ /^instaid--([\d.]+)\.sql$/ or next;
+	$node->safe_psql('postgres', qq{CREATE DATABASE "from $old"});
+	cmp_ok($node->safe_psql("from $old", qq{
+			CREATE EXTENSION instaid VERSION '$old';
+			SELECT count(fmgr_c_validator(oid)::text) FROM pg_proc WHERE probin = 'instaid'}),
+		'>', 30, "the library has each function that the script of $old names");
+	$node->safe_psql("from $old", "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO other")
+	  for 'FUNCTIONS', 'SEQUENCES', 'TABLES', 'TYPES';
+	push @databases, "from $old";
+}
+$functions{$_} = c_functions($_) for @databases;
+$node->safe_psql($_, 'ALTER EXTENSION instaid UPDATE') for @databases;
 $node->safe_psql('fresh', 'CREATE EXTENSION instaid');
-goes_on('1.1');
+goes_on($next);
 is("@ids", join(' ', sort { $a <=> $b } uniq(@ids)),
 	'the IDs increase, from the first to the last version');
 is("@invoices", '1 3 5 7', '... and the tickets go on');
 is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)),
 	'... also the ticket with values from another server');
-is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), '1.1',
+is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), $next,
 	'the version is the new one');
 my $fresh = members($node, 'fresh');
-my $is_member = qr/^ALTER EXTENSION instaid ADD |^COMMENT ON FUNCTION instaid\.new_in_1_1/m;
+my $is_member = qr/^ALTER EXTENSION instaid ADD |^COMMENT ON FUNCTION instaid\.new_one/m;
 cmp_ok(scalar(grep { /$is_member/ } @$fresh), '>', 100, 'a fresh install has members');
 is_deeply(members($node, $_), $fresh, "$_: each object is the one of a fresh install")
-  for 'app', 'contrib_regression';
+  for @databases;
+
+# A session can have loaded the library of one version, and call what the script of another
+# declares.  Therefore a function in C that gets other arguments gets another name.
+my $c_functions = c_functions('fresh');
+cmp_ok(scalar(keys %$c_functions), '>', 30, 'a fresh install has functions in C');
+for my $database (@databases)
+{
+	my $old = $functions{$database};
+	my @changed = grep { exists $old->{$_} && $old->{$_} ne $c_functions->{$_} }
+	  sort keys %$c_functions;
+	is("@changed", '', "$database: each function in C has the arguments that it had");
+}
 
 ### The regression tests, with the one line that the made-up function adds to them
-
-sub edit
-{
-	my ($file, $pattern, $replacement) = @_;
-	my $text = slurp_file("$new/$file");
-	$text =~ s/$pattern/$replacement/ or die "$file is not as expected";
-	unlink "$new/$file";
-	append_to_file("$new/$file", $text);
-	return;
-}
 
 edit($_, qr/^CREATE EXTENSION instaid;\n/m, '') for 'sql/setup.sql', 'expected/setup.out';
 my ($width) = slurp_file('expected/sanity.out') =~ /^( function instaid\.next_id\S* *)\|/m or die;
 edit('expected/sanity.out', qr/^(?= function instaid\.next_id\()/m,
 	sprintf("%-*s| i        | t      | s\n", length $width,
-		' function instaid.new_in_1_1(bigint)'));
+		' function instaid.new_one(bigint)'));
 my ($count) = slurp_file('expected/sanity.out') =~ /^\((\d+) rows\)\n\nLOAD/m or die;
 edit('expected/sanity.out', qr/^\($count rows\)/m, sprintf('(%d rows)', $count + 1));
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
