@@ -840,7 +840,6 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

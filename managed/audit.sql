@@ -34,7 +34,6 @@ CREATE VIEW instaid.metrics AS
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
                      FROM instaid.tickets) AS t;
-GRANT SELECT ON instaid.metrics TO PUBLIC;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
@@ -86,7 +85,6 @@ CREATE VIEW instaid._copies AS
                                   '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
                     AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[[.^.]]|power'
                END;
-GRANT SELECT ON instaid._copies TO PUBLIC;
 
 -- The shards of this database; for audit().
 CREATE VIEW instaid._audited_shards AS
@@ -95,7 +93,6 @@ CREATE VIEW instaid._audited_shards AS
            q.seqmax >> 23 <> 1099511627775 AS frozen
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          JOIN pg_sequence AS q ON q.seqrelid = s.sequence;
-GRANT SELECT ON instaid._audited_shards TO PUBLIC;
 
 -- Columns whose default makes IDs; for audit().  is_own is false for copies.
 CREATE VIEW instaid._id_columns AS
@@ -115,7 +112,6 @@ CREATE VIEW instaid._id_columns AS
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname), quote_ident(t.attname))
                             AS o (table_name, column_name);
-GRANT SELECT ON instaid._id_columns TO PUBLIC;
 
 --
 -- Shard IDs and partitions (both editions)
@@ -362,10 +358,6 @@ COMMENT ON FUNCTION instaid.audit() IS
 -- Rights
 --
 
-GRANT SELECT ON instaid._shard_id_findings, instaid._partition_findings,
-                instaid._ending_tickets TO PUBLIC;
-
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

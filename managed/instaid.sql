@@ -913,7 +913,25 @@ $create$;
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+-- Give PUBLIC its rights on the functions, views and types of this edition, and no role others.
+-- Default privileges, which some clouds set for whole databases, grant rights or take them away.
+-- Each file ends with this.
+CREATE PROCEDURE instaid._set_rights()
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+BEGIN
+    EXECUTE format('REVOKE ALL ON ALL ROUTINES IN SCHEMA instaid, instaid_sql FROM %1$s;'
+                   ' GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;'
+                   ' REVOKE ALL ON ALL TABLES IN SCHEMA instaid FROM %1$s;'
+                   ' GRANT SELECT ON ALL TABLES IN SCHEMA instaid TO PUBLIC;'
+                   ' REVOKE ALL ON TYPE instaid_sql.sequence_options FROM %1$s;'
+                   ' GRANT USAGE ON TYPE instaid_sql.sequence_options TO PUBLIC', others);
+END
+$$;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -93,7 +93,6 @@ CREATE VIEW instaid.shards AS
          CROSS JOIN LATERAL (SELECT instaid._last_value(s.sequence)) AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
-GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
 'the sequence';
@@ -176,25 +175,26 @@ BEGIN
 END
 $$;
 
--- Let nobody but the owner use the functions of these shards.
+-- Let nobody but the owner use the functions of these shards, and everybody their type.
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    others CONSTANT text := (
-        SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
-                                   ELSE x.grantee::regrole::text END, ', ')
-        FROM pg_namespace AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
-             CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS x
+    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_namespace AS n JOIN pg_type AS t ON t.typnamespace = n.oid
+             JOIN pg_proc AS p ON p.pronamespace = n.oid
+             CROSS JOIN LATERAL aclexplode(p.proacl || t.typacl) AS x
         WHERE n.nspname = ANY (schemas) AND p.proname ~ '^next_ids?$' AND p.pronargs > 0
-          AND x.grantee <> p.proowner);
+          AND t.typname = 'id_sequence' AND x.grantee NOT IN (0, p.proowner)));
 BEGIN
-    IF others IS NOT NULL THEN
-        EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', string_agg(format(
-                     '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)',
-                     s), ', '), others)
-                 FROM unnest(schemas) AS s);
-    END IF;
+    EXECUTE (
+        SELECT format('REVOKE ALL ON FUNCTION %2$s FROM %1$s; REVOKE ALL ON TYPE %3$s FROM %1$s;'
+                      ' GRANT USAGE ON TYPE %3$s TO PUBLIC', others,
+                      string_agg(format('%1$I.next_id(%1$I.id_sequence),'
+                                        ' %1$I.next_ids(integer, %1$I.id_sequence)', s), ', '),
+                      string_agg(format('%I.id_sequence', s), ', '))
+        FROM unnest(schemas) AS s);
 END
 $$;
 
@@ -529,7 +529,6 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

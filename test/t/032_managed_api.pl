@@ -588,17 +588,60 @@ is($node->safe_psql('part',
 	"SELECT insta5.next_id() > $before, shard_id, frozen FROM instaid.shards"), 't|5|f',
 	'... and goes on above');
 
-# Default privileges, which some clouds set for whole databases, give other roles nothing.
-$node->safe_psql('postgres', 'CREATE DATABASE hostile; GRANT CREATE ON DATABASE hostile TO dba');
-$node->safe_psql('hostile', 'ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO app, PUBLIC;'
-	. join('', map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app, PUBLIC;" }
-		qw(TABLES SEQUENCES FUNCTIONS TYPES)), extra_params => [ '-U', 'dba' ]);
-$node->safe_psql('hostile', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
-$node->safe_psql('hostile', q{
-	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
-	CALL instaid.create_shards('many%s', 10, 11);
-	CREATE TABLE insta5.photos (id bigint DEFAULT insta5.next_id())},
-	extra_params => [ '-U', 'dba' ]);
+# Default privileges, which some clouds set for whole databases, change no right on what this
+# edition makes, whether they grant rights, or take away those that PUBLIC has by itself.
+# docs/tickets.md lets them grant the use of tickets.  The schema of a shard is its owner's.
+my $rights = q{
+	SELECT i.type, i.identity,
+		CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END, x.privilege_type,
+		x.is_grantable
+	FROM (SELECT tableoid AS class, oid, 'n' AS kind, nspowner AS owner, nspacl AS acl,
+			oid AS schema
+		  FROM pg_namespace WHERE nspname ~ '^instaid'
+		  UNION ALL SELECT tableoid, oid, CASE relkind WHEN 'S' THEN 's' ELSE 'r' END,
+			relowner, relacl, relnamespace FROM pg_class WHERE relkind IN ('S', 'v')
+		  UNION ALL SELECT tableoid, oid, 'f', proowner, proacl, pronamespace FROM pg_proc
+		  UNION ALL SELECT tableoid, oid, 'T', typowner, typacl, typnamespace FROM pg_type
+			WHERE typtype IN ('c', 'd')) AS o
+		JOIN pg_namespace AS n ON n.oid = o.schema AND n.nspname ~ '^(insta|many)'
+		CROSS JOIN LATERAL pg_identify_object(o.class, o.oid, 0) AS i
+		CROSS JOIN LATERAL aclexplode(coalesce(o.acl, acldefault(o.kind::"char", o.owner))) AS x
+	WHERE x.grantee = o.owner OR n.nspname <> 'instaid_tickets'
+		OR x.privilege_type NOT IN ('USAGE', 'SELECT')
+	ORDER BY 1, 2, 3, 4, 5};
+my @kinds = qw(TABLES SEQUENCES FUNCTIONS TYPES);
+my %defaults = (
+	fresh => sub { '' },
+	hostile => sub { my ($kind, $schema) = @_;
+		join '', map { "ALTER DEFAULT PRIVILEGES $schema GRANT ALL ON $kind TO $_;" }
+			'bo WITH GRANT OPTION', 'app', 'PUBLIC' },
+	taken => sub { my ($kind, $schema) = @_;
+		"ALTER DEFAULT PRIVILEGES $schema REVOKE ALL ON $kind FROM PUBLIC;" });
+my %seen;
+$node->safe_psql('postgres', 'CREATE ROLE bo LOGIN');
+for my $database ('fresh', 'hostile', 'taken')
+{
+	my $defaults = $defaults{$database};
+	my @as_dba = (extra_params => [ '-U', 'dba' ]);
+	$node->safe_psql('postgres',
+		"CREATE DATABASE $database; GRANT CREATE ON DATABASE $database TO dba");
+	$node->safe_psql($database, 'CREATE SCHEMA insta5;'
+		. join('', map { $defaults->($_, '') } @kinds, 'SCHEMAS')
+		. join('', map { $defaults->($_, 'IN SCHEMA insta5') } @kinds), @as_dba);
+	$node->safe_psql($database, Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
+	$node->safe_psql($database,
+		join('', map { $defaults->($_, 'IN SCHEMA instaid_tickets') } 'SEQUENCES') . q{
+		SET client_min_messages = error;
+		SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
+		SELECT instaid.add_sequence('insta5', 'likes_id_seq');
+		CALL instaid.create_shards('many%s', 10, 11);
+		CREATE TABLE insta5.photos (id bigint DEFAULT insta5.next_id());
+		GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT ON insta5.photos TO app}, @as_dba);
+	$seen{$database} = $node->safe_psql($database, $rights);
+}
+like($seen{fresh}, qr/^function\|insta5.next_id\(.*\ntype\|.*\nview\|instaid.shards\|PUBLIC/ms,
+	'rights are compared');
+is($seen{$_}, $seen{fresh}, "... and default privileges change none: $_") for 'hostile', 'taken';
 is(Managed::as_app($node, 'hostile', q{
 	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
 		AS 'SELECT 1::bigint';
