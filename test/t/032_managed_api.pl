@@ -340,6 +340,32 @@ is_deeply([ map { s/\A\n//r } in_both($partitions_end) ], [ ($found) x 2 ],
 	'audit() finds the end of partitions in both editions');
 $node->safe_psql($_, 'SET client_min_messages = error; DROP SCHEMA parted CASCADE') for 'c', 's';
 
+# audit() finds rights with which another role could do harm, and no others.  Its cures work.
+my $rights_found = q{
+	SET client_min_messages = error;
+	SELECT instaid.create_ticket('a "b"') \g /dev/null
+	-- what docs/tickets.md grants
+	GRANT CREATE ON SCHEMA instaid_tickets TO app;
+	GRANT USAGE, SELECT ON SEQUENCE instaid_tickets."a ""b""" TO app, PUBLIC;
+	SELECT object FROM instaid.audit() WHERE problem ~ '^role .* has ';
+	GRANT ALL ON SEQUENCE instaid_tickets."a ""b""" TO "B ""o""", dba;
+	GRANT ALL ON SCHEMA instaid TO app WITH GRANT OPTION;
+	SET ROLE app; GRANT CREATE ON SCHEMA instaid TO PUBLIC; RESET ROLE;
+	SELECT severity, object, problem, cure FROM instaid.audit() WHERE problem ~ '^role .* has ';
+	SELECT cure FROM instaid.audit() WHERE problem ~ '^role .* has ' \gexec
+	SELECT object FROM instaid.audit() WHERE problem ~ '^role .* has ';
+	REVOKE ALL ON SCHEMA instaid_tickets FROM app; REVOKE ALL ON SCHEMA instaid FROM app;
+	SELECT instaid.drop_ticket('a "b"') \g /dev/null
+};
+$node->safe_psql('postgres', 'CREATE ROLE "B ""o"""');
+$found = join "\n", q{warning|instaid|role PUBLIC, app has CREATE on it, and could let others call}
+	  . q{ its own functions there|REVOKE CREATE ON SCHEMA instaid FROM PUBLIC, app CASCADE;},
+	q{warning|instaid_tickets."a ""b"""|role "B ""o""", dba has UPDATE on it, and could set the}
+	  . q{ ticket back|REVOKE UPDATE ON SEQUENCE instaid_tickets."a ""b""" FROM "B ""o""", dba}
+	  . ' CASCADE;';
+is_deeply([ in_both($rights_found) ], [ ($found) x 2 ],
+	'audit() finds rights of other roles in both editions');
+
 # Each part is described, and belongs to the role that installed it.
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
