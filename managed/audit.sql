@@ -207,7 +207,7 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
 --
 
 -- Roles that could add functions, which are found in the place of ours, or set a ticket back;
--- for audit().  CREATE on instaid_tickets is left out: docs/tickets.md grants it.
+-- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
 CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
     SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
                                      o.harm),
@@ -219,8 +219,8 @@ CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
           UNION ALL
           SELECT 'SEQUENCE', format('instaid_tickets.%I', c.relname), c.relowner, c.relacl,
                  'UPDATE', 'set the ticket back'
-          FROM pg_class AS c
-          WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind = 'S')
+          FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
+          WHERE n.nspname = 'instaid_tickets' AND c.relkind = 'S')
          AS o (kind, name, owner, acl, privilege, harm)
          CROSS JOIN LATERAL (
         SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')

@@ -73,7 +73,7 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
+    PERFORM instaid_sql._utc_epoch(epoch), instaid_sql._check_shard_id(shard_id);
     RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
@@ -437,7 +437,7 @@ DECLARE
     ms bigint;
     last bigint;
 BEGIN
-    PERFORM instaid._utc_epoch(epoch);
+    PERFORM instaid_sql._utc_epoch(epoch);
     IF epoch > clock_timestamp() THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is in the future', epoch),
