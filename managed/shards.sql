@@ -199,14 +199,20 @@ END
 $$;
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends.
--- Any role can hold an advisory lock.  Therefore this does not wait.
+-- Any role can hold an advisory lock.  Therefore this does not wait, and names the session.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
         RAISE lock_not_available USING
             MESSAGE = format('another transaction is creating a shard with ID %s', shard_id),
-            DETAIL = 'It has not ended yet.',
+            DETAIL = COALESCE((
+                SELECT format('Session %s of role %s has the advisory lock of this ID, which any'
+                              ' role can take.', l.pid, a.usename)
+                FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = shard_id
+                  AND l.classid = (hashtext('instaid shard ID') & 4294967295)::oid AND l.granted
+                  AND a.datname = current_database()), 'It has not ended yet.'),
             HINT = 'Repeat the call when it has ended.';
     END IF;
 END

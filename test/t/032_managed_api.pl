@@ -517,6 +517,17 @@ is($node->safe_psql('s', q{SET client_min_messages = error; SET ROLE app;
 	SELECT count(*) FROM instaid.audit() WHERE object ~ 'evil.s|pg_temp'}), "0\n0",
 	'a sequence whose MINVALUE is no time is no shard, nor is one of a temporary schema');
 
+# Any role can hold the advisory locks of all shard IDs, as it can fill the table of locks.  It
+# does not make create_shard() wait, and the error names its session.
+my $holder = Clients::session($node, 's');
+my $pid = $holder->('SELECT pg_backend_pid()');
+$holder->(q{SET ROLE app; SELECT count(pg_advisory_lock(hashtext('instaid shard ID'), n))
+	FROM generate_series(0, 99) AS n});
+like(($node->psql('s', q{SELECT instaid.create_shard('locked', 99)}))[2],
+	qr/is creating a shard with ID 99\nDETAIL:  Session $pid of role .* has the advisory lock/,
+	'create_shard() names a session that holds its lock');
+$holder->('SELECT pg_advisory_unlock_all()');
+
 # advance_past() refuses what it cannot do.
 is(outcome(q{
 	SELECT instaid.advance_past('insta5.table_id_seq', 0, now() + '1 day');

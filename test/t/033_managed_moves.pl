@@ -136,6 +136,9 @@ as_dba(q{
 		WHERE instaid.created_between(id, 'today', 'infinity');
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
+like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
+	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in managed\.md/,
+	'CREATE EXTENSION tells where to read on');
 $sum = while_inserting('to the extension', sub {
 	$node->safe_psql('m', q{
 		BEGIN;
