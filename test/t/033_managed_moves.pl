@@ -165,6 +165,13 @@ is($node->safe_psql('m', q{
 		. " '2011-08-24 21:07:01.721+00');" } 5, 6),
 		map { "$_|$again" } @dependants[ 1 .. 4 ]),
 	'audit() of the extension knows the shards before');
+is($node->safe_psql('m', q{
+	GRANT CREATE ON SCHEMA instaid_sql TO app;
+	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql';
+	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql' \gexec
+	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql'}),
+	'REVOKE CREATE ON SCHEMA instaid_sql FROM app CASCADE;',
+	'... and who could add functions to instaid_sql');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
 	'... and takes none of their functions for a copy of the published one');
 is($node->safe_psql('m', q{
