@@ -25,7 +25,10 @@ BEGIN
     ELSIF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
-            HINT = 'Run nothing in it. Rename or drop it, and create the extension again.';
+            HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
+                        ELSE 'If you trust that role, and it is the edition without C, do as "To'
+                             ' the extension" in managed.md says. Otherwise run ' END
+                   || 'nothing in it. Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
@@ -3248,6 +3251,33 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
 
 --
+-- Rights of other roles
+--
+
+-- Roles that could add functions, which are found in the place of ours, or set a ticket back;
+-- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
+CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
+    SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
+                                     o.harm),
+           -- CASCADE takes what such a role has granted
+           format('REVOKE %s ON %s %s FROM %s CASCADE;', o.privilege, o.kind, o.name, r.names)
+    FROM (SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl, 'CREATE',
+                 'let others call its own functions there'
+          FROM pg_namespace AS n WHERE n.nspname IN ('instaid', 'instaid_sql')
+          UNION ALL
+          SELECT 'SEQUENCE', format('instaid_tickets.%I', c.relname), c.relowner, c.relacl,
+                 'UPDATE', 'set the ticket back'
+          FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
+          WHERE n.nspname = 'instaid_tickets' AND c.relkind = 'S')
+         AS o (kind, name, owner, acl, privilege, harm)
+         CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')
+        FROM aclexplode(o.acl) AS x LEFT JOIN pg_roles AS a ON a.oid = x.grantee
+        WHERE x.privilege_type = o.privilege AND x.grantee <> o.owner
+          AND a.rolsuper IS NOT TRUE) AS r (names)
+    WHERE r.names IS NOT NULL;
+
+--
 -- All findings
 --
 
@@ -3276,7 +3306,7 @@ BEGIN ATOMIC
           UNION TABLE instaid._shard_id_findings UNION TABLE instaid._without_c_findings
           UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
           UNION TABLE instaid._partition_findings
-          UNION TABLE instaid._ending_tickets) AS f
+          UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS

@@ -22,7 +22,7 @@ DECLARE
     ms bigint;
     in_ms integer;
 BEGIN
-    PERFORM instaid._check_shard_id(shard_id), instaid._utc_epoch(epoch);
+    PERFORM instaid_sql._check_shard_id(shard_id), instaid_sql._utc_epoch(epoch);
     -- all dimensions in one
     times := ARRAY(SELECT t FROM unnest(times) AS t);
     FOR i IN 1 .. total LOOP
@@ -39,7 +39,7 @@ BEGIN
                                 total),
                 HINT = 'Sort the times, as in array_agg(created_at ORDER BY created_at).';
         END IF;
-        ms := instaid._id_ms(times[i], epoch, 1099511627775);
+        ms := instaid_sql._id_ms(times[i], epoch, 1099511627775);
         last := last + 1;
         IF last >> 10 < ms THEN
             in_ms := 1;
@@ -840,7 +840,6 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -34,7 +34,6 @@ CREATE VIEW instaid.metrics AS
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
                      FROM instaid.tickets) AS t;
-GRANT SELECT ON instaid.metrics TO PUBLIC;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
 COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
@@ -86,7 +85,6 @@ CREATE VIEW instaid._copies AS
                                   '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
                     AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[[.^.]]|power'
                END;
-GRANT SELECT ON instaid._copies TO PUBLIC;
 
 -- The shards of this database; for audit().
 CREATE VIEW instaid._audited_shards AS
@@ -95,7 +93,6 @@ CREATE VIEW instaid._audited_shards AS
            q.seqmax >> 23 <> 1099511627775 AS frozen
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          JOIN pg_sequence AS q ON q.seqrelid = s.sequence;
-GRANT SELECT ON instaid._audited_shards TO PUBLIC;
 
 -- Columns whose default makes IDs; for audit().  is_own is false for copies.
 CREATE VIEW instaid._id_columns AS
@@ -115,7 +112,6 @@ CREATE VIEW instaid._id_columns AS
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname), quote_ident(t.attname))
                             AS o (table_name, column_name);
-GRANT SELECT ON instaid._id_columns TO PUBLIC;
 
 --
 -- Shard IDs and partitions (both editions)
@@ -205,6 +201,33 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
                                     WHEN 'integer'::regtype THEN 2147483647
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
+
+--
+-- Rights of other roles (both editions)
+--
+
+-- Roles that could add functions, which are found in the place of ours, or set a ticket back;
+-- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
+CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
+    SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
+                                     o.harm),
+           -- CASCADE takes what such a role has granted
+           format('REVOKE %s ON %s %s FROM %s CASCADE;', o.privilege, o.kind, o.name, r.names)
+    FROM (SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl, 'CREATE',
+                 'let others call its own functions there'
+          FROM pg_namespace AS n WHERE n.nspname IN ('instaid', 'instaid_sql')
+          UNION ALL
+          SELECT 'SEQUENCE', format('instaid_tickets.%I', c.relname), c.relowner, c.relacl,
+                 'UPDATE', 'set the ticket back'
+          FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
+          WHERE n.nspname = 'instaid_tickets' AND c.relkind = 'S')
+         AS o (kind, name, owner, acl, privilege, harm)
+         CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')
+        FROM aclexplode(o.acl) AS x LEFT JOIN pg_roles AS a ON a.oid = x.grantee
+        WHERE x.privilege_type = o.privilege AND x.grantee <> o.owner
+          AND a.rolsuper IS NOT TRUE) AS r (names)
+    WHERE r.names IS NOT NULL;
 
 --
 -- All findings
@@ -340,7 +363,8 @@ BEGIN ATOMIC
     FROM instaid.tickets AS t WHERE t.off_stripe
     UNION ALL TABLE instaid._shard_id_findings
     UNION ALL TABLE instaid._partition_findings
-    UNION ALL TABLE instaid._ending_tickets;
+    UNION ALL TABLE instaid._ending_tickets
+    UNION ALL TABLE instaid._right_findings;
 END;
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
@@ -362,10 +386,6 @@ COMMENT ON FUNCTION instaid.audit() IS
 -- Rights
 --
 
-GRANT SELECT ON instaid._shard_id_findings, instaid._partition_findings,
-                instaid._ending_tickets TO PUBLIC;
-
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

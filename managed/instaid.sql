@@ -37,7 +37,9 @@
 --
 -- Schema instaid has the functions of the extension instaid, with their names and arguments.
 -- Schema instaid_sql has what the functions of shards call.  Dumps of shards name those
--- functions, so their names and arguments never change.
+-- functions, so their names and arguments never change.  It also has what functions that read
+-- IDs call by name: a view or a generated column still uses them when the schema instaid is
+-- renamed to make room for the extension.
 --
 
 -- Views and some functions are parsed now, and must not find an operator or a function that
@@ -213,7 +215,7 @@ END
 $$;
 
 -- Refuse a shard ID that is out of range.
-CREATE FUNCTION instaid._check_shard_id(shard_id integer) RETURNS void
+CREATE FUNCTION instaid_sql._check_shard_id(shard_id integer) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
@@ -264,7 +266,7 @@ COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
 -- Say why an epoch cannot be used.
-CREATE FUNCTION instaid._refuse_epoch(epoch timestamptz) RETURNS timestamp
+CREATE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
@@ -292,7 +294,7 @@ $$;
 
 -- An epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond.
 -- With an epoch before the end, the time of each bigint is a timestamp.
-CREATE FUNCTION instaid._utc_epoch(epoch timestamptz) RETURNS timestamp
+CREATE FUNCTION instaid_sql._utc_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
     -- without SET, because queries call it for each row if the epoch is not constant
@@ -303,18 +305,18 @@ BEGIN
     THEN
         RETURN pg_catalog.timezone('UTC', epoch);
     END IF;
-    RETURN instaid._refuse_epoch(epoch);
+    RETURN instaid_sql._refuse_epoch(epoch);
 END
 $$;
 
 -- The milliseconds from the epoch to a time, which must be from 0 to last_ms.
-CREATE FUNCTION instaid._id_ms(created_at timestamptz, epoch timestamptz, last_ms bigint)
+CREATE FUNCTION instaid_sql._id_ms(created_at timestamptz, epoch timestamptz, last_ms bigint)
     RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
 DECLARE
-    ms CONSTANT numeric := floor(instaid._ms_since(epoch, created_at));
+    ms CONSTANT numeric := floor(instaid_sql._ms_since(epoch, created_at));
 BEGIN
     IF ms NOT BETWEEN 0 AND last_ms THEN
         RAISE numeric_value_out_of_range USING
@@ -330,8 +332,8 @@ CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequen
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM instaid._check_shard_id(shard_id);
-    RETURN (instaid._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
+    PERFORM instaid_sql._check_shard_id(shard_id);
+    RETURN (instaid_sql._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
            | (sequence & 1023);
 END
 $$;
@@ -345,7 +347,7 @@ CREATE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (instaid._utc_epoch(epoch) + (id >> 23 & 2199023255551) * interval '1 ms')
+    RETURN (instaid_sql._utc_epoch(epoch) + (id >> 23 & 2199023255551) * interval '1 ms')
            AT TIME ZONE 'UTC';
 COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
 'the time of an ID, to the millisecond';
@@ -377,18 +379,18 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 
 -- The milliseconds from an epoch to a time, with fractions.
 -- In numeric, because times can be infinite.  The result counts from the epoch.
-CREATE FUNCTION instaid._ms_since(epoch timestamptz, created_at timestamptz) RETURNS numeric
+CREATE FUNCTION instaid_sql._ms_since(epoch timestamptz, created_at timestamptz) RETURNS numeric
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (extract(epoch FROM created_at AT TIME ZONE 'UTC')
-            - extract(epoch FROM instaid._utc_epoch(epoch))) * 1000;
+            - extract(epoch FROM instaid_sql._utc_epoch(epoch))) * 1000;
 END
 $$;
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN LEAST(GREATEST(floor(instaid._ms_since(epoch, created_at)), 0),
+    RETURN LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
                  1099511627775)::bigint << 23;
 COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
 'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
@@ -397,7 +399,7 @@ COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
 CREATE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (LEAST(GREATEST(floor(instaid._ms_since(epoch, created_at)), 0),
+    RETURN (LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
                   1099511627775)::bigint << 23) | 8388607;
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
@@ -412,10 +414,11 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 --  max_id_before  -1                  largest, time <     9223372036854775807
 --
 -- The first whole millisecond since the epoch that is not before a time
-CREATE FUNCTION instaid._first_ms_from(created_at timestamptz, epoch timestamptz) RETURNS bigint
+CREATE FUNCTION instaid_sql._first_ms_from(created_at timestamptz, epoch timestamptz)
+    RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN LEAST(GREATEST(ceil(instaid._ms_since(epoch, created_at)), 0), 1099511627776);
+    RETURN LEAST(GREATEST(ceil(instaid_sql._ms_since(epoch, created_at)), 0), 1099511627776);
 END
 $$;
 
@@ -423,7 +426,7 @@ CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN NULLIF(instaid._first_ms_from(created_at, epoch), 1099511627776) << 23;
+    RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), 1099511627776) << 23;
 COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
 'the smallest ID whose time is not before created_at; null if there is none';
 
@@ -431,7 +434,7 @@ CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (instaid._first_ms_from(created_at, epoch) - 1 << 23) + 8388607;
+    RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << 23) + 8388607;
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 'the largest ID whose time is before created_at; -1 if there is none';
 
@@ -913,7 +916,25 @@ $create$;
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+-- Give PUBLIC its rights on the functions, views and types of this edition, and no role others.
+-- Default privileges, which some clouds set for whole databases, grant rights or take them away.
+-- Each file ends with this.
+CREATE PROCEDURE instaid._set_rights()
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+BEGIN
+    EXECUTE format('REVOKE ALL ON ALL ROUTINES IN SCHEMA instaid, instaid_sql FROM %1$s;'
+                   ' GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;'
+                   ' REVOKE ALL ON ALL TABLES IN SCHEMA instaid FROM %1$s;'
+                   ' GRANT SELECT ON ALL TABLES IN SCHEMA instaid TO PUBLIC;'
+                   ' REVOKE ALL ON TYPE instaid_sql.sequence_options FROM %1$s;'
+                   ' GRANT USAGE ON TYPE instaid_sql.sequence_options TO PUBLIC', others);
+END
+$$;
+CALL instaid._set_rights();
 
 RESET search_path;

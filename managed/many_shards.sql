@@ -99,7 +99,6 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -111,7 +111,6 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -210,7 +210,6 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -143,7 +143,6 @@ COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean,
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

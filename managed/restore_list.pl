@@ -70,11 +70,13 @@ for my $line (split /\n/, output_of('pg_restore', '-l', $dump))
 	# the extension and its schemas
 	next if $entry =~ /^(?:ACL - |COMMENT - )?(?:EXTENSION|SCHEMA) (?:- )?instaid(?:_tickets)?\b/;
 	next if $entry =~ /^SEQUENCE SET instaid /;
-	# the shards
+	# the shards, and what is left of their time without the extension
 	next if $entry =~ /^SCHEMA - (.*) \S+$/ && $is_shard{$1};
 	next if $entry =~ /^SEQUENCE(?: SET)? (.*) (\S+) \S+$/ && $is_made{"$1 $2"};
 	next if $entry =~ /^(?:ACL|COMMENT) (.*) SEQUENCE (\S+) \S+$/ && $is_made{"$1 $2"};
-	next if $entry =~ /^FUNCTION (.*) next_ids?\(.*\) \S+$/ && $is_shard{$1};
-	next if $entry =~ /^(?:ACL|COMMENT) (.*) FUNCTION next_ids?\(.*\) \S+$/ && $is_shard{$1};
+	next if $entry =~ /^FUNCTION (.*) (?:managed_)?next_ids?\(.*\) \S+$/ && $is_shard{$1};
+	next if $entry =~ /^(?:ACL|COMMENT) (.*) FUNCTION (?:managed_)?next_ids?\(.*\) \S+$/
+	  && $is_shard{$1};
+	next if $entry =~ /^DOMAIN (.*) id_sequence \S+$/ && $is_shard{$1};
 	print "$line\n";
 }

@@ -73,7 +73,7 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM instaid._utc_epoch(epoch), instaid._check_shard_id(shard_id);
+    PERFORM instaid_sql._utc_epoch(epoch), instaid_sql._check_shard_id(shard_id);
     RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
@@ -93,7 +93,6 @@ CREATE VIEW instaid.shards AS
          CROSS JOIN LATERAL (SELECT instaid._last_value(s.sequence)) AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
-GRANT SELECT ON instaid.shards TO PUBLIC;
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
 'the sequence';
@@ -176,37 +175,44 @@ BEGIN
 END
 $$;
 
--- Let nobody but the owner use the functions of these shards.
+-- Let nobody but the owner use the functions of these shards, and everybody their type.
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    others CONSTANT text := (
-        SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
-                                   ELSE x.grantee::regrole::text END, ', ')
-        FROM pg_namespace AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
-             CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS x
+    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_namespace AS n JOIN pg_type AS t ON t.typnamespace = n.oid
+             JOIN pg_proc AS p ON p.pronamespace = n.oid
+             CROSS JOIN LATERAL aclexplode(p.proacl || t.typacl) AS x
         WHERE n.nspname = ANY (schemas) AND p.proname ~ '^next_ids?$' AND p.pronargs > 0
-          AND x.grantee <> p.proowner);
+          AND t.typname = 'id_sequence' AND x.grantee NOT IN (0, p.proowner)));
 BEGIN
-    IF others IS NOT NULL THEN
-        EXECUTE (SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', string_agg(format(
-                     '%1$I.next_id(%1$I.id_sequence), %1$I.next_ids(integer, %1$I.id_sequence)',
-                     s), ', '), others)
-                 FROM unnest(schemas) AS s);
-    END IF;
+    EXECUTE (
+        SELECT format('REVOKE ALL ON FUNCTION %2$s FROM %1$s; REVOKE ALL ON TYPE %3$s FROM %1$s;'
+                      ' GRANT USAGE ON TYPE %3$s TO PUBLIC', others,
+                      string_agg(format('%1$I.next_id(%1$I.id_sequence),'
+                                        ' %1$I.next_ids(integer, %1$I.id_sequence)', s), ', '),
+                      string_agg(format('%I.id_sequence', s), ', '))
+        FROM unnest(schemas) AS s);
 END
 $$;
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends.
--- Any role can hold an advisory lock.  Therefore this does not wait.
+-- Any role can hold an advisory lock.  Therefore this does not wait, and names the session.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
         RAISE lock_not_available USING
             MESSAGE = format('another transaction is creating a shard with ID %s', shard_id),
-            DETAIL = 'It has not ended yet.',
+            DETAIL = COALESCE((
+                SELECT format('Session %s of role %s has the advisory lock of this ID, which any'
+                              ' role can take.', l.pid, a.usename)
+                FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = shard_id
+                  AND l.classid = (hashtext('instaid shard ID') & 4294967295)::oid AND l.granted
+                  AND a.datname = current_database()), 'It has not ended yet.'),
             HINT = 'Repeat the call when it has ended.';
     END IF;
 END
@@ -437,7 +443,7 @@ DECLARE
     ms bigint;
     last bigint;
 BEGIN
-    PERFORM instaid._utc_epoch(epoch);
+    PERFORM instaid_sql._utc_epoch(epoch);
     IF epoch > clock_timestamp() THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is in the future', epoch),
@@ -529,7 +535,6 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -14,7 +14,7 @@ SET search_path = pg_catalog;
 --  base32         0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
 
 -- Refuse an ID that has no text form.
-CREATE FUNCTION instaid._refuse_negative(id bigint) RETURNS text
+CREATE FUNCTION instaid_sql._refuse_negative(id bigint) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE numeric_value_out_of_range USING
@@ -26,7 +26,7 @@ $$;
 -- Twelve digits of base64 are 9 bytes.  The first digit is 0.
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN CASE WHEN id < 0 THEN instaid._refuse_negative(id) WHEN id = 0 THEN 'A'
+    RETURN CASE WHEN id < 0 THEN instaid_sql._refuse_negative(id) WHEN id = 0 THEN 'A'
                 ELSE ltrim(translate(encode(decode('00', 'hex') || int8send(id), 'base64'),
                                      '+/', '-_'), 'A') END;
 COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
@@ -39,7 +39,7 @@ DECLARE
     result text := '';
 BEGIN
     IF id < 0 THEN
-        RETURN instaid._refuse_negative(id);
+        RETURN instaid_sql._refuse_negative(id);
     END IF;
     FOR i IN 1 .. 13 LOOP
         result := substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (id & 31)::integer + 1, 1) || result;
@@ -53,7 +53,7 @@ COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 'it is negative';
 
 -- The number that digits of an alphabet stand for.
-CREATE FUNCTION instaid._from_digits(digits text, alphabet text, bits integer) RETURNS bigint
+CREATE FUNCTION instaid_sql._from_digits(digits text, alphabet text, bits integer) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id bigint := 0;
@@ -67,8 +67,8 @@ $$;
 
 -- Say why a text is no shortcode, or no base32.
 -- The first fault from the left counts.
-CREATE FUNCTION instaid._refuse_digits(input text, form text, digits text, alphabet text,
-                                       bits integer, most integer, last text) RETURNS bigint
+CREATE FUNCTION instaid_sql._refuse_digits(input text, form text, digits text, alphabet text,
+                                           bits integer, most integer, last text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- one zero, or up to 63 bits without leading zeros
@@ -137,10 +137,10 @@ DECLARE
 BEGIN
     -- one zero, or up to 63 bits without leading zeros
     IF shortcode ~ '^(A|[B-Za-z0-9_-][A-Za-z0-9_-]{0,9}|[B-H][A-Za-z0-9_-]{10})$' THEN
-        RETURN instaid._from_digits(shortcode, alphabet, 6);
+        RETURN instaid_sql._from_digits(shortcode, alphabet, 6);
     END IF;
-    RETURN instaid._refuse_digits(shortcode, 'shortcode', shortcode, alphabet, 6, 11,
-                                  'H__________');
+    RETURN instaid_sql._refuse_digits(shortcode, 'shortcode', shortcode, alphabet, 6, 11,
+                                      'H__________');
 END
 $$;
 COMMENT ON FUNCTION instaid.from_shortcode(text) IS
@@ -155,9 +155,9 @@ DECLARE
     plain CONSTANT text := replace(digits, '-', '');
 BEGIN
     IF plain ~ '^[0-7][0-9A-HJKMNP-TV-Z]{12}$' THEN
-        RETURN instaid._from_digits(plain, alphabet, 5);
+        RETURN instaid_sql._from_digits(plain, alphabet, 5);
     END IF;
-    RETURN instaid._refuse_digits(base32, 'base32', digits, alphabet, 5, 13, '7ZZZZZZZZZZZZ');
+    RETURN instaid_sql._refuse_digits(base32, 'base32', digits, alphabet, 5, 13, '7ZZZZZZZZZZZZ');
 END
 $$;
 COMMENT ON FUNCTION instaid.from_base32(text) IS
@@ -168,7 +168,6 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -408,7 +408,6 @@ CREATE VIEW instaid.tickets AS
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL (SELECT instaid._last_value(c.oid)) AS s (last_value)
     WHERE n.nspname = 'instaid_tickets';
-GRANT SELECT ON instaid.tickets TO PUBLIC;
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database, one row each; last_value needs SELECT on the sequence';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
@@ -432,7 +431,6 @@ COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
 -- Rights
 --
 
--- Some databases have default privileges that leave PUBLIC without EXECUTE.
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;
+CALL instaid._set_rights();
 
 RESET search_path;

@@ -534,6 +534,8 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
 
 -- include managed/audit.sql: Tickets that end
 
+-- include managed/audit.sql: Rights of other roles
+
 --
 -- All findings
 --
@@ -563,7 +565,7 @@ BEGIN ATOMIC
           UNION TABLE instaid._shard_id_findings UNION TABLE instaid._without_c_findings
           UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
           UNION TABLE instaid._partition_findings
-          UNION TABLE instaid._ending_tickets) AS f
+          UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS

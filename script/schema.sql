@@ -25,7 +25,10 @@ BEGIN
     ELSIF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
-            HINT = 'Run nothing in it. Rename or drop it, and create the extension again.';
+            HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
+                        ELSE 'If you trust that role, and it is the edition without C, do as "To'
+                             ' the extension" in managed.md says. Otherwise run ' END
+                   || 'nothing in it. Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));

@@ -218,6 +218,8 @@ for my $change (
 		'ERROR:  shard insta5 is stopped' ],
 	[ 'a statement that fails', 'docs/partitions.md', 'instaid.create_partitions(',
 		'instaid.create_partition(' ],
+	[ 'a right that is missing', 'README.md',
+		"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta5 TO app;\n", '' ],
 	[ 'a statement that is missing', 'README.md', "SELECT instaid.create_shard('insta5', 5);\n",
 		'' ])
 {

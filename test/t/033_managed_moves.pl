@@ -12,6 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Clients;
+use Docs;
 use Managed;
 
 my $ids  = $ENV{FULL} ? 1_000_000 : 30_000;
@@ -127,10 +128,17 @@ as_dba(q{
 		ALTER id SET DEFAULT insta6.next_id();
 	CREATE TABLE insta6.likes (began bigint DEFAULT nextval('insta5.steps'), id bigint PRIMARY KEY
 		DEFAULT insta6.next_id('insta6.likes_id_seq'), n integer);
-	CREATE TABLE insta6.codes (id bigint,
-		code text GENERATED ALWAYS AS (instaid.to_base32(id)) STORED);
+	CREATE TABLE insta6.codes (id bigint CHECK (instaid.extract_shard_id(id) = 6),
+		code text NOT NULL GENERATED ALWAYS AS (instaid.to_base32(id)) STORED UNIQUE,
+		shard integer DEFAULT instaid.extract_shard_id(6144));
+	CREATE INDEX codes_at ON insta6.codes (instaid.extract_timestamp(id));
+	CREATE VIEW insta6.today AS SELECT * FROM insta6.photos
+		WHERE instaid.created_between(id, 'today', 'infinity');
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
+like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
+	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in managed\.md/,
+	'CREATE EXTENSION tells where to read on');
 $sum = while_inserting('to the extension', sub {
 	$node->safe_psql('m', q{
 		BEGIN;
@@ -147,21 +155,30 @@ $sum = while_inserting('to the extension', sub {
 	"INSERT INTO insta6.likes (n) VALUES (1);");
 is($sum->{twice}, 0, '... and no ID came twice');
 is($sum->{inverted}, 0, '... and IDs increase');
-is($node->safe_psql('m',
-	q{SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
-	"insta5|SELECT instaid.adopt_shard('insta5', 5, '2011-08-24 21:07:01.721+00');\n"
-	  . "insta6|SELECT instaid.adopt_shard('insta6', 6, '2011-08-24 21:07:01.721+00');\n"
-	  . 'insta6.codes.code|Create it again without instaid_managed before you drop this schema.',
+my @dependants = ('codes_id_check on insta6.codes', 'insta6.codes.code', 'insta6.codes.shard',
+	'insta6.codes_at', 'insta6.today');
+my $again = 'Create it again without instaid_managed before you drop this schema.';
+is($node->safe_psql('m', q{
+	SELECT DISTINCT object COLLATE "C", cure FROM audited WHERE problem ~ 'without C'
+	ORDER BY 1}),
+	join("\n", "$dependants[0]|$again", (map { "insta$_|SELECT instaid.adopt_shard('insta$_', $_,"
+		. " '2011-08-24 21:07:01.721+00');" } 5, 6),
+		map { "$_|$again" } @dependants[ 1 .. 4 ]),
 	'audit() of the extension knows the shards before');
+is($node->safe_psql('m', q{
+	GRANT CREATE ON SCHEMA instaid_sql TO app;
+	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql';
+	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql' \gexec
+	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql'}),
+	'REVOKE CREATE ON SCHEMA instaid_sql FROM app CASCADE;',
+	'... and who could add functions to instaid_sql');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
 	'... and takes none of their functions for a copy of the published one');
 is($node->safe_psql('m', q{
-	SELECT string_agg(object,
-		' ' ORDER BY object) FROM instaid.audit() WHERE problem ~ 'without C'}),
-	'insta5.managed_next_id(insta5.id_sequence)'
-	  . ' insta5.managed_next_ids(integer, insta5.id_sequence)'
-	  . ' insta6.codes.code insta6.managed_next_id(insta6.id_sequence)'
-	  . ' insta6.managed_next_ids(integer, insta6.id_sequence)',
+	SELECT DISTINCT object COLLATE "C" FROM instaid.audit() WHERE problem ~ 'without C'
+	ORDER BY 1}),
+	join("\n", sort @dependants, map { ("$_.managed_next_id($_.id_sequence)",
+		"$_.managed_next_ids(integer, $_.id_sequence)") } 'insta5', 'insta6'),
 	'... and what is left of them afterwards, and goes with their schemas');
 is($node->safe_psql('m', q{
 	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)),
@@ -170,21 +187,67 @@ is($node->safe_psql('m', q{
 	"insta5.photos insta5.next_id(), insta6.photos insta6.next_id(),"
 	  . " insta6.likes insta6.next_id('insta6.likes_id_seq'::regclass)",
 		'tables keep their defaults');
-is($node->safe_psql('m', q{
+# Following docs/managed.md loses nothing: the query names what audit() names, and the drop
+# fails as a whole before its commands have run.
+my ($query, $drop) = map { $_->{text} } (section_blocks('docs/managed.md',
+	'To the extension'))[ 2, 3 ];
+$node->safe_psql('m', q{
 	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id,
 		insta6.managed_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
-	DROP SCHEMA instaid_managed, instaid_managed_tickets, instaid_sql CASCADE;
+	DROP SCHEMA instaid_managed_tickets;
+	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10});
+sub kept
+{
+	return $node->safe_psql('m', q{
+		SELECT count(code), count(DISTINCT code), sum(shard) FROM insta6.codes;
+		SELECT count(*) > 10 FROM insta6.today;
+		SELECT a.attname, a.attnotnull FROM pg_attribute AS a
+		WHERE a.attrelid = 'insta6.codes'::regclass AND a.attgenerated = 's';
+		SELECT conname FROM pg_constraint WHERE conrelid = 'insta6.codes'::regclass
+			AND contype = 'c' ORDER BY 1;
+		SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+		WHERE i.indrelid = 'insta6.codes'::regclass ORDER BY 1});
+}
+my $kept = kept();
+my @calls = (q{min_id('2026-01-01+00')}, q{max_id('2026-01-01+00')}, 'extract_timestamp(5)',
+	q{created_between(5, '2026-01-01+00', 'infinity')}, q{make_id('2026-01-01+00', 5, 5)},
+	q{from_shortcode('B')}, q{from_base32('000000000000B')}, 'to_base32(5)', 'to_shortcode(5)',
+	'decode(5)');
+is($node->safe_psql('m', join ' UNION ALL ',
+	map { "SELECT \$\$$_\$\$ WHERE instaid_managed.$_ IS DISTINCT FROM instaid.$_" } @calls), '',
+	'the old functions return what the new ones do');
+is($kept, "10|10|60\nt\ncode|t\ncodes_id_check\ncodes_at\ncodes_code_key",
+	'objects of other schemas use the old functions');
+like(($node->psql('m', $drop))[2],
+	qr/ERROR:  cannot drop .*DETAIL:.*view insta6\.today depends on function/s,
+	'... the old schemas are not dropped before these are created again');
+my %command = map { split /\|/, $_, 2 } split /\n(?=\w[^|\n]+\|)/, $node->safe_psql('m', $query);
+is(join(', ', sort keys %command), join(', ', 'constraint codes_id_check on table insta6.codes',
+	'default value for column code of table insta6.codes',
+	'default value for column shard of table insta6.codes', 'index insta6.codes_at',
+	'rule _RETURN on view insta6.today'), '... the page names them all, as audit() does');
+$node->safe_psql('m', join ';', values %command);
+is($node->safe_psql('m', $query), '', '... and none after its commands');
+is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
+is($node->safe_psql('m', q{
+	SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid_(managed|sql)';
 	SELECT count(*) - count(DISTINCT id) FROM insta6.photos;
 	SELECT count(*) FROM instaid.audit() WHERE problem ~ 'without C';
 	INSERT INTO insta6.likes (n) VALUES (2) RETURNING instaid.extract_shard_id(id)}), "0\n0\n6",
 	'the old functions can go');
+like(($node->psql('m', 'INSERT INTO insta6.codes VALUES (1)'))[2], qr/codes_id_check/,
+	'... and a check goes on');
 
 # Back
 $node->safe_psql('m', q{
 	CREATE TABLE insta6.notes (id serial PRIMARY KEY, photo_id bigint,
 		made_at timestamptz GENERATED ALWAYS AS (instaid.extract_timestamp(photo_id)) STORED);
 	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10;
+	-- as it is if nobody drops what is left of the move
+	CREATE DOMAIN insta5.id_sequence AS regclass;
+	CREATE FUNCTION insta5.managed_next_ids(integer, insta5.id_sequence) RETURNS bigint
+		LANGUAGE sql RETURN 1;
 	SELECT instaid.freeze_shard('insta5')});
 my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
