@@ -221,11 +221,12 @@ BEGIN ATOMIC
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
     sequence AS MATERIALIZED (
         SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.owner, c.relowner, c.relacl,
-               c.relpersistence, c.relname, q.*, i.identity AS name, k.oid AS lock
+               c.relpersistence, q.*, i.identity AS name,
+               i.schema || '.id_sequence_lock' AS lock_name, k.oid AS lock
         FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
              LEFT JOIN pg_class AS k ON k.relnamespace = c.relnamespace
-                                     AND k.relname = (c.relname || '_lock')::name
+                                     AND k.relname = 'id_sequence_lock'
              CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, r, 0) AS i)
     -- It takes nextval and the time in two steps, so that two sessions can pair the same of
     -- both; and it repeats IDs when the clock is set back.
@@ -296,9 +297,7 @@ BEGIN ATOMIC
     WHERE w.complaint IS NOT NULL
     UNION ALL
     SELECT 'error', q.name, 'has no lock: next_id() fails',
-           format('Rename the view that is its lock to %I, or create it: CREATE VIEW %s AS SELECT'
-                  ' 1 AS lock_of;', q.relname || '_lock',
-                  replace(q.name || '_lock', '"_lock', '_lock"'))
+           format('CREATE VIEW %s AS SELECT 1 AS lock;', q.lock_name)
     FROM sequence AS q WHERE q.lock IS NULL
     UNION ALL
     SELECT 'error', q.name, format('does not belong to the owner of the shard, %s',
