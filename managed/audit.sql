@@ -72,7 +72,7 @@ CREATE VIEW instaid._copies AS
     SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
            pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
                              pg_catalog.oidvectortypes(p.proargtypes)) AS object,
-           p.proname, p.pronargs, c.code
+           p.proname, p.pronargs, p.prorettype, c.code
     FROM pg_catalog.pg_proc AS p
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
@@ -231,11 +231,16 @@ BEGIN ATOMIC
     -- It takes nextval and the time in two steps, so that two sessions can pair the same of
     -- both; and it repeats IDs when the clock is set back.
     SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN y.schema_is_shard OR y.pronargs > 0 OR y.proname <> 'next_id'
-                THEN 'Let columns default to the next_id() of a shard instead;'
-                     ' instaid.create_shard() makes one.'
-                ELSE format('Find its shard ID in its text, and pass it to'
-                            ' instaid.adopt_shard(%L, shard_id).', y.nspname) END
+           CASE WHEN NOT y.schema_is_shard AND y.pronargs = 0
+                     AND y.prorettype = 'bigint'::regtype
+                     AND (y.proname = 'next_id'
+                          OR instaid._find_function(y.nspname, 'next_id', '') IS NULL)
+                THEN format('Find its shard ID in its text, and pass it to'
+                            ' instaid.adopt_shard(%L, shard_id)%s.', y.nspname,
+                            CASE WHEN y.proname <> 'next_id' THEN
+                                format(' after ALTER FUNCTION %s RENAME TO next_id', y.object) END)
+                ELSE 'Let columns default to the next_id() of a shard instead;'
+                     ' instaid.create_shard() makes one.' END
     FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard
           FROM copy AS c) AS y
     UNION ALL
@@ -306,12 +311,15 @@ BEGIN ATOMIC
     FROM sequence AS q LEFT JOIN pg_class AS k ON k.oid = q.lock
     WHERE q.relowner <> q.owner OR k.relowner <> q.owner
     UNION ALL
-    -- setval() could set it back, and the lock could stop the shard
-    SELECT 'error', r.name, format('role %s has rights on it: it could repeat IDs, or stop the'
-                                   ' shard', string_agg(DISTINCT r.grantee, ', ')),
+    -- setval() could set it back, and the lock could stop the shard; nextval() is no danger
+    SELECT CASE WHEN bool_and(r.is_usage) THEN 'warning' ELSE 'error' END, r.name,
+           format('role %s has rights on it: it could %s', string_agg(DISTINCT r.grantee, ', '),
+                  CASE WHEN bool_and(r.is_usage) THEN 'take values, which the shard leaves out'
+                       ELSE 'repeat IDs, or stop the shard' END),
            format('REVOKE ALL ON %s FROM %s;', r.name, string_agg(DISTINCT r.grantee, ', '))
     FROM (SELECT i.identity AS name, CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                          ELSE x.grantee::regrole::text END AS grantee
+                                          ELSE x.grantee::regrole::text END AS grantee,
+                 x.privilege_type = 'USAGE' AS is_usage
           FROM sequence AS q JOIN pg_class AS c ON c.oid IN (q.seqrelid, q.lock)
                CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
                CROSS JOIN LATERAL aclexplode(c.relacl) AS x

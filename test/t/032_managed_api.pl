@@ -509,6 +509,23 @@ is(outcome(q{
 	SELECT "Renamed".next_id() > 0; DROP SCHEMA "Renamed" CASCADE
 	}), '2000 t t 0 t', 'a sequence and a schema are renamed');
 
+# A copy of another name, with another sequence
+is(outcome(q{
+	SET client_min_messages = error;
+	CREATE SCHEMA named; CREATE SEQUENCE named.global_id_seq; CREATE SEQUENCE named.id;
+	CREATE FUNCTION named.id_generator(OUT result bigint) LANGUAGE sql AS $$
+		SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)
+			+ (86 << 10) + nextval('named.global_id_seq') % 1024 $$;
+	CREATE TABLE named.t (id bigint PRIMARY KEY DEFAULT named.id_generator());
+	SELECT cure ~ 'after ALTER FUNCTION .* RENAME TO next_id' FROM instaid.audit()
+		WHERE object = 'named.id_generator()';
+	CALL instaid.adopt_shards('named');
+	SELECT sequence FROM instaid.shards WHERE schema_name = 'named';
+	INSERT INTO named.t SELECT result FROM named.id_generator();
+	INSERT INTO named.t DEFAULT VALUES;
+	SELECT instaid.extract_shard_id(id) FROM named.t; DROP SCHEMA named CASCADE}),
+	't named.global_id_seq 86 86', 'adopt_shards() adopts a copy of another name');
+
 # advance_past() refuses what it cannot do.
 is(outcome(q{
 	SELECT instaid.advance_past('insta5.table_id_seq', 0, now() + '1 day');
