@@ -7,11 +7,10 @@
 -- Schema
 --
 
--- The schema is created here, and not through the control file's "schema": it must be
--- new, belong to a superuser whatever role installs the extension, and be dropped with
--- the extension.  A role that owned it could add functions that are found in place of
--- ours.  An existing schema is refused, even an empty one: its owner may be adding
--- something to it in another session, which is not visible yet.
+-- The schema is created here, and not through the control file's "schema": it must be new, be
+-- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
+-- could add functions that are found in place of ours.  Even an empty one is refused: its owner
+-- may be adding something to it in another session, which is not visible yet.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -31,8 +30,7 @@ BEGIN
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
 END
 $$;
-COMMENT ON SCHEMA instaid IS
-'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
+COMMENT ON SCHEMA instaid IS 'Instagram-style IDs: 64 bits, sorted by time, with their shard ID';
 
 -- Fails if the loaded library is not of that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
@@ -89,28 +87,23 @@ END
 $$;
 
 -- The function of a schema with a name and argument types; null if there is none.
--- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
--- its name alone, as in a cast to regprocedure, reads all of them.
+-- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
+-- name alone, as in a cast to regprocedure, reads all of them.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT p.oid FROM pg_proc AS p
-    WHERE p.proname = function_name AND p.proargtypes = argument_types
-      AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
-END;
+    RETURN (SELECT p.oid FROM pg_proc AS p
+            WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
+                  = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
-    FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-         JOIN pg_database AS b ON b.datname = current_database()
-         JOIN pg_roles AS d ON d.oid = b.datdba
-    WHERE n.oid = schema;
-END;
+    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+                 JOIN pg_database AS b ON b.datname = current_database()
+                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
 -- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
 -- table if the owner of its schema could put another table in its place, after this look and
@@ -138,13 +131,11 @@ $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
-        UNION
-        SELECT i.inhrelid FROM descendant AS d JOIN pg_inherits AS i ON i.inhparent = d.relid)
+        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
@@ -155,10 +146,8 @@ CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
-        WHERE l.typtype = 'd')
+        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
@@ -190,8 +179,7 @@ BEGIN
 END
 $$;
 
--- Column defaults, but those of temporary tables.
--- LEFT JOIN lets the planner omit a table whose columns are not asked for.
+-- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
 CREATE VIEW instaid._defaults AS
     SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
            c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
@@ -248,10 +236,6 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID, to the millisecond, its shard ID and its sequence field';
 
---
--- Time ranges
---
-
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id';
@@ -288,20 +272,17 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 -- Time ranges
 --
 
--- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
--- be a subselect.  ">=", because "> the largest before" does not prune the partition that
--- ends there.
+-- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
+-- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
 CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
                                         epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
@@ -335,11 +316,9 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 -- The type instaid.id
 --
 
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
--- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
--- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
--- an extension adds to that family.
-
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
+-- Operators of its own would have to be in pg_catalog to be found, and operator classes in
+-- integer_ops to compare with an integer: but pg_upgrade drops what an extension adds to it.
 CREATE TYPE instaid.id;
 
 CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
@@ -356,29 +335,24 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
 -- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
-CREATE TYPE instaid.id (
-    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
-);
-COMMENT ON TYPE instaid.id IS
-'a bigint that is a string in JSON, so that JavaScript does not round it';
+CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+                        SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
+COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
-
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
--- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
--- the casts from and to bigint.
+-- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
--- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+-- Drivers send small integers as smallint, and decimals as numeric.  With implicit casts from and
+-- to numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
@@ -407,8 +381,7 @@ COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 
 -- Partitions
 --
 
--- The partitions of a table by range of its IDs, and the first of the IDs that each holds, and
--- the first after them; no rows for other tables, and nulls for the default partition.
+-- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
 CREATE FUNCTION instaid.list_partitions(parent regclass,
                                         epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -418,11 +391,9 @@ CREATE FUNCTION instaid.list_partitions(parent regclass,
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT t.oid::regclass,
-           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity'
-                WHEN n.first_id <= 0 THEN epoch
+           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
                 ELSE instaid.extract_timestamp(n.first_id, epoch) END,
-           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity'
-                WHEN n.end_id <= 0 THEN epoch
+           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity' WHEN n.end_id <= 0 THEN epoch
                 -- a bound within a millisecond leaves IDs of it
                 ELSE instaid.extract_timestamp(n.end_id - 1, epoch) + interval '1 ms' END,
            n.first_id, n.end_id
@@ -438,9 +409,8 @@ BEGIN ATOMIC
           OFFSET 0) AS t
          CROSS JOIN LATERAL regexp_match(t.bounds,
              '^FOR VALUES FROM [(]''?([^'')]+)''?[)] TO [(]''?([^'')]+)''?[)]$') AS b (bound)
-         CROSS JOIN LATERAL (VALUES (NULLIF(b.bound[1], 'MINVALUE')::bigint,
-                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint))
-                            AS n (first_id, end_id)
+         CROSS JOIN LATERAL (SELECT NULLIF(b.bound[1], 'MINVALUE')::bigint,
+                                    NULLIF(b.bound[2], 'MAXVALUE')::bigint) AS n (first_id, end_id)
     ORDER BY b.bound IS NULL, n.end_id;
 END;
 COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
@@ -450,8 +420,7 @@ COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    RETURNS SETOF regclass LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC'
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -493,8 +462,7 @@ BEGIN
             MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
-    END IF;
-    IF from_time + max_partitions * step < to_time THEN
+    ELSIF from_time + max_partitions * step < to_time THEN
         RAISE program_limit_exceeded USING
             MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
             DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
@@ -508,9 +476,9 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
-    -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
-    -- for example, can hold code that runs when the table is read.
+    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can be
+    -- read and written meanwhile.  All that follows runs as the owner: indexes, for example, can
+    -- hold code that runs when the table is read.
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
@@ -520,15 +488,13 @@ BEGIN
         FROM generate_series(0, max_partitions - 1) AS n
              -- By multiples of the step, because months differ in length: after the last day of
              -- a shorter month comes the 31st again.
-             CROSS JOIN LATERAL (VALUES (from_time + n * step, from_time + (n + 1) * step))
-                                AS s (since, until)
-             CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
-                                         instaid.min_id_from(s.until, epoch)))
-                                AS i (first_id, end_id)
+             CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
+                                        from_time + (n + 1) * step AS until) AS s
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,
+                                        instaid.min_id_from(s.until, epoch) AS end_id) AS i
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
-            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id)
-        ORDER BY n
+            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
@@ -580,8 +546,7 @@ COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz
 -- Making IDs
 --
 
--- Two functions, because each statement that is not prepared would evaluate a default
--- value again, which costs more than passing the epoch.
+-- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
@@ -610,10 +575,8 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
 'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
 
--- The last tick of a sequence, null if it has issued none, and the time of the tick.  They are
--- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
--- while it is being altered: this waits for no lock.
--- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
+-- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
+-- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
@@ -622,8 +585,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
 -- Shards
 --
 
--- Runs the functions of the language instaid.
--- A shard is declared by functions in this language: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
@@ -635,9 +597,8 @@ CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid.
 COMMENT ON LANGUAGE instaid IS
 'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
 
--- The shard of the node: of this server, in this database.  Its shard ID is the setting
--- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump writes
--- the position of its sequence, and every role can read that position.
+-- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
+-- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
 COMMENT ON SEQUENCE instaid.node_id_seq IS
 'ticks of the shard of the node: ms since 1970 << 10 | sequence';
@@ -679,8 +640,7 @@ CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN i.last_id IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift,
-           s.frozen,
+           END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
@@ -702,8 +662,8 @@ COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clo
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
--- Keep other sessions from creating a shard with this ID until the transaction ends; needs
--- CREATE on the schema, or on the database if the schema is missing.
+-- Keep other sessions from creating a shard with this ID until the transaction ends; needs CREATE
+-- on the schema, or on the database if the schema is missing.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -714,11 +674,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard; one that is not new has its sequence already,
--- and can have a next_id() with these arguments, which is replaced.
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
--- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
--- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+-- The commands that make a schema a shard; one that is not new has its sequence already, and can
+-- have a next_id() with these arguments, which is replaced.
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  None looks a
+-- function of a shard up by its name, which all shards share, as COMMENT, GRANT, ALTER and
+-- regprocedure do: one such look-up takes 50 ms and 38 MB among thousands.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
@@ -768,8 +728,7 @@ BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = 'It belongs to the extension or the server.',
-            HINT = 'Choose another schema.';
+            DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
@@ -787,8 +746,7 @@ BEGIN
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
-    FROM pg_namespace AS n, pg_roles AS r
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
     WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
       AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
                                 WHERE p.oid = adopted), current_user);
@@ -828,8 +786,7 @@ BEGIN
     END IF;
     IF shard_id IS NULL THEN
         RETURN;
-    END IF;
-    IF conflict.taken_by IS NOT NULL THEN
+    ELSIF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
@@ -893,8 +850,7 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 
 -- What create_shards() checks.
 CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
-    RETURNS void
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
@@ -902,8 +858,7 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('shard IDs %s to %s are out of range', first, last),
             DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
-    END IF;
-    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+    ELSIF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
             DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
@@ -921,7 +876,6 @@ DECLARE
 BEGIN
     PERFORM instaid._check_batches(format, first, last, epoch);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
-
     -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
     -- SCHEMA, PostgreSQL plans every other expression again.
     FOR shard IN
@@ -957,16 +911,14 @@ CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE plpgsql AS $$
 DECLARE
-    batch CONSTANT integer := 512;
     last_of_batch integer;
 BEGIN
     PERFORM instaid._check_batches(format, first, last, epoch);
-    FOR first_of_batch IN first .. last BY batch LOOP
-        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>=) batch THEN
+    FOR first_of_batch IN first .. last BY 512 LOOP
+        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>) 511 THEN
             COMMIT;
         END IF;
-        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) batch
-                               OPERATOR(pg_catalog.-) 1, last);
+        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) 511, last);
         PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
@@ -1020,8 +972,7 @@ BEGIN ATOMIC
              UNION ALL
              -- The sequences that column defaults pass to next_id(regclass).  Any role can write
              -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2
-             FROM pg_proc AS r
+             SELECT c.oid, 2 FROM pg_proc AS r
                   JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
                                      AND f.classid = 'pg_attrdef'::regclass
                   JOIN pg_attrdef AS a ON a.oid = f.objid
@@ -1046,12 +997,10 @@ CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
 -- Alter a sequence with the rights of a role.
 -- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
 -- Therefore lock it first, and then see whether it has another file, as after these options.
---
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
 -- of the sequence have a range of their own, and issue no IDs.
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     file oid;
@@ -1061,8 +1010,7 @@ BEGIN
     PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
     IF pg_relation_filenode(sequence) = file THEN
         RAISE serialization_failure USING
-            MESSAGE = format('sequence %s was renamed meanwhile', sequence),
-            HINT = 'Try again.';
+            MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
     END IF;
 END
 $$;
@@ -1071,8 +1019,7 @@ $$;
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint)
-    RETURNS void
+                                         adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._alter_sequence(c.relowner, sequence,
@@ -1109,11 +1056,9 @@ $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    SELECT g.what
-    FROM pg_proc AS p
+    SELECT g.what FROM pg_proc AS p
          -- a declaration can name a sequence that its owner has no rights on
          JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
          CROSS JOIN LATERAL (VALUES
@@ -1146,15 +1091,13 @@ BEGIN
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
             HINT = 'Pass the sequence that next_id() uses.';
-    END IF;
-    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
                              sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
                             pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname),
-            HINT = 'Give both to one owner.';
+                            main.proname), HINT = 'Give both to one owner.';
     END IF;
     PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
     IF main.seqmin > 1 THEN
@@ -1184,7 +1127,6 @@ DECLARE
     before bigint;
     id bigint;
     made_at timestamptz;
-    earliest timestamptz;
     latest timestamptz;
     named integer;
     part record;
@@ -1206,8 +1148,7 @@ BEGIN
              JOIN pg_namespace AS n ON n.nspname = schema_name
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        ORDER BY c.oid, t.attnum
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
@@ -1237,17 +1178,16 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    earliest := now() - interval '1 s';
     latest := clock_timestamp() + interval '1 s';
+    -- A function can use now(), which is the time when the transaction began.
     epoch := COALESCE(epoch, (
         SELECT e.epoch
         FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
              CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
-        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN now() - interval '1 s' AND latest
         LIMIT 1), instaid.default_epoch());
     made_at := instaid.extract_timestamp(id, epoch);
-    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+    IF (made_at BETWEEN now() - interval '1 s' AND latest) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
             DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
@@ -1260,8 +1200,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
-    END IF;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
@@ -1287,8 +1226,7 @@ END
 $$;
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL,
-                                    sequence regclass DEFAULT NULL,
+                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
@@ -1312,12 +1250,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL
-                          THEN format('Its next_id() returns %s.',
-                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
-                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                          THEN 'There is no such schema.'
-                          ELSE 'There is no such function in the schema.' END,
+            DETAIL = COALESCE('Its next_id() returns ' || pg_get_function_result(adopted) || '.',
+                              CASE WHEN adopted IS NOT NULL THEN 'Its next_id() returns nothing.'
+                                   WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
@@ -1355,18 +1292,14 @@ BEGIN
     UNION ALL
     SELECT format('It also counts for %s.',
                   pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
-    LIMIT 1;
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
             HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
-
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
@@ -1391,17 +1324,7 @@ BEGIN
 END
 $$;
 
--- The part of adopt_shards() between two commits; why it failed, or null.
-CREATE FUNCTION instaid._try_to_adopt(schema_name text) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET client_min_messages = warning AS $$
-BEGIN
-    PERFORM instaid.adopt_shard(schema_name);
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    RETURN format('%I: %s', schema_name, SQLERRM);
-END
-$$;
+
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
@@ -1410,29 +1333,31 @@ CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean 
     LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
-    problem pg_catalog.text;
     problems pg_catalog.text[] := '{}';
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
     schemas := instaid._find_copies(pattern);
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         IF dry_run THEN
             RAISE NOTICE 'SELECT instaid.adopt_shard(%);', pg_catalog.quote_literal(schemas[i]);
             CONTINUE;
         END IF;
-        -- inside a transaction block, this fails before anything is adopted
+        BEGIN
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            PERFORM instaid.adopt_shard(schemas[i]);
+        EXCEPTION WHEN OTHERS THEN
+            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
+                                                                            SQLERRM));
+            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
+            CONTINUE;
+        END;
         COMMIT;
-        problem := instaid._try_to_adopt(schemas[i]);
-        IF problem IS NULL THEN
-            RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
-                pg_catalog.cardinality(schemas);
-        ELSE
-            RAISE WARNING '%', problem;
-            problems := pg_catalog.array_append(problems, problem);
-        END IF;
+        RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
+            pg_catalog.cardinality(schemas);
     END LOOP;
-    COMMIT;
     IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
@@ -1463,8 +1388,7 @@ BEGIN
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = renumber_shard.schema_name;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
     PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
@@ -1505,8 +1429,7 @@ BEGIN
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
-        UNION
-        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
             FROM pg_constraint AS k
             WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
@@ -1538,27 +1461,24 @@ BEGIN
         WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
                             'pg_policy'::regclass, 'pg_publication_rel'::regclass)
            OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION
-        SELECT n.name, 'the partition key'
+        UNION SELECT n.name, 'the partition key'
         FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
                                             AND d.objid = n.attrelid AND d.objsubid = n.attnum
         WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
         UNION
         SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
         FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION
-        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
-                            WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
-        FROM narrow AS n
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
         UNION
         -- PostgreSQL checks a foreign key again, in both tables
         SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
         FROM narrow AS n
-             LEFT JOIN pg_constraint AS k
-                       ON k.contype = 'f'
-                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
@@ -1587,8 +1507,7 @@ CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION
-        SELECT r.ev_class
+        UNION SELECT r.ev_class
         FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
@@ -1602,8 +1521,7 @@ BEGIN ATOMIC
         FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT')
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
     SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
     FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
                                           AS r;
@@ -1651,8 +1569,7 @@ BEGIN
     IF main.attnum IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s cannot have a default of its own', main.name),
             DETAIL = CASE WHEN main.parent IS NOT NULL
@@ -1662,15 +1579,12 @@ BEGIN
     END IF;
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                             'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name,
-                             format_type(main.atttypid, NULL)),
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
     END IF;
     SELECT array_agg(d.relid),
@@ -1693,8 +1607,7 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
             DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name),
-            HINT = 'Drop that default first.';
+                            other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
@@ -1704,12 +1617,10 @@ BEGIN
             HINT = CASE WHEN main.attidentity <> ''
                         THEN 'Create another table, distribute it, and copy the rows.'
                         ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    END IF;
-    IF widening.obstacles IS NOT NULL THEN
+    ELSIF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name),
-            DETAIL = widening.obstacles || '.',
+                             main.name), DETAIL = widening.obstacles || '.',
             HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
 
@@ -1785,10 +1696,6 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 'dry_run does not run; acts with the rights of the owner of the table, which the caller '
 'needs, on tables of that owner only';
 
---
--- Adopting in the extension
---
-
 -- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
 -- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
 CREATE VIEW instaid._shards_without_c AS
@@ -1842,16 +1749,13 @@ BEGIN
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
-        SELECT DISTINCT a.relid
-        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-             JOIN pg_roles AS o ON o.oid = a.owner
+        SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+               JOIN pg_roles AS o ON o.oid = a.owner
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
-        ORDER BY a.relid);
+          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
     PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t.name))
-    FROM unnest(tables) AS t (name);
+                                                    t)) FROM unnest(tables) AS t;
     FOR part IN
         SELECT DISTINCT c.oid::regclass AS name,
                format('%s.%I', c.relnamespace::regnamespace, c.relname || '_lock') AS lock
@@ -1877,8 +1781,7 @@ BEGIN
         ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
         ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
-        schema_name, p.proargtypes[0]::regtype,
+        ' %1$I.next_ids(integer, regclass) FROM PUBLIC', schema_name, p.proargtypes[0]::regtype,
         instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
@@ -1909,10 +1812,9 @@ $$;
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
--- the one before is there: by then, the schema of the declaration can have another name, and the
--- declaration another sequence.
+-- transaction commits.  The declared sequence comes first, because all who use another one of the
+-- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
+-- the schema can have another name, and the declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1930,8 +1832,7 @@ BEGIN
         SELECT s.name INTO sequence
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
              CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-        WHERE p.oid = declaration AND s.name <> ALL (done)
-        ORDER BY s.place LIMIT 1;
+        WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);
         IF NOT frozen THEN
@@ -1939,8 +1840,7 @@ BEGIN
             -- A dump without data has the last tick as MAXVALUE only.  No clock reads
             -- 2^53 - 1 before the year 2248.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, maximum_value)'
-                ' FROM pg_sequence_parameters(%1$s)'
+                'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
                 ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
                 ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
@@ -1965,15 +1865,13 @@ END
 $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-    RETURN instaid._set_frozen(schema_name, true);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
 COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
 'rights of the owners of its sequences, which the owner of the shard must have, too';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-    RETURN instaid._set_frozen(schema_name, false);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
 
@@ -1981,20 +1879,17 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 -- Tickets
 --
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name
--- what is in it.
---
--- Tools that dump a schema create this one before the extension, empty.  It is replaced,
--- and not adopted: what another session is just putting into it stays behind.
+-- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
+-- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
+-- not adopted: what another session is just putting into it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
     installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
     old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
                                   WHERE n.nspname = 'instaid_tickets');
-    is_empty CONSTANT boolean := NOT EXISTS (SELECT FROM pg_depend AS d
-                                             WHERE d.refclassid = 'pg_namespace'::regclass
-                                               AND d.refobjid = old.oid);
+    is_empty CONSTANT boolean := NOT EXISTS (
+        SELECT FROM pg_depend WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, old.oid));
 BEGIN
     IF is_empty AND (old.nspowner = installer
                      OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
@@ -2002,9 +1897,8 @@ BEGIN
     ELSIF old.oid IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid_tickets" already exists',
-            DETAIL = CASE WHEN is_empty
-                          THEN format('It belongs to role %s.', old.nspowner::regrole)
-                          ELSE 'It is not empty.' END,
+            DETAIL = CASE WHEN NOT is_empty THEN 'It is not empty.'
+                          ELSE format('It belongs to role %s.', old.nspowner::regrole) END,
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
@@ -2053,10 +1947,9 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
--- The position of a ticket, null while it is being altered or dropped: see the view
--- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
--- whether the library is preloaded, as it must be then; null if it has no source.  failure is
--- null for roles that may not see it, too.
+-- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
+-- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
+-- if it has no source.  failure is null for roles that may not see it, too.
 CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
                                       OUT values_left bigint, OUT off_stripe boolean,
                                       OUT source text, OUT step bigint, OUT failure text,
@@ -2075,20 +1968,18 @@ CREATE VIEW instaid.tickets AS
     FROM pg_catalog.pg_namespace AS n
          -- no index of pg_class has the schema
          JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
-                                           AND d.refobjid = n.oid
-                                           AND d.classid = 'pg_catalog.pg_class'::regclass
+              AND d.refobjid = n.oid AND d.classid = 'pg_catalog.pg_class'::regclass
          JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
          LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
     WHERE n.nspname = 'instaid_tickets'
-      AND (c.relkind = 'S'
-           OR s.source IS NOT NULL
-              -- a further server of another one
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
+      AND (c.relkind = 'S' OR s.source IS NOT NULL
+           -- a further server of another one
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
 COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need '
-'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
-'another transaction alters or drops it';
+'the tickets of this database, one row each; last_value, values_left and off_stripe need USAGE or '
+'SELECT on the sequence, or membership in pg_read_all_stats, and are null while another '
+'transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: its values modulo servers, or servers if that is 0';
@@ -2116,13 +2007,11 @@ CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT 
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.state, s.segment_size,
-           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
-           s.server, s.refills, s.refilled_at,
-           s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.failures, s.failed_at, s.failure, s.ticket AS sequence
-    FROM instaid._segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
+    SELECT c.relname AS name, s.state, s.segment_size, s.next_value, s.last_value, s.values_left,
+           s.spare_first, s.spare_last, s.spare_left, s.server, s.refills, s.refilled_at,
+           s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
+           s.failed_at, s.failure, s.ticket AS sequence
+    FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
 COMMENT ON VIEW instaid.segments IS
 'the tickets of this database that have a source and are in use, one row each; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
@@ -2140,8 +2029,7 @@ COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetc
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
 COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
-COMMENT ON COLUMN instaid.segments.failures IS
-'number of refills that failed, or had to try another server';
+COMMENT ON COLUMN instaid.segments.failures IS 'refills that failed, or had to try another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
 COMMENT ON COLUMN instaid.segments.failure IS
 'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
@@ -2158,8 +2046,7 @@ CREATE VIEW instaid.metrics AS
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds,
-           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills, g.failing_tickets,
-           g.empty_tickets
+           t.*, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -2200,31 +2087,12 @@ COMMENT ON COLUMN instaid.metrics.failing_tickets IS
 COMMENT ON COLUMN instaid.metrics.empty_tickets IS
 'number of those that have no value left: next_ticket() fails';
 
--- Keep other sessions from creating a ticket of this name until the transaction ends;
--- needs CREATE on the schema instaid_tickets.
+-- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
+-- on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
---
--- Servers of a ticket
---
 
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
-END
-$$;
-
---
--- Creating tickets
---
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -2244,8 +2112,8 @@ BEGIN
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have a source and a server or start of its own',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot have a source and a server or start of its own',
+                             name),
             DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
                             ' own.', server, servers, start),
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
@@ -2256,12 +2124,10 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
             DETAIL = 'A ticket is smallint, integer or bigint.';
-    END IF;
-    IF start < 1 THEN
+    ELSIF start < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
             DETAIL = 'Tickets begin at 1 or above.';
-    END IF;
-    IF step < 1 THEN
+    ELSIF step < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
     END IF;
@@ -2269,19 +2135,18 @@ BEGIN
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
     IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s cannot be created on a worker of Citus',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
             HINT = 'Create the ticket on the coordinator, and let statements that use it run'
                    ' there. For statements that run on workers, too, create it on each node with a'
                    ' server of its own and the number of all nodes as servers.';
     END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating
-    -- on first use (autocreate.c) waits for the same lock.
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
+    -- (autocreate.c) waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING
-            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            MESSAGE = format('ticket %I already exists', name),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
                           ' drop_ticket(), or choose another name.', name);
     END IF;
@@ -2304,9 +2169,8 @@ BEGIN
              LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
         WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION USING
-                ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
-                               ELSE 'wrong_object_type' END,
+            RAISE EXCEPTION USING ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
+                                                 ELSE 'wrong_object_type' END,
                 MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
                 DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
                                   'It does not exist.'),
@@ -2314,8 +2178,8 @@ BEGIN
         END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.  Those of a ticket
-        -- that was renamed keep its old name.
+        -- Each further server has a table of its own, which inherits.  Those of a ticket that was
+        -- renamed keep its old name.
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
@@ -2328,8 +2192,8 @@ BEGIN
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
             RAISE WARNING USING
-                MESSAGE = format('ticket %s has a source, and the library instaid is not'
-                                 ' preloaded', quote_ident(name)),
+                MESSAGE = format('ticket %I has a source, and the library instaid is not'
+                                 ' preloaded', name),
                 DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
@@ -2346,8 +2210,7 @@ BEGIN
     RETURN instaid.ticket_sequence(name);
 END
 $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
-                                          regtype) IS
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
 'create a named ticket, whose values come from foreign servers; return its sequence; needs '
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
 
@@ -2358,8 +2221,7 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
-                                          text) IS
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
@@ -2368,15 +2230,27 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 -- Tickets and their servers
 --
 
+-- What create_ticket() and restripe_ticket() check.
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ticket regclass := instaid.ticket_sequence(name);
 BEGIN
     IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
-        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
-                 FROM (SELECT ticket AS part UNION ALL
-                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(d.relid::regclass::text, ', ')
+                 FROM instaid._descendants(ticket) AS d);
     ELSE
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
@@ -2385,8 +2259,7 @@ $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
--- Keep other sessions from taking values of a ticket until the transaction ends; needs to
--- own its sequence.
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2402,17 +2275,15 @@ BEGIN
                 MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
                 DETAIL = format('Its INCREMENT is %s; it must count up.', step),
                 HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-        END IF;
-        IF step IS NULL THEN
+        ELSIF step IS NULL THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('ticket %s has its values from a source', sequence),
                 DETAIL = 'There is nothing to guard or to restripe here.',
                 HINT = 'Guard and restripe the ticket at each server of its source.';
         END IF;
         EXIT WHEN sequence = locked;
-        -- This lock waits for all transactions that have taken values, and keeps others out
-        -- until this transaction commits.  The statement has the name, because a regclass whose
-        -- sequence is dropped meanwhile is printed as a number.
+        -- This waits for all transactions that have taken values.  The statement has the name,
+        -- because a regclass whose sequence is dropped meanwhile is printed as a number.
         EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
         locked := sequence;
     END LOOP;
@@ -2431,25 +2302,22 @@ BEGIN
     EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
     SELECT GREATEST(stands_at, start_value), maximum_value,
            CASE data_type WHEN 'smallint'::regtype THEN 32767
-                          WHEN 'integer'::regtype THEN 2147483647
-                          ELSE 9223372036854775807 END
+                          WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
     INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
     IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
             DETAIL = format('It stands at %s.', stands_at),
             HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
                    ' there on all of them.';
-    END IF;
-    IF boundary < 2 OR boundary >= last_of_type THEN
+    ELSIF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('boundary %s is out of range', boundary),
             DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
                             last_of_type);
-    END IF;
-    IF boundary > guard THEN
+    ELSIF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            MESSAGE = format('ticket %I is guarded at %s already', name, guard),
             DETAIL = 'A server that was restriped at that boundary issues values above it.',
             HINT = format('If no server was, remove the guard on every server, and guard the'
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
@@ -2475,10 +2343,9 @@ BEGIN
             DETAIL = 'The values of each server must begin right above the boundary.',
             HINT = format('The next multiple is %s; guard the ticket there on every server.',
                           boundary + servers::numeric - mod(boundary, servers));
-    END IF;
-    IF guard <> boundary THEN
+    ELSIF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I is not guarded at %s', name, boundary),
             DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
                             ' above the boundary that belong to another server now.', guard),
             HINT = format('First, on every server that has the ticket:'

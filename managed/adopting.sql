@@ -197,15 +197,13 @@ BEGIN
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
             HINT = 'Pass the sequence that next_id() uses.';
-    END IF;
-    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
                              sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
                             pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname),
-            HINT = 'Give both to one owner.';
+                            main.proname), HINT = 'Give both to one owner.';
     END IF;
     PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
     IF main.seqmin > 1 THEN
@@ -235,7 +233,6 @@ DECLARE
     before bigint;
     id bigint;
     made_at timestamptz;
-    earliest timestamptz;
     latest timestamptz;
     named integer;
     part record;
@@ -257,8 +254,7 @@ BEGIN
              JOIN pg_namespace AS n ON n.nspname = schema_name
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        ORDER BY c.oid, t.attnum
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
@@ -288,17 +284,16 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    earliest := now() - interval '1 s';
     latest := clock_timestamp() + interval '1 s';
+    -- A function can use now(), which is the time when the transaction began.
     epoch := COALESCE(epoch, (
         SELECT e.epoch
         FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
              CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
-        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN now() - interval '1 s' AND latest
         LIMIT 1), instaid.default_epoch());
     made_at := instaid.extract_timestamp(id, epoch);
-    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+    IF (made_at BETWEEN now() - interval '1 s' AND latest) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
             DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
@@ -311,8 +306,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
-    END IF;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
@@ -338,8 +332,7 @@ END
 $$;
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL,
-                                    sequence regclass DEFAULT NULL,
+                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
@@ -363,12 +356,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL
-                          THEN format('Its next_id() returns %s.',
-                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
-                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                          THEN 'There is no such schema.'
-                          ELSE 'There is no such function in the schema.' END,
+            DETAIL = COALESCE('Its next_id() returns ' || pg_get_function_result(adopted) || '.',
+                              CASE WHEN adopted IS NOT NULL THEN 'Its next_id() returns nothing.'
+                                   WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
@@ -406,18 +398,14 @@ BEGIN
     UNION ALL
     SELECT format('It also counts for %s.',
                   pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
-    LIMIT 1;
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
             HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
-
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END
 $$;
@@ -442,17 +430,7 @@ BEGIN
 END
 $$;
 
--- The part of adopt_shards() between two commits; why it failed, or null.
-CREATE FUNCTION instaid._try_to_adopt(schema_name text) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET client_min_messages = warning AS $$
-BEGIN
-    PERFORM instaid.adopt_shard(schema_name);
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    RETURN format('%I: %s', schema_name, SQLERRM);
-END
-$$;
+
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
@@ -461,29 +439,31 @@ CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean 
     LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
-    problem pg_catalog.text;
     problems pg_catalog.text[] := '{}';
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
     schemas := instaid._find_copies(pattern);
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         IF dry_run THEN
             RAISE NOTICE 'SELECT instaid.adopt_shard(%);', pg_catalog.quote_literal(schemas[i]);
             CONTINUE;
         END IF;
-        -- inside a transaction block, this fails before anything is adopted
+        BEGIN
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            PERFORM instaid.adopt_shard(schemas[i]);
+        EXCEPTION WHEN OTHERS THEN
+            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
+                                                                            SQLERRM));
+            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
+            CONTINUE;
+        END;
         COMMIT;
-        problem := instaid._try_to_adopt(schemas[i]);
-        IF problem IS NULL THEN
-            RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
-                pg_catalog.cardinality(schemas);
-        ELSE
-            RAISE WARNING '%', problem;
-            problems := pg_catalog.array_append(problems, problem);
-        END IF;
+        RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
+            pg_catalog.cardinality(schemas);
     END LOOP;
-    COMMIT;
     IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
@@ -514,8 +494,7 @@ BEGIN
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = renumber_shard.schema_name;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
     PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
@@ -556,8 +535,7 @@ BEGIN
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
-        UNION
-        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
             FROM pg_constraint AS k
             WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
@@ -589,27 +567,24 @@ BEGIN
         WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
                             'pg_policy'::regclass, 'pg_publication_rel'::regclass)
            OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION
-        SELECT n.name, 'the partition key'
+        UNION SELECT n.name, 'the partition key'
         FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
                                             AND d.objid = n.attrelid AND d.objsubid = n.attnum
         WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
         UNION
         SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
         FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION
-        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
-                            WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
-        FROM narrow AS n
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
         UNION
         -- PostgreSQL checks a foreign key again, in both tables
         SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
         FROM narrow AS n
-             LEFT JOIN pg_constraint AS k
-                       ON k.contype = 'f'
-                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
@@ -638,8 +613,7 @@ CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION
-        SELECT r.ev_class
+        UNION SELECT r.ev_class
         FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
@@ -653,8 +627,7 @@ BEGIN ATOMIC
         FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT')
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
     SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
     FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
                                           AS r;
@@ -702,8 +675,7 @@ BEGIN
     IF main.attnum IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s cannot have a default of its own', main.name),
             DETAIL = CASE WHEN main.parent IS NOT NULL
@@ -713,15 +685,12 @@ BEGIN
     END IF;
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                             'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name,
-                             format_type(main.atttypid, NULL)),
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
     END IF;
     SELECT array_agg(d.relid),
@@ -744,8 +713,7 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
             DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name),
-            HINT = 'Drop that default first.';
+                            other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
@@ -755,12 +723,10 @@ BEGIN
             HINT = CASE WHEN main.attidentity <> ''
                         THEN 'Create another table, distribute it, and copy the rows.'
                         ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    END IF;
-    IF widening.obstacles IS NOT NULL THEN
+    ELSIF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name),
-            DETAIL = widening.obstacles || '.',
+                             main.name), DETAIL = widening.obstacles || '.',
             HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
 

@@ -114,28 +114,23 @@ END
 $$;
 
 -- The function of a schema with a name and argument types; null if there is none.
--- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
--- its name alone, as in a cast to regprocedure, reads all of them.
+-- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
+-- name alone, as in a cast to regprocedure, reads all of them.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT p.oid FROM pg_proc AS p
-    WHERE p.proname = function_name AND p.proargtypes = argument_types
-      AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
-END;
+    RETURN (SELECT p.oid FROM pg_proc AS p
+            WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
+                  = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
-    FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-         JOIN pg_database AS b ON b.datname = current_database()
-         JOIN pg_roles AS d ON d.oid = b.datdba
-    WHERE n.oid = schema;
-END;
+    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+                 JOIN pg_database AS b ON b.datname = current_database()
+                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
 -- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
 -- table if the owner of its schema could put another table in its place, after this look and
@@ -163,13 +158,11 @@ $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
-        UNION
-        SELECT i.inhrelid FROM descendant AS d JOIN pg_inherits AS i ON i.inhparent = d.relid)
+        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
@@ -180,10 +173,8 @@ CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
-        WHERE l.typtype = 'd')
+        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
@@ -439,20 +430,17 @@ COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 -- Time ranges (both editions)
 --
 
--- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
--- be a subselect.  ">=", because "> the largest before" does not prune the partition that
--- ends there.
+-- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
+-- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
 CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
                                         epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';

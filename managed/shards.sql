@@ -258,8 +258,7 @@ BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = 'It belongs to the extension or the server.',
-            HINT = 'Choose another schema.';
+            DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
@@ -277,8 +276,7 @@ BEGIN
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
-    FROM pg_namespace AS n, pg_roles AS r
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
     WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
       AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
                                 WHERE p.oid = adopted), current_user);
@@ -318,8 +316,7 @@ BEGIN
     END IF;
     IF shard_id IS NULL THEN
         RETURN;
-    END IF;
-    IF conflict.taken_by IS NOT NULL THEN
+    ELSIF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'

@@ -148,23 +148,6 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS
 'needs USAGE or UPDATE on its sequence';
 
 --
--- Servers of a ticket (both editions)
---
-
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
-END
-$$;
-
---
 -- Creating tickets
 --
 
@@ -232,15 +215,27 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 -- Tickets and their servers (both editions)
 --
 
+-- What create_ticket() and restripe_ticket() check.
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ticket regclass := instaid.ticket_sequence(name);
 BEGIN
     IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
-        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
-                 FROM (SELECT ticket AS part UNION ALL
-                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(d.relid::regclass::text, ', ')
+                 FROM instaid._descendants(ticket) AS d);
     ELSE
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
@@ -249,8 +244,7 @@ $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
--- Keep other sessions from taking values of a ticket until the transaction ends; needs to
--- own its sequence.
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -266,17 +260,15 @@ BEGIN
                 MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
                 DETAIL = format('Its INCREMENT is %s; it must count up.', step),
                 HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-        END IF;
-        IF step IS NULL THEN
+        ELSIF step IS NULL THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('ticket %s has its values from a source', sequence),
                 DETAIL = 'There is nothing to guard or to restripe here.',
                 HINT = 'Guard and restripe the ticket at each server of its source.';
         END IF;
         EXIT WHEN sequence = locked;
-        -- This lock waits for all transactions that have taken values, and keeps others out
-        -- until this transaction commits.  The statement has the name, because a regclass whose
-        -- sequence is dropped meanwhile is printed as a number.
+        -- This waits for all transactions that have taken values.  The statement has the name,
+        -- because a regclass whose sequence is dropped meanwhile is printed as a number.
         EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
         locked := sequence;
     END LOOP;
@@ -295,25 +287,22 @@ BEGIN
     EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
     SELECT GREATEST(stands_at, start_value), maximum_value,
            CASE data_type WHEN 'smallint'::regtype THEN 32767
-                          WHEN 'integer'::regtype THEN 2147483647
-                          ELSE 9223372036854775807 END
+                          WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
     INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
     IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
             DETAIL = format('It stands at %s.', stands_at),
             HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
                    ' there on all of them.';
-    END IF;
-    IF boundary < 2 OR boundary >= last_of_type THEN
+    ELSIF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('boundary %s is out of range', boundary),
             DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
                             last_of_type);
-    END IF;
-    IF boundary > guard THEN
+    ELSIF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            MESSAGE = format('ticket %I is guarded at %s already', name, guard),
             DETAIL = 'A server that was restriped at that boundary issues values above it.',
             HINT = format('If no server was, remove the guard on every server, and guard the'
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
@@ -339,10 +328,9 @@ BEGIN
             DETAIL = 'The values of each server must begin right above the boundary.',
             HINT = format('The next multiple is %s; guard the ticket there on every server.',
                           boundary + servers::numeric - mod(boundary, servers));
-    END IF;
-    IF guard <> boundary THEN
+    ELSIF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I is not guarded at %s', name, boundary),
             DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
                             ' above the boundary that belong to another server now.', guard),
             HINT = format('First, on every server that has the ticket:'

@@ -44,10 +44,6 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID, to the millisecond, its shard ID and its sequence field';
 
---
--- Time ranges
---
-
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id';
@@ -111,11 +107,9 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 -- The type instaid.id
 --
 
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
--- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
--- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
--- an extension adds to that family.
-
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
+-- Operators of its own would have to be in pg_catalog to be found, and operator classes in
+-- integer_ops to compare with an integer: but pg_upgrade drops what an extension adds to it.
 CREATE TYPE instaid.id;
 
 CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
@@ -132,29 +126,24 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
 -- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
-CREATE TYPE instaid.id (
-    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
-);
-COMMENT ON TYPE instaid.id IS
-'a bigint that is a string in JSON, so that JavaScript does not round it';
+CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+                        SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
+COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
-
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
--- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
--- the casts from and to bigint.
+-- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
--- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+-- Drivers send small integers as smallint, and decimals as numeric.  With implicit casts from and
+-- to numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';

@@ -7,11 +7,10 @@
 -- Schema
 --
 
--- The schema is created here, and not through the control file's "schema": it must be
--- new, belong to a superuser whatever role installs the extension, and be dropped with
--- the extension.  A role that owned it could add functions that are found in place of
--- ours.  An existing schema is refused, even an empty one: its owner may be adding
--- something to it in another session, which is not visible yet.
+-- The schema is created here, and not through the control file's "schema": it must be new, be
+-- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
+-- could add functions that are found in place of ours.  Even an empty one is refused: its owner
+-- may be adding something to it in another session, which is not visible yet.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -31,8 +30,7 @@ BEGIN
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
 END
 $$;
-COMMENT ON SCHEMA instaid IS
-'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
+COMMENT ON SCHEMA instaid IS 'Instagram-style IDs: 64 bits, sorted by time, with their shard ID';
 
 -- Fails if the loaded library is not of that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
@@ -74,8 +72,7 @@ BEGIN
 END
 $$;
 
--- Column defaults, but those of temporary tables.
--- LEFT JOIN lets the planner omit a table whose columns are not asked for.
+-- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
 CREATE VIEW instaid._defaults AS
     SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
            c.relowner AS owner, c.relkind, c.relispartition AS is_partition,

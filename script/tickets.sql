@@ -2,20 +2,17 @@
 -- Tickets
 --
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name
--- what is in it.
---
--- Tools that dump a schema create this one before the extension, empty.  It is replaced,
--- and not adopted: what another session is just putting into it stays behind.
+-- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
+-- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
+-- not adopted: what another session is just putting into it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
     installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
     old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
                                   WHERE n.nspname = 'instaid_tickets');
-    is_empty CONSTANT boolean := NOT EXISTS (SELECT FROM pg_depend AS d
-                                             WHERE d.refclassid = 'pg_namespace'::regclass
-                                               AND d.refobjid = old.oid);
+    is_empty CONSTANT boolean := NOT EXISTS (
+        SELECT FROM pg_depend WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, old.oid));
 BEGIN
     IF is_empty AND (old.nspowner = installer
                      OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
@@ -23,9 +20,8 @@ BEGIN
     ELSIF old.oid IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid_tickets" already exists',
-            DETAIL = CASE WHEN is_empty
-                          THEN format('It belongs to role %s.', old.nspowner::regrole)
-                          ELSE 'It is not empty.' END,
+            DETAIL = CASE WHEN NOT is_empty THEN 'It is not empty.'
+                          ELSE format('It belongs to role %s.', old.nspowner::regrole) END,
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
@@ -74,10 +70,9 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
--- The position of a ticket, null while it is being altered or dropped: see the view
--- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
--- whether the library is preloaded, as it must be then; null if it has no source.  failure is
--- null for roles that may not see it, too.
+-- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
+-- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
+-- if it has no source.  failure is null for roles that may not see it, too.
 CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
                                       OUT values_left bigint, OUT off_stripe boolean,
                                       OUT source text, OUT step bigint, OUT failure text,
@@ -96,20 +91,18 @@ CREATE VIEW instaid.tickets AS
     FROM pg_catalog.pg_namespace AS n
          -- no index of pg_class has the schema
          JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
-                                           AND d.refobjid = n.oid
-                                           AND d.classid = 'pg_catalog.pg_class'::regclass
+              AND d.refobjid = n.oid AND d.classid = 'pg_catalog.pg_class'::regclass
          JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
          LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
     WHERE n.nspname = 'instaid_tickets'
-      AND (c.relkind = 'S'
-           OR s.source IS NOT NULL
-              -- a further server of another one
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
+      AND (c.relkind = 'S' OR s.source IS NOT NULL
+           -- a further server of another one
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
 COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need '
-'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
-'another transaction alters or drops it';
+'the tickets of this database, one row each; last_value, values_left and off_stripe need USAGE or '
+'SELECT on the sequence, or membership in pg_read_all_stats, and are null while another '
+'transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: its values modulo servers, or servers if that is 0';
@@ -137,13 +130,11 @@ CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT 
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.state, s.segment_size,
-           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
-           s.server, s.refills, s.refilled_at,
-           s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.failures, s.failed_at, s.failure, s.ticket AS sequence
-    FROM instaid._segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
+    SELECT c.relname AS name, s.state, s.segment_size, s.next_value, s.last_value, s.values_left,
+           s.spare_first, s.spare_last, s.spare_left, s.server, s.refills, s.refilled_at,
+           s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
+           s.failed_at, s.failure, s.ticket AS sequence
+    FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
 COMMENT ON VIEW instaid.segments IS
 'the tickets of this database that have a source and are in use, one row each; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
@@ -161,8 +152,7 @@ COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetc
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
 COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
-COMMENT ON COLUMN instaid.segments.failures IS
-'number of refills that failed, or had to try another server';
+COMMENT ON COLUMN instaid.segments.failures IS 'refills that failed, or had to try another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
 COMMENT ON COLUMN instaid.segments.failure IS
 'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
@@ -179,8 +169,7 @@ CREATE VIEW instaid.metrics AS
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds,
-           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills, g.failing_tickets,
-           g.empty_tickets
+           t.*, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -221,16 +210,12 @@ COMMENT ON COLUMN instaid.metrics.failing_tickets IS
 COMMENT ON COLUMN instaid.metrics.empty_tickets IS
 'number of those that have no value left: next_ticket() fails';
 
--- Keep other sessions from creating a ticket of this name until the transaction ends;
--- needs CREATE on the schema instaid_tickets.
+-- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
+-- on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
--- include managed/tickets.sql: Servers of a ticket
 
---
--- Creating tickets
---
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -250,8 +235,8 @@ BEGIN
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have a source and a server or start of its own',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot have a source and a server or start of its own',
+                             name),
             DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
                             ' own.', server, servers, start),
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
@@ -262,12 +247,10 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
             DETAIL = 'A ticket is smallint, integer or bigint.';
-    END IF;
-    IF start < 1 THEN
+    ELSIF start < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
             DETAIL = 'Tickets begin at 1 or above.';
-    END IF;
-    IF step < 1 THEN
+    ELSIF step < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
     END IF;
@@ -275,19 +258,18 @@ BEGIN
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
     IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s cannot be created on a worker of Citus',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
             HINT = 'Create the ticket on the coordinator, and let statements that use it run'
                    ' there. For statements that run on workers, too, create it on each node with a'
                    ' server of its own and the number of all nodes as servers.';
     END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating
-    -- on first use (autocreate.c) waits for the same lock.
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
+    -- (autocreate.c) waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING
-            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+            MESSAGE = format('ticket %I already exists', name),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
                           ' drop_ticket(), or choose another name.', name);
     END IF;
@@ -310,9 +292,8 @@ BEGIN
              LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
         WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION USING
-                ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
-                               ELSE 'wrong_object_type' END,
+            RAISE EXCEPTION USING ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
+                                                 ELSE 'wrong_object_type' END,
                 MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
                 DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
                                   'It does not exist.'),
@@ -320,8 +301,8 @@ BEGIN
         END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.  Those of a ticket
-        -- that was renamed keep its old name.
+        -- Each further server has a table of its own, which inherits.  Those of a ticket that was
+        -- renamed keep its old name.
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
@@ -334,8 +315,8 @@ BEGIN
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
             RAISE WARNING USING
-                MESSAGE = format('ticket %s has a source, and the library instaid is not'
-                                 ' preloaded', quote_ident(name)),
+                MESSAGE = format('ticket %I has a source, and the library instaid is not'
+                                 ' preloaded', name),
                 DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
@@ -352,8 +333,7 @@ BEGIN
     RETURN instaid.ticket_sequence(name);
 END
 $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
-                                          regtype) IS
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
 'create a named ticket, whose values come from foreign servers; return its sequence; needs '
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
 
@@ -364,8 +344,7 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
-                                          text) IS
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
 'instaid_tickets';
