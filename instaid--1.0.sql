@@ -210,16 +210,14 @@ CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
-'an ID for each of these times, which must be in order; the IDs are different and in order; '
-'above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
+'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
-COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
-'the time of an ID, to the millisecond';
+COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the millisecond';
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
@@ -303,9 +301,8 @@ COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS
-'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
-'it is negative';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
+'which sort as the IDs do (COLLATE "C"); error if it is negative';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
@@ -537,10 +534,9 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
-                                              timestamptz) IS
-'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
-'each step from from_time until to_time is covered; the caller needs the rights of the owner';
+COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
+'table by range of its IDs, up to 1000, one for each step from from_time until to_time is '
+'covered; the caller needs the rights of the owner';
 
 --
 -- Making IDs
@@ -613,9 +609,8 @@ COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
-COMMENT ON FUNCTION instaid.next_id() IS
-'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
-'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
+COMMENT ON FUNCTION instaid.next_id() IS 'the next ID of the shard of the node, whose shard ID is '
+'the setting instaid.node_shard_id; needs USAGE or UPDATE on the sequence instaid.node_id_seq';
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
@@ -953,9 +948,8 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
-'negative; needs UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
+'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
 -- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
 -- the cast, and pg_upgrade fails.
@@ -986,9 +980,8 @@ BEGIN ATOMIC
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
-'tables of its owner pass to next_id(regclass)';
+COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs of a shard: the '
+'one of its next_id() first, and those that tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
@@ -1690,11 +1683,10 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
-'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
-'widen an integer column, and those that refer to it, to bigint; return the statements, which '
-'dry_run does not run; acts with the rights of the owner of the table, which the caller '
-'needs, on tables of that owner only';
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
+'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
+'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
+'the rights of the owner of the table, which the caller needs, on tables of that owner only';
 
 -- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
 -- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
@@ -1908,9 +1900,8 @@ COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, o
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
-'sequence, or UPDATE on its foreign table';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
+'issued again; needs USAGE or UPDATE on its sequence, or UPDATE on its foreign table';
 
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
@@ -1922,9 +1913,8 @@ COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
-'there is none, null with missing_ok, or else an error';
+COMMENT ON FUNCTION instaid.ticket_sequence IS 'the sequence of a ticket, or the foreign table of '
+'one with a source, for GRANT and ALTER; if there is none, null with missing_ok, or else an error';
 
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
@@ -1976,10 +1966,9 @@ CREATE VIEW instaid.tickets AS
       AND (c.relkind = 'S' OR s.source IS NOT NULL
            -- a further server of another one
            AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need USAGE or '
-'SELECT on the sequence, or membership in pg_read_all_stats, and are null while another '
-'transaction alters or drops it';
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database, one row each; last_value, '
+'values_left and off_stripe need USAGE or SELECT on the sequence, or membership in '
+'pg_read_all_stats, and are null while another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: its values modulo servers, or servers if that is 0';
@@ -2221,10 +2210,9 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo '
-'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
-'instaid_tickets';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
+'a named ticket, whose values on this server are start or above, and server modulo servers, or '
+'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
 
 --
 -- Tickets and their servers
@@ -2488,10 +2476,9 @@ EXCEPTION WHEN OTHERS THEN
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END
 $$;
-COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
-'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
-'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
-'the sequence is missing, or cannot be set';
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
+'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
+'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
 
 --
 -- Knowing before it breaks
@@ -2502,25 +2489,23 @@ COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean,
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
 --   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name, which takes long in
---   a thousand schemas.
+--   rows: regclass and regprocedure look at all other objects of its name, of which a thousand
+--   schemas have many.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
 --   SET ROLE would not do: that code could reset it.
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
 --   linear time whatever there is.
-
-
--- What audit() returns, some of it twice, is in the views named _..._findings, by what they look
--- at.  It is an error if IDs repeat, name a wrong shard, or are refused now.  It is a warning if
--- that will happen, or if a guarantee is weaker.
+--
+-- What audit() returns, some of it twice, is in the views named _..._findings.  It is an error if
+-- IDs repeat, name a wrong shard, or are refused now.  It is a warning if that will happen, or if
+-- a guarantee is weaker.
 
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
-           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
-           r.rolsuper AS is_superuser,
+           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner, r.rolsuper AS is_superuser,
            -- anybody may declare a shard with another's sequence, and cannot use it
            r.rolsuper OR p.proowner = q.relowner AS has_sequence,
            -- whether no other role can put another function in place of next_id()
@@ -2538,8 +2523,8 @@ CREATE VIEW instaid._audited_shards AS
 -- as functions or as column defaults
 CREATE VIEW instaid._copies AS
     -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
-    -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
-    -- names, in the order in which they stand there, so that one pattern fits both.
+    -- defaults.  Of parsed code, the names of its functions and operators are written, in their
+    -- order, so that one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
@@ -2549,9 +2534,9 @@ CREATE VIEW instaid._copies AS
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND n.nspname !~ '^(pg_|information_schema$)'
           -- Functions of the edition without C are no copies.
-          AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
+          AND n.nspname !~ '^(pg_|information_schema$|instaid_sql$)'
+          AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
@@ -2619,9 +2604,8 @@ CREATE VIEW instaid._id_columns AS
           WHERE p.proname = 'next_id'
             AND (p.pronamespace = 'instaid'::regnamespace
                  OR p.pronamespace IN (SELECT s.schema FROM instaid._audited_shards AS s))
-          UNION ALL
           -- A default that is a copy makes the IDs itself.
-          SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
+          UNION ALL SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
          AS m (classid, objid, schema, is_own)
          LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
                                  AND p.classid = 'pg_attrdef'::regclass
@@ -2676,8 +2660,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
         (NOT c.is_copy, 'warning',
          'calls instaid.next_id() in a way that instaid.shards does not see'))
-        AS f (applies, severity, problem)
-    WHERE f.applies
+        AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
     SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
@@ -2689,8 +2672,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
           WHERE f.is_copy
           UNION ALL
-          SELECT f.object, f.owner, s.*
-          FROM found AS f CROSS JOIN LATERAL regexp_matches(
+          SELECT f.object, f.owner, s.* FROM found AS f CROSS JOIN LATERAL regexp_matches(
                    lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
                JOIN cached AS s
                     ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
@@ -2723,10 +2705,9 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         UNION ALL
         -- instaid.next_id() with the shard ID of another schema
         SELECT i.table_name, i.column_name, i.owner, i.is_partition,
-               CASE WHEN own.schema IS NULL
-                    THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
-                    ELSE format('its IDs name shard %s, and its schema is shard %s',
-                                i.shard_id, own.shard_id) END,
+               COALESCE(format('its IDs name shard %s, and its schema is shard ', i.shard_id)
+                        || own.shard_id,
+                        format('shard ID %s is also that of schema %s', i.shard_id, s.name)),
                COALESCE(own.schema, s.schema)
         FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
              LEFT JOIN shard AS q ON q.schema = i.sequence_schema
@@ -2767,8 +2748,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
                             m.column_name, n.nspname)
                 ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
-         LEFT JOIN shard AS s ON s.schema = m.remedy
-    WHERE NOT m.is_partition
+         LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
     -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
     -- table reads, checks or alters children and both tables of a foreign key, too.
@@ -2812,12 +2792,10 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
 
 -- Values in the columns of a shard that are not its IDs
 CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
-    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
-    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
-    -- next_id() is called.
+    -- Columns for which a shard makes IDs, and keys of its schema without a default: an ORM may
+    -- take their values from the sequence: ticks, or 1, 2, 3 until next_id() is called.
     WITH filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i
-        WHERE i.is_own
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i WHERE i.is_own
         UNION
         SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
@@ -2833,8 +2811,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
         FROM filled AS f JOIN instaid._audited_shards AS s ON s.schema = f.schema
-             JOIN pg_class AS c ON c.oid = f.relid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_class AS c ON c.oid = f.relid JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              -- a partition has statistics of its own, which are refreshed more often
              JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
@@ -2844,8 +2821,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
         SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
                -- A tick, or a small value.  A key without a default is not one that was adopted.
                -- Another column is like it as long as its sequence has given only small values.
-               to_timestamp((v.value >> 10) / 1000.0)
-                   BETWEEN m.epoch AND now() + interval '1 day'
+               to_timestamp((v.value >> 10) / 1000.0) BETWEEN m.epoch AND now() + interval '1 day'
                OR i.made_at = m.epoch
                   AND (NOT m.has_default AND NOT m.is_reference
                        OR v.value <= m.position AND m.position < 8388608) AS is_nextval
@@ -2895,8 +2871,7 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
         (c.relnamespace = s.schema AND c.relowner <> s.owner AND n.nspname <> 'instaid', 'warning',
          format('its sequence %I.%I belongs to %I, and its next_id() to %I', n.nspname, c.relname,
                 pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner))))
-        AS f (applies, severity, problem)
-    WHERE f.applies
+        AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     SELECT 'error', f.signature, o.problem,
            CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
@@ -2925,8 +2900,7 @@ CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
            format('When no column or function uses it any more, drop it, or the type'
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
-      AND strpos(p.prosrc, 'instaid_sql._') > 0
+    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
     -- DROP SCHEMA instaid_managed, instaid_sql CASCADE drops it.  A default or generated column
     -- and a view are named as such, and not as the expression or the rule that depends.
@@ -2955,7 +2929,7 @@ CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    -- those of shards and in defaults, and the role that says so
     used (sequence, epoch, owner, frozen) AS (
         SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
         UNION
@@ -3005,28 +2979,25 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                 q.max_drift),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.')) AS f (applies, severity, problem, cure)
-    WHERE f.applies;
+         ' one transaction.')) AS f (applies, severity, problem, cure) WHERE f.applies;
 
 -- Tickets whose next_ticket() fails, or takes what is another server's
 CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
-    SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
-    FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
+    SELECT f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
+    FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
          CROSS JOIN LATERAL (VALUES
         -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-        (t.off_stripe, 'warning', 'stands at a value of another server',
-         format('SELECT instaid.next_ticket(%L);', c.relname)),
-        (t.failure IS NOT NULL, 'error', 'cannot ask ' || t.failure,
+        (s.off_stripe, 'warning', 'stands at a value of another server',
+         format('SELECT instaid.next_ticket(%L);', t.name)),
+        (s.failure IS NOT NULL, 'error', 'cannot ask ' || s.failure,
          'Create or grant what is missing.'),
-        (NOT t.is_preloaded, 'error',
+        (NOT s.is_preloaded, 'error',
          'has a source, and the library is not preloaded: next_ticket() fails',
          'Add instaid to shared_preload_libraries, and restart the server.'))
-        AS f (applies, severity, problem, cure)
-    WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
-      AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
+        AS f (applies, severity, problem, cure) WHERE f.applies;
 
 --
--- Shard IDs and partitions
+-- Findings of audit()
 --
 
 -- Shard IDs that two shards have, and IDs that end
@@ -3058,8 +3029,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     FROM shard AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at)
-    WHERE e.expires_at < now() + interval '5 years';
+                            AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.
@@ -3086,10 +3056,6 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
                                                  WHERE h.inhparent = i.relid))
            OR r.is_short AND NOT r.is_open);
 
---
--- Tickets that end
---
-
 -- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
 CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
     SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
@@ -3113,10 +3079,6 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
                                     WHEN 'integer'::regtype THEN 2147483647
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
-
---
--- All findings
---
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -3142,23 +3104,19 @@ BEGIN ATOMIC
           UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
           UNION TABLE instaid._shard_id_findings UNION TABLE instaid._without_c_findings
           UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-          UNION TABLE instaid._partition_findings
-          UNION TABLE instaid._ending_tickets) AS f
+          UNION TABLE instaid._partition_findings UNION TABLE instaid._ending_tickets) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS
-'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
-'nothing';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will make '
+'them; one row each, no row if there is nothing';
 
 --
 -- One shard ID on two servers
 --
 
 -- What audit_servers() asks each server.  Later versions keep it, and what it returns.
-CREATE FUNCTION instaid._server_state() RETURNS jsonb
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT jsonb_build_object(
+CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    RETURN jsonb_build_object(
         'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
         'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
         'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
@@ -3179,14 +3137,12 @@ BEGIN ATOMIC
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')
                     FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
-                         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-                    WHERE n.nspname = 'instaid_tickets' AND q.seqincrement > 0));
-END;
+                    WHERE c.relnamespace = 'instaid_tickets'::regnamespace
+                      AND q.seqincrement > 0));
 
 -- What is wrong with what servers have answered; a part of audit_servers().
-CREATE FUNCTION instaid._compare_servers(states jsonb,
-                                         OUT severity text, OUT object text, OUT problem text,
-                                         OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid._compare_servers(states jsonb, OUT severity text, OUT object text,
+                                         OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     -- number 0 is this server
@@ -3262,8 +3218,7 @@ BEGIN ATOMIC
            'Do not sort IDs of both together. Create further shards with one epoch.'
     FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
     WHERE e.epochs <> o.epochs
-    UNION ALL
-    SELECT 'warning', a.name, f.problem, f.cure
+    UNION ALL SELECT 'warning', a.name, f.problem, f.cure
     FROM answer AS a JOIN answer AS o ON o.number = 0
          -- It read its clock between the question and the answer.
          CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
@@ -3277,13 +3232,11 @@ BEGIN ATOMIC
         (abs(d.seconds) > extract(epoch FROM current_setting('instaid.max_drift')::interval),
          format('its clock is %s s %s the clock of this server', round(abs(d.seconds), 1),
                 CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
-         'Let a time service set both clocks.')) AS f (applies, problem, cure)
-    WHERE f.applies;
+         'Let a time service set both clocks.')) AS f (applies, problem, cure) WHERE f.applies;
 END;
 
-CREATE FUNCTION instaid.audit_servers(servers text[],
-                                      OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid.audit_servers(servers text[], OUT severity text, OUT object text,
+                                      OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
@@ -3310,9 +3263,8 @@ BEGIN
             MESSAGE = 'extension "dblink" does not exist',
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
-    END IF;
     -- The owner of the schema could rename it, and give its name to another one.
-    IF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),
@@ -3351,13 +3303,11 @@ BEGIN
         asked_at := clock_timestamp();
         BEGIN
             EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
-                           dblink.nspname)
-            INTO STRICT state
+                           dblink.nspname) INTO STRICT state
             USING part.name, text 'SET LOCAL statement_timeout = 10000;'
                                   ' SELECT instaid._server_state()';
             state := state || jsonb_build_object(
-                'number', part.number, 'name', object,
-                'asked_at', extract(epoch FROM asked_at),
+                'number', part.number, 'name', object, 'asked_at', extract(epoch FROM asked_at),
                 'answered_at', extract(epoch FROM clock_timestamp()));
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
@@ -3389,14 +3339,13 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 -- Rights
 --
 
--- Whatever role installs the extension, all objects of it belong to the owner of its
--- schema, but for the sequence of the node's shard: with mere rights on it, the owner of
--- the database could not restore what it has granted to others.
---
--- Whatever default privileges grant, other roles have no more than the rights that
--- PostgreSQL itself gives to PUBLIC.  What they revoke stays revoked.  And every role can
--- use the schemas, and read the views and the position of the node's sequence.  Nobody else
--- has seen the objects yet, so that this can wait for the end of the script.
+-- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
+-- for the sequence of the node's shard: with mere rights on it, the owner of the database could
+-- not restore what it has granted to others.
+-- Whatever default privileges grant, other roles have no more than the rights that PostgreSQL
+-- itself gives to PUBLIC.  What they revoke stays revoked.  And every role can use the schemas,
+-- and read the views and the position of the node's sequence.  This can wait for the end of the
+-- script, because nobody else has seen the objects yet.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -3434,11 +3383,10 @@ BEGIN
 END
 $$;
 
--- The owner of the database can create tickets, and can let others do so.  So can the role
--- that installs the extension.  What the script grants to a role stays in pg_init_privs as
--- the role's OID, even if the role is dropped; therefore the installer gets its rights
--- outside of the script.  The owner of the database gets them as pg_database_owner only,
--- since it could not restore a GRANT to itself.
+-- The owner of the database, and the role that installs the extension, can create tickets, and
+-- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's
+-- OID, even if the role is dropped; therefore the installer gets its rights outside of the script.
+-- The owner of the database gets them as pg_database_owner: it could not restore GRANTs to itself.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',

@@ -62,9 +62,8 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
-'an ID for each of these times, which must be in order; the IDs are different and in order; '
-'above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
+'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
 --
 -- Adopting in this edition
@@ -796,11 +795,10 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
-'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
-'widen an integer column, and those that refer to it, to bigint; return the statements, which '
-'dry_run does not run; acts with the rights of the owner of the table, which the caller '
-'needs, on tables of that owner only';
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
+'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
+'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
+'the rights of the owner of the table, which the caller needs, on tables of that owner only';
 
 --
 -- Rights

@@ -118,7 +118,7 @@ CREATE VIEW instaid._id_columns AS
 GRANT SELECT ON instaid._id_columns TO PUBLIC;
 
 --
--- Shard IDs and partitions (both editions)
+-- Findings of audit() (both editions)
 --
 
 -- Shard IDs that two shards have, and IDs that end
@@ -150,8 +150,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     FROM shard AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at)
-    WHERE e.expires_at < now() + interval '5 years';
+                            AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.
@@ -177,10 +176,6 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
       AND (COALESCE(NOT r.takes_now, NOT EXISTS (SELECT FROM pg_inherits AS h
                                                  WHERE h.inhparent = i.relid))
            OR r.is_short AND NOT r.is_open);
-
---
--- Tickets that end (both editions)
---
 
 -- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
 CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS

@@ -193,10 +193,9 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
-                                              timestamptz) IS
-'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
-'each step from from_time until to_time is covered; the caller needs the rights of the owner';
+COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
+'table by range of its IDs, up to 1000, one for each step from from_time until to_time is '
+'covered; the caller needs the rights of the owner';
 
 --
 -- Rights

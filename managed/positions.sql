@@ -134,10 +134,9 @@ EXCEPTION WHEN OTHERS THEN
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END
 $$;
-COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
-'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
-'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
-'the sequence is missing, or cannot be set';
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
+'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
+'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
 
 --
 -- Rights

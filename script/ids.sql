@@ -18,16 +18,14 @@ CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
-'an ID for each of these times, which must be in order; the IDs are different and in order; '
-'above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
+'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
 CREATE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
-COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
-'the time of an ID, to the millisecond';
+COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the millisecond';
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
@@ -94,9 +92,8 @@ COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS
-'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
-'it is negative';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
+'which sort as the IDs do (COLLATE "C"); error if it is negative';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';

@@ -3,10 +3,8 @@
 --
 
 -- What audit_servers() asks each server.  Later versions keep it, and what it returns.
-CREATE FUNCTION instaid._server_state() RETURNS jsonb
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT jsonb_build_object(
+CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    RETURN jsonb_build_object(
         'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
         'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
         'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
@@ -27,14 +25,12 @@ BEGIN ATOMIC
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')
                     FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
-                         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-                    WHERE n.nspname = 'instaid_tickets' AND q.seqincrement > 0));
-END;
+                    WHERE c.relnamespace = 'instaid_tickets'::regnamespace
+                      AND q.seqincrement > 0));
 
 -- What is wrong with what servers have answered; a part of audit_servers().
-CREATE FUNCTION instaid._compare_servers(states jsonb,
-                                         OUT severity text, OUT object text, OUT problem text,
-                                         OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid._compare_servers(states jsonb, OUT severity text, OUT object text,
+                                         OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     -- number 0 is this server
@@ -110,8 +106,7 @@ BEGIN ATOMIC
            'Do not sort IDs of both together. Create further shards with one epoch.'
     FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
     WHERE e.epochs <> o.epochs
-    UNION ALL
-    SELECT 'warning', a.name, f.problem, f.cure
+    UNION ALL SELECT 'warning', a.name, f.problem, f.cure
     FROM answer AS a JOIN answer AS o ON o.number = 0
          -- It read its clock between the question and the answer.
          CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
@@ -125,13 +120,11 @@ BEGIN ATOMIC
         (abs(d.seconds) > extract(epoch FROM current_setting('instaid.max_drift')::interval),
          format('its clock is %s s %s the clock of this server', round(abs(d.seconds), 1),
                 CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
-         'Let a time service set both clocks.')) AS f (applies, problem, cure)
-    WHERE f.applies;
+         'Let a time service set both clocks.')) AS f (applies, problem, cure) WHERE f.applies;
 END;
 
-CREATE FUNCTION instaid.audit_servers(servers text[],
-                                      OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid.audit_servers(servers text[], OUT severity text, OUT object text,
+                                      OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
@@ -158,9 +151,8 @@ BEGIN
             MESSAGE = 'extension "dblink" does not exist',
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
-    END IF;
     -- The owner of the schema could rename it, and give its name to another one.
-    IF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),
@@ -199,13 +191,11 @@ BEGIN
         asked_at := clock_timestamp();
         BEGIN
             EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
-                           dblink.nspname)
-            INTO STRICT state
+                           dblink.nspname) INTO STRICT state
             USING part.name, text 'SET LOCAL statement_timeout = 10000;'
                                   ' SELECT instaid._server_state()';
             state := state || jsonb_build_object(
-                'number', part.number, 'name', object,
-                'asked_at', extract(epoch FROM asked_at),
+                'number', part.number, 'name', object, 'asked_at', extract(epoch FROM asked_at),
                 'answered_at', extract(epoch FROM clock_timestamp()));
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
@@ -237,14 +227,13 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 -- Rights
 --
 
--- Whatever role installs the extension, all objects of it belong to the owner of its
--- schema, but for the sequence of the node's shard: with mere rights on it, the owner of
--- the database could not restore what it has granted to others.
---
--- Whatever default privileges grant, other roles have no more than the rights that
--- PostgreSQL itself gives to PUBLIC.  What they revoke stays revoked.  And every role can
--- use the schemas, and read the views and the position of the node's sequence.  Nobody else
--- has seen the objects yet, so that this can wait for the end of the script.
+-- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
+-- for the sequence of the node's shard: with mere rights on it, the owner of the database could
+-- not restore what it has granted to others.
+-- Whatever default privileges grant, other roles have no more than the rights that PostgreSQL
+-- itself gives to PUBLIC.  What they revoke stays revoked.  And every role can use the schemas,
+-- and read the views and the position of the node's sequence.  This can wait for the end of the
+-- script, because nobody else has seen the objects yet.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -282,11 +271,10 @@ BEGIN
 END
 $$;
 
--- The owner of the database can create tickets, and can let others do so.  So can the role
--- that installs the extension.  What the script grants to a role stays in pg_init_privs as
--- the role's OID, even if the role is dropped; therefore the installer gets its rights
--- outside of the script.  The owner of the database gets them as pg_database_owner only,
--- since it could not restore a GRANT to itself.
+-- The owner of the database, and the role that installs the extension, can create tickets, and
+-- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's
+-- OID, even if the role is dropped; therefore the installer gets its rights outside of the script.
+-- The owner of the database gets them as pg_database_owner: it could not restore GRANTs to itself.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',

@@ -69,9 +69,8 @@ COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
-COMMENT ON FUNCTION instaid.next_id() IS
-'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
-'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
+COMMENT ON FUNCTION instaid.next_id() IS 'the next ID of the shard of the node, whose shard ID is '
+'the setting instaid.node_shard_id; needs USAGE or UPDATE on the sequence instaid.node_id_seq';
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
@@ -194,9 +193,8 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
-'negative; needs UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
+'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
 -- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
 -- the cast, and pg_upgrade fails.
@@ -227,9 +225,8 @@ BEGIN ATOMIC
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
-'tables of its owner pass to next_id(regclass)';
+COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs of a shard: the '
+'one of its next_id() first, and those that tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void

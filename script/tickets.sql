@@ -31,9 +31,8 @@ COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, o
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
-'sequence, or UPDATE on its foreign table';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
+'issued again; needs USAGE or UPDATE on its sequence, or UPDATE on its foreign table';
 
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
@@ -45,9 +44,8 @@ COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
-'there is none, null with missing_ok, or else an error';
+COMMENT ON FUNCTION instaid.ticket_sequence IS 'the sequence of a ticket, or the foreign table of '
+'one with a source, for GRANT and ALTER; if there is none, null with missing_ok, or else an error';
 
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
@@ -99,10 +97,9 @@ CREATE VIEW instaid.tickets AS
       AND (c.relkind = 'S' OR s.source IS NOT NULL
            -- a further server of another one
            AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need USAGE or '
-'SELECT on the sequence, or membership in pg_read_all_stats, and are null while another '
-'transaction alters or drops it';
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database, one row each; last_value, '
+'values_left and off_stripe need USAGE or SELECT on the sequence, or membership in '
+'pg_read_all_stats, and are null while another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: its values modulo servers, or servers if that is 0';
@@ -344,10 +341,9 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo '
-'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
-'instaid_tickets';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
+'a named ticket, whose values on this server are start or above, and server modulo servers, or '
+'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
 
 -- include managed/tickets.sql: Tickets and their servers
 
