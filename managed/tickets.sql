@@ -33,9 +33,8 @@ BEGIN
     RETURN sequence;
 END
 $$;
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
-'missing_ok, or else an error';
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS 'the sequence of a ticket, for '
+'GRANT and ALTER SEQUENCE; if there is none, null with missing_ok, or else an error';
 
 -- Refuse a ticket that stands at a value of another server.
 CREATE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
@@ -143,9 +142,8 @@ BEGIN
     RETURN value;
 END
 $$;
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, which is never issued again once the transaction has committed; '
-'needs USAGE or UPDATE on its sequence';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
+'issued again once the transaction has committed; needs USAGE or UPDATE on its sequence';
 
 --
 -- Creating tickets
@@ -400,15 +398,13 @@ GRANT SELECT ON instaid.tickets TO PUBLIC;
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database, one row each; last_value needs SELECT on the sequence';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.tickets.server IS
-'number of this server: the remainder of its values divided by servers, or servers if that is '
-'0';
+COMMENT ON COLUMN instaid.tickets.server IS 'number of this server: the remainder of its values '
+'divided by servers, or servers if that is 0';
 COMMENT ON COLUMN instaid.tickets.servers IS
 'number of servers that share the ticket: the difference from one value to the next';
 COMMENT ON COLUMN instaid.tickets.step IS 'the CACHE of the sequence, which must be 1';
-COMMENT ON COLUMN instaid.tickets.last_value IS
-'last value that was issued, null if there is none; on a standby and after a crash, up to 32 '
-'values more';
+COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was issued, null if there is '
+'none; on a standby and after a crash, up to 32 values more';
 COMMENT ON COLUMN instaid.tickets.values_left IS
 'number of values up to the guard, or else up to the end of the type';
 COMMENT ON COLUMN instaid.tickets.off_stripe IS
