@@ -28,8 +28,7 @@ BEGIN
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
-END
-$$;
+END $$;
 COMMENT ON SCHEMA instaid IS 'Instagram-style IDs: 64 bits, sorted by time, with their shard ID';
 
 -- Fails if the loaded library is not of that version; each script calls this first.
@@ -58,8 +57,7 @@ BEGIN
             MESSAGE = format('arguments of %s() must not be null', routine),
             DETAIL = format('These are null: %s.', nulls);
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse an isolation level that does not show what other transactions commit meanwhile.
 CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
@@ -71,8 +69,7 @@ BEGIN
             DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
             HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
@@ -83,8 +80,7 @@ BEGIN
             MESSAGE = format('must be owner of %s %s', kind, object),
             DETAIL = format('Its owner is %s.', owner);
     END IF;
-END
-$$;
+END $$;
 
 -- The function of a schema with a name and argument types; null if there is none.
 -- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
@@ -126,8 +122,7 @@ BEGIN
             HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
                           relation, main.schema_owner);
     END IF;
-END
-$$;
+END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
@@ -176,8 +171,7 @@ BEGIN
         EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
     END IF;
     RETURN is_worker;
-END
-$$;
+END $$;
 
 -- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
 CREATE VIEW instaid._defaults AS
@@ -213,9 +207,8 @@ CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
 COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
 'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
-CREATE FUNCTION instaid.extract_timestamp(id bigint,
-                                          epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS timestamptz
+CREATE FUNCTION instaid.extract_timestamp(
+    id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
 COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the millisecond';
 
@@ -231,8 +224,7 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
-COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID, to the millisecond, its shard ID and its sequence field';
+COMMENT ON FUNCTION instaid.decode IS 'the time of an ID, its shard ID and its sequence field';
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
@@ -246,25 +238,20 @@ CREATE FUNCTION instaid.max_id(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
 
-CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
-                                    epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.min_id_from(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
-COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
-'the smallest ID whose time is not before created_at; null if there is none';
+COMMENT ON FUNCTION instaid.min_id_from IS 'the smallest ID not before a time; null if none';
 
-CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
-                                      epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.max_id_before(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
-COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
-'the largest ID whose time is before created_at; -1 if there is none';
+COMMENT ON FUNCTION instaid.max_id_before IS 'the largest ID before a time; -1 if there is none';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
+'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
 
 --
 -- Time ranges
@@ -296,8 +283,7 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
-COMMENT ON FUNCTION instaid.from_shortcode(text) IS
-'the ID of a shortcode; error for text that to_shortcode() does not return';
+COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
@@ -380,12 +366,10 @@ COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 
 
 -- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
-CREATE FUNCTION instaid.list_partitions(parent regclass,
-                                        epoch timestamptz DEFAULT instaid.default_epoch(),
-                                        OUT partition regclass, OUT from_time timestamptz,
-                                        OUT to_time timestamptz, OUT first_id bigint,
-                                        OUT end_id bigint) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.list_partitions(
+    parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
+    OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -532,11 +516,9 @@ BEGIN
             COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
         RETURN NEXT name::regclass;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
-'table by range of its IDs, up to 1000, one for each step from from_time until to_time is '
-'covered; the caller needs the rights of the owner';
+'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
 
 --
 -- Making IDs
@@ -546,8 +528,7 @@ COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all before; '
-'shard_id is 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence, as next_id(regclass, integer, timestamptz) with the default epoch';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
@@ -596,8 +577,7 @@ COMMENT ON LANGUAGE instaid IS
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS
-'ticks of the shard of the node: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -617,8 +597,7 @@ CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, and the OIDs of the declaring functions';
+COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of declarations';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -702,8 +681,7 @@ BEGIN
     FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
          JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
-END
-$$;
+END $$;
 
 --
 -- Creating shards
@@ -728,9 +706,8 @@ BEGIN
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
-    IF epoch <= clock_timestamp() THEN
-        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    END IF;
+    expires_at := CASE WHEN epoch <= clock_timestamp()
+                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
     IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
@@ -806,8 +783,7 @@ BEGIN
             DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
                             ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -832,8 +808,7 @@ BEGIN
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
 'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
@@ -858,8 +833,7 @@ BEGIN
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
             DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
     END IF;
-END
-$$;
+END $$;
 
 -- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
@@ -895,8 +869,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM instaid._restrict_shards(created);
-END
-$$;
+END $$;
 
 -- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
 -- skips those that exist: after an interruption, the same call creates the rest.  Inside a
@@ -918,8 +891,7 @@ BEGIN
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
 'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
 'the name of a schema; commits after every 512 shards, with a notice';
@@ -1005,8 +977,7 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
@@ -1029,8 +1000,7 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Write another shard ID into the declaration of a shard.
 -- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
@@ -1044,8 +1014,7 @@ BEGIN
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
-END
-$$;
+END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
@@ -1100,8 +1069,7 @@ BEGIN
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
     RETURN main.relowner;
-END
-$$;
+END $$;
 
 -- Lock the tables that have a function as a default, and find the largest ID in them.
 -- Sessions that insert finish first, and those that come later use the new function.  Any role
@@ -1110,10 +1078,9 @@ $$;
 --
 -- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
 -- or else the default, with which the time of that ID is the clock's.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
-                                       INOUT epoch timestamptz, renumber boolean, adopted oid,
-                                       adopted_owner regrole, sequence regclass,
-                                       OUT youngest bigint)
+CREATE FUNCTION instaid._take_over_ids(
+    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
+    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
@@ -1215,8 +1182,7 @@ BEGIN
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
                                     epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
@@ -1294,8 +1260,7 @@ BEGIN
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
 'make a schema with the published function next_id() a shard: call the function once, to find out '
 'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
@@ -1314,10 +1279,7 @@ BEGIN
                  JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
             WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
               AND pg_has_role(p.proowner, 'USAGE'));
-END
-$$;
-
-
+END $$;
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
@@ -1360,8 +1322,7 @@ BEGIN
             HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
                    ' call adopt_shards() again.';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
 'adopt each schema whose next_id() audit() calls a copy of the published function, if the caller '
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
@@ -1391,8 +1352,7 @@ BEGIN
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
     PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
 'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
 'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
@@ -1426,8 +1386,7 @@ BEGIN
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
             FROM pg_constraint AS k
             WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL
-            SELECT other.attrelid, other.attnum
+            UNION ALL SELECT other.attrelid, other.attnum
             FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
                  JOIN pg_inherits AS i
                       ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
@@ -1489,8 +1448,7 @@ BEGIN
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o)
     INTO statements, other_tables, sizes, obstacles FROM altered AS t;
-END
-$$;
+END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
@@ -1542,9 +1500,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    IF NOT dry_run THEN
-        PERFORM instaid._check_read_committed('adopt_column');
-    END IF;
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
     PERFORM instaid._check_table_owner(table_name);
@@ -1619,9 +1575,7 @@ BEGIN
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                widening.other_tables || ', ', table_name)];
-    IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, statements[1]);
-    END IF;
+    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
     next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
@@ -1677,12 +1631,9 @@ BEGIN
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
-        IF NOT dry_run THEN
-            PERFORM instaid._execute_as(main.owner, statement);
-        END IF;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
 'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
 'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
@@ -1799,8 +1750,7 @@ BEGIN
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
     RETURN true;
-END
-$$;
+END $$;
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
@@ -1853,8 +1803,7 @@ BEGIN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
@@ -1894,8 +1843,7 @@ BEGIN
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-END
-$$;
+END $$;
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
@@ -1928,8 +1876,7 @@ BEGIN
             MESSAGE = format('invalid option %L', array_to_string(options, ',')),
             DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
     END IF;
-END
-$$;
+END $$;
 
 -- A ticket with a source is a foreign table of this wrapper, on the server that its values
 -- come from.  The wrapper has no handler, because nobody reads or writes such a table.
@@ -1940,10 +1887,9 @@ COMMENT ON FOREIGN DATA WRAPPER instaid IS
 -- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
 -- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
 -- if it has no source.  failure is null for roles that may not see it, too.
-CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
-                                      OUT values_left bigint, OUT off_stripe boolean,
-                                      OUT source text, OUT step bigint, OUT failure text,
-                                      OUT is_preloaded boolean)
+CREATE FUNCTION instaid._ticket_state(
+    ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
+    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -1977,22 +1923,17 @@ COMMENT ON COLUMN instaid.tickets.step IS
 'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
 COMMENT ON COLUMN instaid.tickets.last_value IS
 'last value that was issued; on a standby and after a crash, up to a step more';
-COMMENT ON COLUMN instaid.tickets.values_left IS
-'number of values up to the guard, or else up to the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS
-'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.values_left IS 'values up to the guard, or the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether it stands at a value of another server';
 COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
 
 -- Segments in shared memory; see the view instaid.segments.
-CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
-                                       OUT last_value bigint, OUT values_left bigint,
-                                       OUT spare_first bigint, OUT spare_last bigint,
-                                       OUT spare_left bigint, OUT waits bigint, OUT refills bigint,
-                                       OUT segment_size bigint, OUT server text,
-                                       OUT refilled_at timestamptz, OUT refill_us bigint,
-                                       OUT failures bigint, OUT failed_at timestamptz,
-                                       OUT failure text) RETURNS SETOF record
+CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
+    ticket regclass, state text, next_value bigint, last_value bigint, values_left bigint,
+    spare_first bigint, spare_last bigint, spare_left bigint, waits bigint, refills bigint,
+    segment_size bigint, server text, refilled_at timestamptz, refill_us bigint, failures bigint,
+    failed_at timestamptz, failure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
@@ -2073,15 +2014,12 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'refills that failed, or had to try another server, since the start of the server';
 COMMENT ON COLUMN instaid.metrics.failing_tickets IS
 'number of tickets with a source whose last refill failed at all of its servers';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS
-'number of those that have no value left: next_ticket() fails';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS 'number of those that have no value left';
 
 -- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
 -- on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-
-
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -2119,10 +2057,7 @@ BEGIN
     ELSIF step < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
-    END IF;
-    -- the smallest value in the stripe of the server that is not below start
-    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+    ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
@@ -2140,6 +2075,8 @@ BEGIN
                           ' drop_ticket(), or choose another name.', name);
     END IF;
     IF source IS NULL THEN
+        -- the smallest value in the stripe of the server that is not below start
+        first := start + mod(mod(server - start::numeric, servers) + servers, servers);
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
     ELSE
@@ -2197,8 +2134,7 @@ BEGIN
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
 'create a named ticket, whose values come from foreign servers; return its sequence; needs '
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
@@ -2228,8 +2164,7 @@ BEGIN
             DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
                             ' least 1.', servers);
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -2242,8 +2177,7 @@ BEGIN
     ELSE
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
@@ -2276,8 +2210,7 @@ BEGIN
         locked := sequence;
     END LOOP;
     RETURN sequence;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -2311,8 +2244,7 @@ BEGIN
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
 'the number of servers, on all of them; needs to own its sequence';
@@ -2341,8 +2273,7 @@ BEGIN
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
                    ' RESTART', name, servers, boundary + server);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 'let a ticket that is guarded at boundary continue above it, as server number server of '
 'servers; error if boundary is not a multiple of servers; needs to own its sequence';
@@ -2373,8 +2304,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               p.last IS NULL
-               AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
+               p.last IS NULL AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
                    SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
                    WHERE d.datname = current_database() AND l.granted AND l.mode IN (
                        'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
@@ -2389,8 +2319,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-              WHERE q.seqincrement > 0) AS p
-             JOIN pg_class AS c ON c.oid = p.sequence
+              WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         -- any role may declare a shard with a sequence of another one, and cannot use it
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -2410,17 +2339,15 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
 -- Only warnings: one statement must not keep psql from running the next.
-CREATE FUNCTION instaid.restore_position(sequence_name text, last bigint,
-                                         epoch timestamptz DEFAULT NULL,
-                                         frozen boolean DEFAULT false,
-                                         shard text DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid.restore_position(
+    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
+    shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := to_regclass(sequence_name);
@@ -2448,8 +2375,7 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
-        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p
-        WHERE p.increment > 0;
+        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
         -- The first value from there on that is this server's, because the ticket can have been
         -- restriped, or else the last one.
         value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
@@ -2457,10 +2383,9 @@ BEGIN
                        options.maximum_value - mod(options.maximum_value - options.start_value,
                                                    options.increment));
         -- A sequence that was never called can have been RESTARTed.  nextval() says where.
-        IF last >= options.start_value THEN
-            PERFORM setval(sequence, GREATEST(value, COALESCE(
-                pg_sequence_last_value(sequence), nextval(sequence)))::bigint);
-        END IF;
+        PERFORM setval(sequence, GREATEST(value, COALESCE(
+            pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
+        WHERE last >= options.start_value;
         IF last > options.maximum_value THEN
             RAISE numeric_value_out_of_range USING
                 MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
@@ -2474,8 +2399,7 @@ EXCEPTION WHEN OTHERS THEN
         MESSAGE = format('position of sequence %s not restored: %s', sequence_name, SQLERRM),
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
 'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
 'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
@@ -2737,8 +2661,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         SELECT i.relid, i.attnum FROM id_column AS i
         UNION
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
-        UNION
-        SELECT f.conrelid, k.attnum
+        UNION SELECT f.conrelid, k.attnum
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum)
@@ -2796,8 +2719,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
     -- take their values from the sequence: ticks, or 1, 2, 3 until next_id() is called.
     WITH filled (relid, attnum, schema, has_default) AS MATERIALIZED (
         SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i WHERE i.is_own
-        UNION
-        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        UNION SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
         WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
@@ -2953,8 +2875,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
-        WHERE c.relpersistence <> 't')
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t WHERE c.relpersistence <> 't')
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
@@ -3329,8 +3250,7 @@ BEGIN
     END LOOP;
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
 'which it asks by dblink; one row each, none if all is well';
@@ -3380,8 +3300,7 @@ BEGIN
                            member.name, member.right_of_all);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 
 -- The owner of the database, and the role that installs the extension, can create tickets, and
 -- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's

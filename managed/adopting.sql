@@ -60,8 +60,7 @@ BEGIN
         END IF;
         RETURN NEXT (last >> 10 << 23) + (shard_id << 10) + (last & 1023);
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
 'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
@@ -90,8 +89,7 @@ BEGIN
             HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
                           ' FROM %s;', sequence, users);
     END IF;
-END
-$$;
+END $$;
 
 -- The extension adopts shards of this edition; this edition has no other one to adopt.
 CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
@@ -124,8 +122,7 @@ BEGIN
                       schema_name, pg_get_function_arguments(p.oid),
                       CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
         FROM pg_proc AS p WHERE p.oid = adopted);
-END
-$$;
+END $$;
 
 -- Write another shard ID into the sequences and the functions of a shard.
 -- A sequence stays in its millisecond, past the room of the new shard, and not just before the
@@ -159,8 +156,7 @@ BEGIN
     END LOOP;
     PERFORM instaid_sql._declare(schema_name, shard_id, old.seqmin, sequence,
                                  instaid._find_function(schema_name, 'next_id', ''), true);
-END
-$$;
+END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
@@ -212,8 +208,7 @@ BEGIN
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
     RETURN main.relowner;
-END
-$$;
+END $$;
 
 -- Lock the tables that have a function as a default, and find the largest ID in them.
 -- Sessions that insert finish first, and those that come later use the new function.  Any role
@@ -222,10 +217,9 @@ $$;
 --
 -- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
 -- or else the default, with which the time of that ID is the clock's.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
-                                       INOUT epoch timestamptz, renumber boolean, adopted oid,
-                                       adopted_owner regrole, sequence regclass,
-                                       OUT youngest bigint)
+CREATE FUNCTION instaid._take_over_ids(
+    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
+    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
@@ -327,8 +321,7 @@ BEGIN
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
                                     epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
@@ -406,8 +399,7 @@ BEGIN
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
 'make a schema with the published function next_id() a shard: call the function once, to find out '
 'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
@@ -426,10 +418,7 @@ BEGIN
                  JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
             WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
               AND pg_has_role(p.proowner, 'USAGE'));
-END
-$$;
-
-
+END $$;
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
@@ -472,8 +461,7 @@ BEGIN
             HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
                    ' call adopt_shards() again.';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
 'adopt each schema whose next_id() audit() calls a copy of the published function, if the caller '
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
@@ -503,8 +491,7 @@ BEGIN
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
     PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
 'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
 'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
@@ -538,8 +525,7 @@ BEGIN
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
             FROM pg_constraint AS k
             WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL
-            SELECT other.attrelid, other.attnum
+            UNION ALL SELECT other.attrelid, other.attnum
             FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
                  JOIN pg_inherits AS i
                       ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
@@ -601,8 +587,7 @@ BEGIN
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o)
     INTO statements, other_tables, sizes, obstacles FROM altered AS t;
-END
-$$;
+END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
@@ -654,9 +639,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    IF NOT dry_run THEN
-        PERFORM instaid._check_read_committed('adopt_column');
-    END IF;
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
     PERFORM instaid._check_table_owner(table_name);
@@ -731,9 +714,7 @@ BEGIN
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                widening.other_tables || ', ', table_name)];
-    IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, statements[1]);
-    END IF;
+    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
     next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
@@ -789,12 +770,9 @@ BEGIN
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
-        IF NOT dry_run THEN
-            PERFORM instaid._execute_as(main.owner, statement);
-        END IF;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
 'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
 'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '

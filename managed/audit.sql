@@ -347,8 +347,7 @@ BEGIN
         DETAIL = 'It does not check the values of columns, foreign keys, or parsed code.';
     RETURN QUERY SELECT f.* FROM instaid._audit() AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.audit() IS
 'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
 'nothing';

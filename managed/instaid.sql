@@ -85,8 +85,7 @@ BEGIN
             MESSAGE = format('arguments of %s() must not be null', routine),
             DETAIL = format('These are null: %s.', nulls);
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse an isolation level that does not show what other transactions commit meanwhile.
 CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
@@ -98,8 +97,7 @@ BEGIN
             DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
             HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
@@ -110,8 +108,7 @@ BEGIN
             MESSAGE = format('must be owner of %s %s', kind, object),
             DETAIL = format('Its owner is %s.', owner);
     END IF;
-END
-$$;
+END $$;
 
 -- The function of a schema with a name and argument types; null if there is none.
 -- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
@@ -153,8 +150,7 @@ BEGIN
             HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
                           relation, main.schema_owner);
     END IF;
-END
-$$;
+END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)

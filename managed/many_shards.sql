@@ -24,8 +24,7 @@ BEGIN
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
             DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
     END IF;
-END
-$$;
+END $$;
 
 -- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
@@ -61,8 +60,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM instaid._restrict_shards(created);
-END
-$$;
+END $$;
 
 -- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
 -- skips those that exist: after an interruption, the same call creates the rest.  Inside a
@@ -84,8 +82,7 @@ BEGIN
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
 'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
 'the name of a schema; commits after every 512 shards, with a notice';

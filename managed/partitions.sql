@@ -27,8 +27,7 @@ BEGIN
             DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
     END IF;
     RETURN ms::bigint << 23;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'the difference between two IDs whose times are that far apart; for tools that partition by '
 'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
@@ -39,12 +38,10 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 
 -- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
-CREATE FUNCTION instaid.list_partitions(parent regclass,
-                                        epoch timestamptz DEFAULT instaid.default_epoch(),
-                                        OUT partition regclass, OUT from_time timestamptz,
-                                        OUT to_time timestamptz, OUT first_id bigint,
-                                        OUT end_id bigint) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.list_partitions(
+    parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
+    OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -191,11 +188,9 @@ BEGIN
             COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
         RETURN NEXT name::regclass;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
-'table by range of its IDs, up to 1000, one for each step from from_time until to_time is '
-'covered; the caller needs the rights of the owner';
+'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
 
 --
 -- Rights

@@ -263,9 +263,8 @@ BEGIN
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
-    IF epoch <= clock_timestamp() THEN
-        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    END IF;
+    expires_at := CASE WHEN epoch <= clock_timestamp()
+                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
     IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
@@ -341,8 +340,7 @@ BEGIN
             DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
                             ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -367,8 +365,7 @@ BEGIN
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
 'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '

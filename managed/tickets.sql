@@ -31,8 +31,7 @@ BEGIN
             HINT = format('Create it: SELECT instaid.create_ticket(%L);', name);
     END IF;
     RETURN sequence;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS 'the sequence of a ticket, for '
 'GRANT and ALTER SEQUENCE; if there is none, null with missing_ok, or else an error';
 
@@ -52,8 +51,7 @@ BEGIN
                       value + main.increment
                       - mod(mod(value - main.start_value, main.increment) + main.increment,
                             main.increment));
-END
-$$;
+END $$;
 
 -- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
 -- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
@@ -120,8 +118,7 @@ BEGIN
     END IF;
     last_value := value;
     increment := main.increment;
-END
-$$;
+END $$;
 
 -- A value is durable when the caller's transaction commits: the WAL record that covers it can
 -- be of a transaction that is still open.
@@ -140,8 +137,7 @@ BEGIN
     END IF;
     PERFORM instaid_sql._flush_at_commit();
     RETURN value;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
 'issued again once the transaction has committed; needs USAGE or UPDATE on its sequence';
 
@@ -202,8 +198,7 @@ BEGIN
     EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
                                           text) IS
 'create a named ticket, whose values on this server are start or above, and server modulo '
@@ -223,8 +218,7 @@ BEGIN
             DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
                             ' least 1.', servers);
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -237,8 +231,7 @@ BEGIN
     ELSE
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
@@ -271,8 +264,7 @@ BEGIN
         locked := sequence;
     END LOOP;
     RETURN sequence;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -306,8 +298,7 @@ BEGIN
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
 'the number of servers, on all of them; needs to own its sequence';
@@ -336,8 +327,7 @@ BEGIN
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
                    ' RESTART', name, servers, boundary + server);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 'let a ticket that is guarded at boundary continue above it, as server number server of '
 'servers; error if boundary is not a multiple of servers; needs to own its sequence';
@@ -371,8 +361,7 @@ BEGIN
     first := state.last_value + increment;
     last := first + (count - 1) * increment;
     PERFORM setval(sequence, last);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
 'the next count values of a ticket, from first to last by increment; waits for the transactions '
 'that have taken values; error if count is less than 1; needs to own its sequence';

@@ -255,8 +255,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         SELECT i.relid, i.attnum FROM id_column AS i
         UNION
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
-        UNION
-        SELECT f.conrelid, k.attnum
+        UNION SELECT f.conrelid, k.attnum
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum)
@@ -314,8 +313,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
     -- take their values from the sequence: ticks, or 1, 2, 3 until next_id() is called.
     WITH filled (relid, attnum, schema, has_default) AS MATERIALIZED (
         SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i WHERE i.is_own
-        UNION
-        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        UNION SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
         WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
@@ -471,8 +469,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
-        WHERE c.relpersistence <> 't')
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t WHERE c.relpersistence <> 't')
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),

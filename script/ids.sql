@@ -21,9 +21,8 @@ CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
 COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
 'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
-CREATE FUNCTION instaid.extract_timestamp(id bigint,
-                                          epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS timestamptz
+CREATE FUNCTION instaid.extract_timestamp(
+    id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
 COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the millisecond';
 
@@ -39,8 +38,7 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
-COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID, to the millisecond, its shard ID and its sequence field';
+COMMENT ON FUNCTION instaid.decode IS 'the time of an ID, its shard ID and its sequence field';
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
@@ -54,25 +52,20 @@ CREATE FUNCTION instaid.max_id(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
 
-CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
-                                    epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.min_id_from(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
-COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
-'the smallest ID whose time is not before created_at; null if there is none';
+COMMENT ON FUNCTION instaid.min_id_from IS 'the smallest ID not before a time; null if none';
 
-CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
-                                      epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.max_id_before(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
-COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
-'the largest ID whose time is before created_at; -1 if there is none';
+COMMENT ON FUNCTION instaid.max_id_before IS 'the largest ID before a time; -1 if there is none';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
+'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
 
 -- include managed/instaid.sql: Time ranges
 
@@ -87,8 +80,7 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
-COMMENT ON FUNCTION instaid.from_shortcode(text) IS
-'the ID of a shortcode; error for text that to_shortcode() does not return';
+COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';

@@ -28,8 +28,7 @@ BEGIN
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
-END
-$$;
+END $$;
 COMMENT ON SCHEMA instaid IS 'Instagram-style IDs: 64 bits, sorted by time, with their shard ID';
 
 -- Fails if the loaded library is not of that version; each script calls this first.
@@ -69,8 +68,7 @@ BEGIN
         EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
     END IF;
     RETURN is_worker;
-END
-$$;
+END $$;
 
 -- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
 CREATE VIEW instaid._defaults AS

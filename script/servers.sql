@@ -217,8 +217,7 @@ BEGIN
     END LOOP;
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
 'which it asks by dblink; one row each, none if all is well';
@@ -268,8 +267,7 @@ BEGIN
                            member.name, member.right_of_all);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 
 -- The owner of the database, and the role that installs the extension, can create tickets, and
 -- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's

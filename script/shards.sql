@@ -6,8 +6,7 @@
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all before; '
-'shard_id is 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence, as next_id(regclass, integer, timestamptz) with the default epoch';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
@@ -56,8 +55,7 @@ COMMENT ON LANGUAGE instaid IS
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS
-'ticks of the shard of the node: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -77,8 +75,7 @@ CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, and the OIDs of the declaring functions';
+COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of declarations';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -162,8 +159,7 @@ BEGIN
     FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
          JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
-END
-$$;
+END $$;
 
 -- include managed/shards.sql: Creating shards
 
@@ -250,8 +246,7 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
@@ -274,8 +269,7 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Write another shard ID into the declaration of a shard.
 -- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
@@ -289,8 +283,7 @@ BEGIN
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
-END
-$$;
+END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
@@ -420,8 +413,7 @@ BEGIN
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
     RETURN true;
-END
-$$;
+END $$;
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
@@ -474,8 +466,7 @@ BEGIN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);

@@ -25,8 +25,7 @@ BEGIN
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-END
-$$;
+END $$;
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
@@ -59,8 +58,7 @@ BEGIN
             MESSAGE = format('invalid option %L', array_to_string(options, ',')),
             DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
     END IF;
-END
-$$;
+END $$;
 
 -- A ticket with a source is a foreign table of this wrapper, on the server that its values
 -- come from.  The wrapper has no handler, because nobody reads or writes such a table.
@@ -71,10 +69,9 @@ COMMENT ON FOREIGN DATA WRAPPER instaid IS
 -- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
 -- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
 -- if it has no source.  failure is null for roles that may not see it, too.
-CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
-                                      OUT values_left bigint, OUT off_stripe boolean,
-                                      OUT source text, OUT step bigint, OUT failure text,
-                                      OUT is_preloaded boolean)
+CREATE FUNCTION instaid._ticket_state(
+    ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
+    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -108,22 +105,17 @@ COMMENT ON COLUMN instaid.tickets.step IS
 'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
 COMMENT ON COLUMN instaid.tickets.last_value IS
 'last value that was issued; on a standby and after a crash, up to a step more';
-COMMENT ON COLUMN instaid.tickets.values_left IS
-'number of values up to the guard, or else up to the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS
-'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.values_left IS 'values up to the guard, or the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether it stands at a value of another server';
 COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
 
 -- Segments in shared memory; see the view instaid.segments.
-CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
-                                       OUT last_value bigint, OUT values_left bigint,
-                                       OUT spare_first bigint, OUT spare_last bigint,
-                                       OUT spare_left bigint, OUT waits bigint, OUT refills bigint,
-                                       OUT segment_size bigint, OUT server text,
-                                       OUT refilled_at timestamptz, OUT refill_us bigint,
-                                       OUT failures bigint, OUT failed_at timestamptz,
-                                       OUT failure text) RETURNS SETOF record
+CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
+    ticket regclass, state text, next_value bigint, last_value bigint, values_left bigint,
+    spare_first bigint, spare_last bigint, spare_left bigint, waits bigint, refills bigint,
+    segment_size bigint, server text, refilled_at timestamptz, refill_us bigint, failures bigint,
+    failed_at timestamptz, failure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
@@ -204,15 +196,12 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'refills that failed, or had to try another server, since the start of the server';
 COMMENT ON COLUMN instaid.metrics.failing_tickets IS
 'number of tickets with a source whose last refill failed at all of its servers';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS
-'number of those that have no value left: next_ticket() fails';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS 'number of those that have no value left';
 
 -- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
 -- on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-
-
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -250,10 +239,7 @@ BEGIN
     ELSIF step < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
-    END IF;
-    -- the smallest value in the stripe of the server that is not below start
-    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+    ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
@@ -271,6 +257,8 @@ BEGIN
                           ' drop_ticket(), or choose another name.', name);
     END IF;
     IF source IS NULL THEN
+        -- the smallest value in the stripe of the server that is not below start
+        first := start + mod(mod(server - start::numeric, servers) + servers, servers);
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
     ELSE
@@ -328,8 +316,7 @@ BEGIN
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
 'create a named ticket, whose values come from foreign servers; return its sequence; needs '
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
