@@ -1348,10 +1348,10 @@ BEGIN
     PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     IF shard.shard_id = renumber_shard.shard_id THEN
         RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-        RETURN;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
 END $$;
 COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
 'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
@@ -1374,8 +1374,7 @@ BEGIN
                 ' ELSE ''the distribution column of a Citus table'' END)'
                 ' FILTER (WHERE a.attidentity <> '''''
                 ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid)'
-                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
         INTO kept_by_citus, tables_of_citus;
     END IF;
@@ -1435,8 +1434,8 @@ BEGIN
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
-           -- An INSERT locks its table first, and then the tables that the row refers
-           -- to, which are mostly older.  This is the same order.
+           -- in the order of an INSERT: its table, and then those that the row refers to,
+           -- which are mostly older
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
@@ -1969,14 +1968,13 @@ CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- _shard_metrics() has loaded the library, which defines the setting
-           -- load can add 64 ms to it, and a restart after a crash a second
+           -- which is defined, because _shard_metrics() has loaded the library; load can add
+           -- 64 ms to it, and a restart after a crash a second
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds,
-           t.*, g.*
+               AS expiry_seconds, t.*, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -2069,8 +2067,7 @@ BEGIN
     -- (autocreate.c) waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('ticket %I already exists', name),
+        RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
                           ' drop_ticket(), or choose another name.', name);
     END IF;
@@ -2119,8 +2116,7 @@ BEGIN
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
             RAISE WARNING USING
                 MESSAGE = format('ticket %I has a source, and the library instaid is not'
-                                 ' preloaded', name),
-                DETAIL = 'next_ticket() fails until it is.',
+                                 ' preloaded', name), DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
@@ -3072,9 +3068,8 @@ BEGIN ATOMIC
             number integer, name text, asked_at numeric, answered_at numeric, version text,
             system text, database oid, started_at numeric, clock numeric, shards jsonb,
             tickets jsonb)),
-    -- Two names of one server count once.  So do the standbys of one primary, and only if the
-    -- primary is not there.  A copy has the identifier of the original, and has started at
-    -- another time.
+    -- Two names of one server count once.  So do the standbys of one primary, if the primary is
+    -- not there.  A copy has the identifier of the original, and has started at another time.
     server AS MATERIALIZED (
         SELECT DISTINCT ON (a.system, a.database, a.started_at) a.* FROM answer AS a
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
@@ -3084,14 +3079,13 @@ BEGIN ATOMIC
     shard AS MATERIALIZED (
         SELECT v.number, v.name, v.system, v.started_at, h.*,
                h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.shards) AS h (
+        FROM server AS v, jsonb_to_recordset(v.shards) AS h (
             schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
     epoch AS MATERIALIZED (
         SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
         FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name),
     ticket AS MATERIALIZED (
-        SELECT v.number, v.name, t.*
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
+        SELECT v.number, v.name, t.* FROM server AS v, jsonb_to_recordset(v.tickets) AS t (
             ticket text, first numeric, last numeric, increment numeric)),
     conflict (name, other, shard_id, ticket, problem, cure) AS (
         SELECT b.name, a.name, a.shard_id, NULL, f.problem, f.cure
@@ -3180,8 +3174,7 @@ BEGIN
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'extension "dblink" does not exist',
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'extension "dblink" does not exist',
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.

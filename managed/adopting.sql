@@ -487,10 +487,10 @@ BEGIN
     PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     IF shard.shard_id = renumber_shard.shard_id THEN
         RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-        RETURN;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
 END $$;
 COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
 'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
@@ -513,8 +513,7 @@ BEGIN
                 ' ELSE ''the distribution column of a Citus table'' END)'
                 ' FILTER (WHERE a.attidentity <> '''''
                 ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid)'
-                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
         INTO kept_by_citus, tables_of_citus;
     END IF;
@@ -574,8 +573,8 @@ BEGIN
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
-           -- An INSERT locks its table first, and then the tables that the row refers
-           -- to, which are mostly older.  This is the same order.
+           -- in the order of an INSERT: its table, and then those that the row refers to,
+           -- which are mostly older
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks

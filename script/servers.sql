@@ -39,9 +39,8 @@ BEGIN ATOMIC
             number integer, name text, asked_at numeric, answered_at numeric, version text,
             system text, database oid, started_at numeric, clock numeric, shards jsonb,
             tickets jsonb)),
-    -- Two names of one server count once.  So do the standbys of one primary, and only if the
-    -- primary is not there.  A copy has the identifier of the original, and has started at
-    -- another time.
+    -- Two names of one server count once.  So do the standbys of one primary, if the primary is
+    -- not there.  A copy has the identifier of the original, and has started at another time.
     server AS MATERIALIZED (
         SELECT DISTINCT ON (a.system, a.database, a.started_at) a.* FROM answer AS a
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
@@ -51,14 +50,13 @@ BEGIN ATOMIC
     shard AS MATERIALIZED (
         SELECT v.number, v.name, v.system, v.started_at, h.*,
                h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.shards) AS h (
+        FROM server AS v, jsonb_to_recordset(v.shards) AS h (
             schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
     epoch AS MATERIALIZED (
         SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
         FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name),
     ticket AS MATERIALIZED (
-        SELECT v.number, v.name, t.*
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
+        SELECT v.number, v.name, t.* FROM server AS v, jsonb_to_recordset(v.tickets) AS t (
             ticket text, first numeric, last numeric, increment numeric)),
     conflict (name, other, shard_id, ticket, problem, cure) AS (
         SELECT b.name, a.name, a.shard_id, NULL, f.problem, f.cure
@@ -147,8 +145,7 @@ BEGIN
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'extension "dblink" does not exist',
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'extension "dblink" does not exist',
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.

@@ -151,14 +151,13 @@ CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- _shard_metrics() has loaded the library, which defines the setting
-           -- load can add 64 ms to it, and a restart after a crash a second
+           -- which is defined, because _shard_metrics() has loaded the library; load can add
+           -- 64 ms to it, and a restart after a crash a second
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds,
-           t.*, g.*
+               AS expiry_seconds, t.*, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -251,8 +250,7 @@ BEGIN
     -- (autocreate.c) waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('ticket %I already exists', name),
+        RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
                           ' drop_ticket(), or choose another name.', name);
     END IF;
@@ -301,8 +299,7 @@ BEGIN
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
             RAISE WARNING USING
                 MESSAGE = format('ticket %I has a source, and the library instaid is not'
-                                 ' preloaded', name),
-                DETAIL = 'next_ticket() fails until it is.',
+                                 ' preloaded', name), DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
