@@ -3,9 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
---
--- Schema
---
+---- Schema ----
 
 -- The schema is created here, and not through the control file's "schema": it must be new, be
 -- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
@@ -41,9 +39,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
 
---
--- Checks
---
+---- Checks ----
 
 -- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
@@ -146,9 +142,7 @@ BEGIN ATOMIC
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
---
--- Checks that need C or know of Citus
---
+---- Checks that need C or know of Citus ----
 
 -- Run a command with the rights of a role, in a security-restricted operation; return the
 -- first column of its first row; the caller must be able to SET ROLE to that role.
@@ -184,9 +178,7 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
---
--- Reading and packing IDs
---
+---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
@@ -253,9 +245,7 @@ CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
 COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
 'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
 
---
--- Time ranges
---
+---- Time ranges ----
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
 -- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
@@ -272,9 +262,7 @@ CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT 
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
---
--- Text forms
---
+---- Text forms ----
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
@@ -295,9 +283,7 @@ CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
---
--- The type instaid.id
---
+---- The type instaid.id ----
 
 -- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
 -- Operators of its own would have to be in pg_catalog to be found, and operator classes in
@@ -360,9 +346,7 @@ COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
 COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
---
--- Partitions
---
+---- Partitions ----
 
 -- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
@@ -520,9 +504,7 @@ END $$;
 COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
 'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
 
---
--- Making IDs
---
+---- Making IDs ----
 
 -- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
@@ -558,9 +540,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
---
--- Shards
---
+---- Shards ----
 
 -- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
@@ -683,9 +663,7 @@ BEGIN
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
 END $$;
 
---
--- Creating shards
---
+---- Creating shards ----
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
@@ -814,9 +792,7 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
 'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
---
--- Many shards
---
+---- Many shards ----
 
 -- What create_shards() checks.
 CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
@@ -896,9 +872,7 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
 'the name of a schema; commits after every 512 shards, with a notice';
 
---
--- Reading in batches
---
+---- Reading in batches ----
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
@@ -914,9 +888,7 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
 'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
 
---
--- Moving and protecting shards
---
+---- Moving and protecting shards ----
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
@@ -1031,9 +1003,7 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
---
--- Adopting
---
+---- Adopting ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
@@ -1815,9 +1785,7 @@ CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
 
---
--- Tickets
---
+---- Tickets ----
 
 -- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
 -- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
@@ -2146,9 +2114,7 @@ COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, 
 'a named ticket, whose values on this server are start or above, and server modulo servers, or '
 'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
 
---
--- Tickets and their servers
---
+---- Tickets and their servers ----
 
 -- What create_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
@@ -2274,9 +2240,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 'let a ticket that is guarded at boundary continue above it, as server number server of '
 'servers; error if boundary is not a multiple of servers; needs to own its sequence';
 
---
--- Positions of a database
---
+---- Positions of a database ----
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
 -- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
@@ -2400,9 +2364,7 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on
 'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
 'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
 
---
--- Knowing before it breaks
---
+---- Knowing before it breaks ----
 
 -- A superuser may run audit() over everybody's objects.  Therefore:
 --
@@ -2913,9 +2875,7 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
          'Add instaid to shared_preload_libraries, and restart the server.'))
         AS f (applies, severity, problem, cure) WHERE f.applies;
 
---
--- Findings of audit()
---
+---- Findings of audit() ----
 
 -- Shard IDs that two shards have, and IDs that end
 CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
@@ -3027,9 +2987,7 @@ END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will make '
 'them; one row each, no row if there is nothing';
 
---
--- One shard ID on two servers
---
+---- One shard ID on two servers ----
 
 -- What audit_servers() asks each server.  Later versions keep it, and what it returns.
 CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
@@ -3248,9 +3206,7 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
 'which it asks by dblink; one row each, none if all is well';
 
---
--- Rights
---
+---- Rights ----
 
 -- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
 -- for the sequence of the node's shard: with mere rights on it, the owner of the database could

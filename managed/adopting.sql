@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Old rows
---
+---- Old rows ----
 
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
@@ -64,9 +62,7 @@ END $$;
 COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
 'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
---
--- Adopting in this edition
---
+---- Adopting in this edition ----
 
 -- Let the roles that can use a sequence use the functions of its shard.
 -- Who could take values of the sequence for the published function can take IDs.
@@ -170,9 +166,7 @@ BEGIN ATOMIC
     ORDER BY p.pronargs;
 END;
 
---
--- Adopting (both editions)
---
+---- Adopting (both editions) ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
@@ -777,9 +771,7 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the n
 'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
 'the rights of the owner of the table, which the caller needs, on tables of that owner only';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

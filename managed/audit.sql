@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Monitoring
---
+---- Monitoring ----
 
 CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
@@ -59,9 +57,7 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
 COMMENT ON COLUMN instaid.metrics.failing_tickets IS '0 in this edition';
 COMMENT ON COLUMN instaid.metrics.empty_tickets IS '0 in this edition';
 
---
--- Knowing before it breaks
---
+---- Knowing before it breaks ----
 
 -- audit() only reads catalogs and sequences.  It runs nothing that it finds.
 
@@ -117,9 +113,7 @@ CREATE VIEW instaid._id_columns AS
                             AS o (table_name, column_name);
 GRANT SELECT ON instaid._id_columns TO PUBLIC;
 
---
--- Findings of audit() (both editions)
---
+---- Findings of audit() (both editions) ----
 
 -- Shard IDs that two shards have, and IDs that end
 CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
@@ -201,9 +195,7 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
 
---
--- All findings
---
+---- All findings ----
 
 -- The findings of audit().
 CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
@@ -352,9 +344,7 @@ COMMENT ON FUNCTION instaid.audit() IS
 'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
 'nothing';
 
---
--- Rights
---
+---- Rights ----
 
 GRANT SELECT ON instaid._shard_id_findings, instaid._partition_findings,
                 instaid._ending_tickets TO PUBLIC;

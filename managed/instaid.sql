@@ -69,9 +69,7 @@ COMMENT ON SCHEMA instaid IS
 COMMENT ON SCHEMA instaid_sql IS 'what the functions of shards call';
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
---
--- Checks (both editions)
---
+---- Checks (both editions) ----
 
 -- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
@@ -174,9 +172,7 @@ BEGIN ATOMIC
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
---
--- Checks of this edition
---
+---- Checks of this edition ----
 
 -- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
@@ -236,9 +232,7 @@ BEGIN
 END
 $$;
 
---
--- Reading and packing IDs
---
+---- Reading and packing IDs ----
 
 -- The functions that queries call for each row are in SQL without branches, so that PostgreSQL
 -- replaces the call with its expression.  It evaluates what depends on a constant epoch only
@@ -358,9 +352,7 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
 'to 1023)';
 
---
--- Time ranges
---
+---- Time ranges ----
 
 -- The milliseconds from an epoch to a time, with fractions.
 -- In numeric, because times can be infinite.  The result counts from the epoch.
@@ -422,9 +414,7 @@ CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 'the largest ID whose time is before created_at; -1 if there is none';
 
---
--- Time ranges (both editions)
---
+---- Time ranges (both editions) ----
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
 -- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
@@ -441,9 +431,7 @@ CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT 
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
---
--- Making IDs
---
+---- Making IDs ----
 
 -- The arguments of these functions:
 --
@@ -893,9 +881,7 @@ $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || de
 END
 $create$;
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Many shards (both editions)
---
+---- Many shards (both editions) ----
 
 -- What create_shards() checks.
 CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
@@ -87,9 +85,7 @@ COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) 
 'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
 'the name of a schema; commits after every 512 shards, with a notice';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- What this edition lacks
---
+---- What this edition lacks ----
 
 -- Fail, and say what to do instead.
 CREATE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
@@ -98,9 +96,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Partitions
---
+---- Partitions ----
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -32,9 +30,7 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'the difference between two IDs whose times are that far apart; for tools that partition by '
 'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
---
--- Partitions (both editions)
---
+---- Partitions (both editions) ----
 
 -- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
@@ -192,9 +188,7 @@ END $$;
 COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
 'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

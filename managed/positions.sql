@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Positions of a database (both editions)
---
+---- Positions of a database (both editions) ----
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
 -- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
@@ -131,9 +129,7 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on
 'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
 'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Shards
---
+---- Shards ----
 
 -- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
 -- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
@@ -125,9 +123,7 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that issue the IDs of a shard: the one of its next_id(), and those of '
 'add_sequence()';
 
---
--- Creating shards
---
+---- Creating shards ----
 
 -- Give a sequence the range and the lock of a sequence of a shard.
 -- The sequence begins at the end of the millisecond that the clock reads: the first call opens
@@ -240,9 +236,7 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   ' SELECT instaid_sql._declare(%4$L, %2$s, %3$s, %1$L)', sequence, shard_id,
                   (extract(epoch FROM epoch) * 1000)::bigint, schema_name);
 
---
--- Creating shards (both editions)
---
+---- Creating shards (both editions) ----
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
@@ -371,9 +365,7 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
 'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
---
--- Moving and protecting shards
---
+---- Moving and protecting shards ----
 
 -- A shard; refuse a schema that is not one, and a caller who does not own it.
 -- The owner of the shard's sequences, as far as this edition can act for the caller
@@ -519,9 +511,7 @@ $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs to own it';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

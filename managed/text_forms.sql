@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Text forms
---
+---- Text forms ----
 
 --                 digits                           bits  length  0         2^63 - 1
 --  shortcode      A-Z a-z 0-9 - _                  6     1..11   A         H__________
@@ -158,9 +156,7 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
 'error for other text';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

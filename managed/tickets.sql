@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Tickets
---
+---- Tickets ----
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
@@ -141,9 +139,7 @@ END $$;
 COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
 'issued again once the transaction has committed; needs USAGE or UPDATE on its sequence';
 
---
--- Creating tickets
---
+---- Creating tickets ----
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1,
@@ -204,9 +200,7 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers; return its sequence; needs CREATE on the schema instaid_tickets';
 
---
--- Tickets and their servers (both editions)
---
+---- Tickets and their servers (both editions) ----
 
 -- What create_ticket() and restripe_ticket() check.
 CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
@@ -332,9 +326,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
 'let a ticket that is guarded at boundary continue above it, as server number server of '
 'servers; error if boundary is not a multiple of servers; needs to own its sequence';
 
---
--- Leases and the list of tickets
---
+---- Leases and the list of tickets ----
 
 -- nextval() takes one value at a time, and setval() could go back while others call nextval().
 -- Therefore a lease waits for the transactions that have taken values.
@@ -401,9 +393,7 @@ COMMENT ON COLUMN instaid.tickets.off_stripe IS
 COMMENT ON COLUMN instaid.tickets.source IS 'null in this edition';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
 
---
--- Rights
---
+---- Rights ----
 
 -- Some databases have default privileges that leave PUBLIC without EXECUTE.
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;

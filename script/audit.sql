@@ -1,6 +1,4 @@
---
--- Knowing before it breaks
---
+---- Knowing before it breaks ----
 
 -- A superuser may run audit() over everybody's objects.  Therefore:
 --

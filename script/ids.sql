@@ -1,6 +1,4 @@
---
--- Reading and packing IDs
---
+---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
@@ -69,9 +67,7 @@ COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that 
 
 -- include managed/instaid.sql: Time ranges
 
---
--- Text forms
---
+---- Text forms ----
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
@@ -92,9 +88,7 @@ CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
---
--- The type instaid.id
---
+---- The type instaid.id ----
 
 -- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
 -- Operators of its own would have to be in pg_catalog to be found, and operator classes in

@@ -3,9 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
---
--- Schema
---
+---- Schema ----
 
 -- The schema is created here, and not through the control file's "schema": it must be new, be
 -- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
@@ -43,9 +41,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
 
 -- include managed/instaid.sql: Checks
 
---
--- Checks that need C or know of Citus
---
+---- Checks that need C or know of Citus ----
 
 -- Run a command with the rights of a role, in a security-restricted operation; return the
 -- first column of its first row; the caller must be able to SET ROLE to that role.

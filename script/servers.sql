@@ -1,6 +1,4 @@
---
--- One shard ID on two servers
---
+---- One shard ID on two servers ----
 
 -- What audit_servers() asks each server.  Later versions keep it, and what it returns.
 CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
@@ -219,9 +217,7 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
 'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
 'which it asks by dblink; one row each, none if all is well';
 
---
--- Rights
---
+---- Rights ----
 
 -- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
 -- for the sequence of the node's shard: with mere rights on it, the owner of the database could

@@ -1,6 +1,4 @@
---
--- Making IDs
---
+---- Making IDs ----
 
 -- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
@@ -36,9 +34,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
---
--- Shards
---
+---- Shards ----
 
 -- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
@@ -165,9 +161,7 @@ END $$;
 
 -- include managed/many_shards.sql: Many shards
 
---
--- Reading in batches
---
+---- Reading in batches ----
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
@@ -183,9 +177,7 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
 'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
 
---
--- Moving and protecting shards
---
+---- Moving and protecting shards ----
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';

@@ -1,6 +1,4 @@
---
--- Tickets
---
+---- Tickets ----
 
 -- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
 -- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
