@@ -188,9 +188,8 @@ COMMENT ON FUNCTION instaid.default_epoch() IS
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
-'the ID of a time (rounded down to 1 ms), a shard ID (0 to 8191) and a sequence (taken modulo '
-'1024); error if the time is before the epoch, or 2^41 ms or more after it';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
+'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
 
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
@@ -515,24 +514,21 @@ COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence; with CACHE 1, greater than all before; shard_id is 0 to 8191; '
-'needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
+'with CACHE 1, greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
-'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
-'8191; needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
+'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
-'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
+COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
+'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
 -- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
 -- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
@@ -602,9 +598,8 @@ CREATE VIEW instaid.shards AS
                             AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
-'SELECT on the sequence, or membership in pg_read_all_stats';
+COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
+'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -868,9 +863,8 @@ BEGIN
             last;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
-'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
-'the name of a schema; commits after every 512 shards, with a notice';
+COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first to last, as '
+'create_shard() does, in schemas named format() of the shard ID; commits after every 512';
 
 ---- Reading in batches ----
 
@@ -1231,11 +1225,10 @@ BEGIN
     END IF;
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END $$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
-'make a schema with the published function next_id() a shard: call the function once, to find out '
-'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
-'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
-'function, the sequence and the tables, which the caller needs';
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
+'shard: call the function once, to find its shard ID and epoch, replace it, take over its '
+'sequence (table_id_seq by default), and continue above the IDs of the columns that use it; the '
+'caller needs the rights of the owners of the function, the sequence and the tables';
 
 -- The schemas whose next_id() audit() calls a copy of the published function, and that the
 -- caller may adopt.
@@ -1323,9 +1316,8 @@ BEGIN
         PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     END IF;
 END $$;
-COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
-'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
-'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
@@ -1776,9 +1768,8 @@ END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
-COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
-'rights of the owners of its sequences, which the owner of the shard must have, too';
+COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
@@ -1821,9 +1812,8 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, wh
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
-COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
-'the next count values of a ticket, from first to last by increment, which are never issued '
-'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
+COMMENT ON FUNCTION instaid.lease_ticket IS 'the next count values of a ticket, from first to '
+'last by increment, which are never issued again; needs USAGE or UPDATE on its sequence';
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
@@ -1909,8 +1899,7 @@ CREATE VIEW instaid.segments AS
            s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
            s.failed_at, s.failure, s.ticket AS sequence
     FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
-COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have a source and are in use, one row each; only those on '
+COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
@@ -2236,9 +2225,8 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
                    ' RESTART', name, servers, boundary + server);
 END $$;
-COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
-'let a ticket that is guarded at boundary continue above it, as server number server of '
-'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at boundary, a '
+'multiple of servers, continue above it, as server number server of servers; needs to own it';
 
 ---- Positions of a database ----
 
@@ -3202,9 +3190,8 @@ BEGIN
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END $$;
-COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
-'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
-'which it asks by dblink; one row each, none if all is well';
+COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, tickets, clocks '
+'and versions of this server and of others, which it asks by dblink; none if all is well';
 
 ---- Rights ----
 

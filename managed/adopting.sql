@@ -394,11 +394,10 @@ BEGIN
     END IF;
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END $$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
-'make a schema with the published function next_id() a shard: call the function once, to find out '
-'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
-'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
-'function, the sequence and the tables, which the caller needs';
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
+'shard: call the function once, to find its shard ID and epoch, replace it, take over its '
+'sequence (table_id_seq by default), and continue above the IDs of the columns that use it; the '
+'caller needs the rights of the owners of the function, the sequence and the tables';
 
 -- The schemas whose next_id() audit() calls a copy of the published function, and that the
 -- caller may adopt.
@@ -486,9 +485,8 @@ BEGIN
         PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     END IF;
 END $$;
-COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
-'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
-'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents

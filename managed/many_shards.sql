@@ -81,9 +81,8 @@ BEGIN
             last;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
-'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
-'the name of a schema; commits after every 512 shards, with a notice';
+COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first to last, as '
+'create_shard() does, in schemas named format() of the shard ID; commits after every 512';
 
 ---- Rights ----
 

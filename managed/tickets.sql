@@ -322,9 +322,8 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
                    ' RESTART', name, servers, boundary + server);
 END $$;
-COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
-'let a ticket that is guarded at boundary continue above it, as server number server of '
-'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at boundary, a '
+'multiple of servers, continue above it, as server number server of servers; needs to own it';
 
 ---- Leases and the list of tickets ----
 

@@ -213,9 +213,8 @@ BEGIN
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END $$;
-COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
-'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
-'which it asks by dblink; one row each, none if all is well';
+COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, tickets, clocks '
+'and versions of this server and of others, which it asks by dblink; none if all is well';
 
 ---- Rights ----
 

@@ -9,24 +9,21 @@ COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence; with CACHE 1, greater than all before; shard_id is 0 to 8191; '
-'needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
+'with CACHE 1, greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
-'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
-'8191; needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
+'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
-'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
+COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
+'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
 -- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
 -- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
@@ -96,9 +93,8 @@ CREATE VIEW instaid.shards AS
                             AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
-'SELECT on the sequence, or membership in pg_read_all_stats';
+COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
+'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -462,9 +458,8 @@ END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
-COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
-'rights of the owners of its sequences, which the owner of the shard must have, too';
+COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);

@@ -34,9 +34,8 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, wh
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
-COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
-'the next count values of a ticket, from first to last by increment, which are never issued '
-'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
+COMMENT ON FUNCTION instaid.lease_ticket IS 'the next count values of a ticket, from first to '
+'last by increment, which are never issued again; needs USAGE or UPDATE on its sequence';
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
@@ -122,8 +121,7 @@ CREATE VIEW instaid.segments AS
            s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
            s.failed_at, s.failure, s.ticket AS sequence
     FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
-COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have a source and are in use, one row each; only those on '
+COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
