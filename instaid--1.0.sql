@@ -144,8 +144,8 @@ END;
 
 ---- Checks that need C or know of Citus ----
 
--- Run a command with the rights of a role, in a security-restricted operation; return the
--- first column of its first row; the caller must be able to SET ROLE to that role.
+-- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
+-- return the first column of its first row.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
@@ -2512,7 +2512,6 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
         WHERE q.seqcache > 1 AND s.relpersistence <> 't')
-
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
@@ -2559,7 +2558,6 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id' AND p.pronargs = 0
           AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
-
     -- Columns that take what is not their schema's, and the schema whose IDs they should take
     misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
@@ -2601,7 +2599,6 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         WHERE left(d.expression::text, 600) ~ format(
             '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
             'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
-
     -- Columns that hold an ID, refer to one, or refer to one that does
     holder (relid, attnum) AS (
         SELECT i.relid, i.attnum FROM id_column AS i
@@ -3134,7 +3131,6 @@ BEGIN
     -- These fail without USAGE on the schema, and if there is no such server.
     PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
     PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
-
     states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
                                 || instaid._server_state());
     FOR part IN

@@ -158,7 +158,6 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
         WHERE q.seqcache > 1 AND s.relpersistence <> 't')
-
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
@@ -205,7 +204,6 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id' AND p.pronargs = 0
           AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
-
     -- Columns that take what is not their schema's, and the schema whose IDs they should take
     misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
@@ -247,7 +245,6 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         WHERE left(d.expression::text, 600) ~ format(
             '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
             'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
-
     -- Columns that hold an ID, refer to one, or refer to one that does
     holder (relid, attnum) AS (
         SELECT i.relid, i.attnum FROM id_column AS i

@@ -43,8 +43,8 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
 
 ---- Checks that need C or know of Citus ----
 
--- Run a command with the rights of a role, in a security-restricted operation; return the
--- first column of its first row; the caller must be able to SET ROLE to that role.
+-- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
+-- return the first column of its first row.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 

@@ -157,7 +157,6 @@ BEGIN
     -- These fail without USAGE on the schema, and if there is no such server.
     PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
     PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
-
     states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
                                 || instaid._server_state());
     FOR part IN
