@@ -3,15 +3,12 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
---
--- Schema
---
+---- Schema ----
 
--- The schema is created here, and not through the control file's "schema": it must be
--- new, belong to a superuser whatever role installs the extension, and be dropped with
--- the extension.  A role that owned it could add functions that are found in place of
--- ours.  An existing schema is refused, even an empty one: its owner may be adding
--- something to it in another session, which is not visible yet.
+-- The schema is created here, and not through the control file's "schema": it must be new, be
+-- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
+-- could add functions that are found in place of ours.  Even an empty one is refused: its owner
+-- may be adding something to it in another session, which is not visible yet.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -32,10 +29,8 @@ BEGIN
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
-END
-$$;
-COMMENT ON SCHEMA instaid IS
-'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
+END $$;
+COMMENT ON SCHEMA instaid IS 'Instagram-style IDs: 64 bits, sorted by time, with their shard ID';
 
 -- Fails if the loaded library is older than that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
@@ -47,9 +42,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
 
---
--- Checks
---
+---- Checks ----
 
 -- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
@@ -63,8 +56,7 @@ BEGIN
             MESSAGE = format('arguments of %s() must not be null', routine),
             DETAIL = format('These are null: %s.', nulls);
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse an isolation level that does not show what other transactions commit meanwhile.
 CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
@@ -76,8 +68,7 @@ BEGIN
             DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
             HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
@@ -88,32 +79,26 @@ BEGIN
             MESSAGE = format('must be owner of %s %s', kind, object),
             DETAIL = format('Its owner is %s.', owner);
     END IF;
-END
-$$;
+END $$;
 
 -- The function of a schema with a name and argument types; null if there is none.
--- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
--- its name alone, as in a cast to regprocedure, reads all of them.
+-- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
+-- name alone, as in a cast to regprocedure, reads all of them.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT p.oid FROM pg_proc AS p
-    WHERE p.proname = function_name AND p.proargtypes = argument_types
-      AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
-END;
+    RETURN (SELECT p.oid FROM pg_proc AS p
+            WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
+                  = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
-    FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-         JOIN pg_database AS b ON b.datname = current_database()
-         JOIN pg_roles AS d ON d.oid = b.datdba
-    WHERE n.oid = schema;
-END;
+    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+                 JOIN pg_database AS b ON b.datname = current_database()
+                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
 -- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
 -- table if the owner of its schema could put another table in its place, after this look and
@@ -136,18 +121,15 @@ BEGIN
             HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
                           relation, main.schema_owner);
     END IF;
-END
-$$;
+END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
-        UNION
-        SELECT i.inhrelid FROM descendant AS d JOIN pg_inherits AS i ON i.inhparent = d.relid)
+        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
@@ -158,19 +140,15 @@ CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
-        WHERE l.typtype = 'd')
+        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
---
--- Checks that need C or know of Citus
---
+---- Checks that need C or know of Citus ----
 
--- Run a command with the rights of a role, in a security-restricted operation; return the
--- first column of its first row; the caller must be able to SET ROLE to that role.
+-- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
+-- return the first column of its first row.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
@@ -190,11 +168,9 @@ BEGIN
         EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
     END IF;
     RETURN is_worker;
-END
-$$;
+END $$;
 
--- Column defaults, but those of temporary tables.
--- LEFT JOIN lets the planner omit a table whose columns are not asked for.
+-- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
 CREATE VIEW instaid._defaults AS
     SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
            c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
@@ -205,9 +181,7 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
---
--- Reading and packing IDs
---
+---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
@@ -217,24 +191,20 @@ COMMENT ON FUNCTION instaid.default_epoch() IS
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
-'the ID of a time (rounded down to 1 ms), a shard ID (0 to 8191) and a sequence (taken modulo '
-'1024); error if the time is before the epoch, or 2^41 ms or more after it';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
+'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
 
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
-'an ID for each of these times, which must be in order; the IDs are different and in order; '
-'above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
+'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
-CREATE FUNCTION instaid.extract_timestamp(id bigint,
-                                          epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS timestamptz
+CREATE FUNCTION instaid.extract_timestamp(
+    id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
-COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
-'the time of an ID, to the millisecond';
+COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the millisecond';
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
@@ -248,12 +218,7 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
-COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID, to the millisecond, its shard ID and its sequence field';
-
---
--- Time ranges
---
+COMMENT ON FUNCTION instaid.decode IS 'the time of an ID, its shard ID and its sequence field';
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
@@ -267,51 +232,39 @@ CREATE FUNCTION instaid.max_id(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
 
-CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
-                                    epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.min_id_from(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
-COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
-'the smallest ID whose time is not before created_at; null if there is none';
+COMMENT ON FUNCTION instaid.min_id_from IS 'the smallest ID not before a time; null if none';
 
-CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
-                                      epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.max_id_before(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
-COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
-'the largest ID whose time is before created_at; -1 if there is none';
+COMMENT ON FUNCTION instaid.max_id_before IS 'the largest ID before a time; -1 if there is none';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
+'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
 
---
--- Time ranges
---
+---- Time ranges ----
 
--- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
--- be a subselect.  ">=", because "> the largest before" does not prune the partition that
--- ends there.
+-- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
+-- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
 CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
                                         epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
---
--- Text forms
---
+---- Text forms ----
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
@@ -320,31 +273,25 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
-COMMENT ON FUNCTION instaid.from_shortcode(text) IS
-'the ID of a shortcode; error for text that to_shortcode() does not return';
+COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS
-'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
-'it is negative';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
+'which sort as the IDs do (COLLATE "C"); error if it is negative';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
---
--- The type instaid.id
---
+---- The type instaid.id ----
 
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
--- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
--- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
--- an extension adds to that family.  Therefore max(id) is a bigint.  With max(instaid.id),
--- it would read the whole table: an index serves an aggregate only by a sort operator of
--- the argument's own type, in the family of the index.
-
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
+-- Operators of its own would have to be in pg_catalog to be found, and operator classes in
+-- integer_ops to compare with an integer: but pg_upgrade drops what an extension adds to it.
+-- Therefore max(id) is a bigint.  With max(instaid.id), it would read the whole table: an index
+-- serves an aggregate only by a sort operator of the argument's own type, in its own family.
 CREATE TYPE instaid.id;
 
 CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
@@ -361,29 +308,24 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
 -- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
-CREATE TYPE instaid.id (
-    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
-);
-COMMENT ON TYPE instaid.id IS
-'a bigint that is a string in JSON, so that JavaScript does not round it';
+CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+                        SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
+COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
-
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
--- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
--- the casts from and to bigint.
+-- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
--- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+-- Drivers send small integers as smallint, and decimals as numeric.  With implicit casts from and
+-- to numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
@@ -408,26 +350,19 @@ COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
 COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
---
--- Partitions
---
+---- Partitions ----
 
--- The partitions of a table by range of its IDs, and the first of the IDs that each holds, and
--- the first after them; no rows for other tables, and nulls for the default partition.
+-- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
-CREATE FUNCTION instaid.list_partitions(parent regclass,
-                                        epoch timestamptz DEFAULT instaid.default_epoch(),
-                                        OUT partition regclass, OUT from_time timestamptz,
-                                        OUT to_time timestamptz, OUT first_id bigint,
-                                        OUT end_id bigint) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.list_partitions(
+    parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
+    OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT t.oid::regclass,
-           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity'
-                WHEN n.first_id <= 0 THEN epoch
+           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
                 ELSE instaid.extract_timestamp(n.first_id, epoch) END,
-           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity'
-                WHEN n.end_id <= 0 THEN epoch
+           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity' WHEN n.end_id <= 0 THEN epoch
                 -- a bound within a millisecond leaves IDs of it
                 ELSE instaid.extract_timestamp(n.end_id - 1, epoch) + interval '1 ms' END,
            n.first_id, n.end_id
@@ -443,9 +378,8 @@ BEGIN ATOMIC
           OFFSET 0) AS t
          CROSS JOIN LATERAL regexp_match(t.bounds,
              '^FOR VALUES FROM [(]''?([^'')]+)''?[)] TO [(]''?([^'')]+)''?[)]$') AS b (bound)
-         CROSS JOIN LATERAL (VALUES (NULLIF(b.bound[1], 'MINVALUE')::bigint,
-                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint))
-                            AS n (first_id, end_id)
+         CROSS JOIN LATERAL (SELECT NULLIF(b.bound[1], 'MINVALUE')::bigint,
+                                    NULLIF(b.bound[2], 'MAXVALUE')::bigint) AS n (first_id, end_id)
     ORDER BY b.bound IS NULL, n.end_id;
 END;
 COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
@@ -455,8 +389,7 @@ COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    RETURNS SETOF regclass LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC'
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -498,8 +431,7 @@ BEGIN
             MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
-    END IF;
-    IF from_time + max_partitions * step < to_time THEN
+    ELSIF from_time + max_partitions * step < to_time THEN
         RAISE program_limit_exceeded USING
             MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
             DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
@@ -513,9 +445,9 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
-    -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
-    -- for example, can hold code that runs when the table is read.
+    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can be
+    -- read and written meanwhile.  All that follows runs as the owner: indexes, for example, can
+    -- hold code that runs when the table is read.
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
@@ -525,15 +457,13 @@ BEGIN
         FROM generate_series(0, max_partitions - 1) AS n
              -- By multiples of the step, because months differ in length: after the last day of
              -- a shorter month comes the 31st again.
-             CROSS JOIN LATERAL (VALUES (from_time + n * step, from_time + (n + 1) * step))
-                                AS s (since, until)
-             CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
-                                         instaid.min_id_from(s.until, epoch)))
-                                AS i (first_id, end_id)
+             CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
+                                        from_time + (n + 1) * step AS until) AS s
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,
+                                        instaid.min_id_from(s.until, epoch) AS end_id) AS i
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
-            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id)
-        ORDER BY n
+            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
@@ -574,61 +504,46 @@ BEGIN
             COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
         RETURN NEXT name::regclass;
     END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
-                                              timestamptz) IS
-'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
-'each step from from_time until to_time is covered; the caller needs the rights of the owner';
+END $$;
+COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
+'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
 
---
--- Making IDs
---
+---- Making IDs ----
 
--- Two functions, because each statement that is not prepared would evaluate a default
--- value again, which costs more than passing the epoch.
+-- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all before; '
-'shard_id is 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence, as next_id(regclass, integer, timestamptz) with the default epoch';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence; with CACHE 1, greater than all before; shard_id is 0 to 8191; '
-'needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
+'with CACHE 1, greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
-'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
-'8191; needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
+'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
-'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
+COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
+'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last tick of a sequence, null if it has issued none, and the time of the tick.  They are
--- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
--- while it is being altered: this waits for no lock.
--- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
+-- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
+-- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
---
--- Shards
---
+---- Shards ----
 
--- Runs the functions of the language instaid.
--- A shard is declared by functions in this language: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
@@ -640,12 +555,10 @@ CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid.
 COMMENT ON LANGUAGE instaid IS
 'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
 
--- The shard of the node: of this server, in this database.  Its shard ID is the setting
--- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump writes
--- the position of its sequence, and every role can read that position.
+-- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
+-- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS
-'ticks of the shard of the node: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -657,17 +570,15 @@ COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
-COMMENT ON FUNCTION instaid.next_id() IS
-'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
-'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
+COMMENT ON FUNCTION instaid.next_id() IS 'the next ID of the shard of the node, whose shard ID is '
+'the setting instaid.node_shard_id; needs USAGE or UPDATE on the sequence instaid.node_id_seq';
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, and the OIDs of the declaring functions';
+COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of declarations';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -684,8 +595,7 @@ CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN i.last_id IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift,
-           s.frozen,
+           END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
@@ -693,9 +603,8 @@ CREATE VIEW instaid.shards AS
                             AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
-'SELECT on the sequence, or membership in pg_read_all_stats';
+COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
+'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -707,8 +616,8 @@ COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clo
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
--- Keep other sessions from creating a shard with this ID until the transaction ends; needs
--- CREATE on the schema, or on the database if the schema is missing.
+-- Keep other sessions from creating a shard with this ID until the transaction ends; needs CREATE
+-- on the schema, or on the database if the schema is missing.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -719,11 +628,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard; one that is not new has its sequence already,
--- and can have a next_id() with these arguments, which is replaced.
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
--- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
--- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+-- The commands that make a schema a shard; one that is not new has its sequence already, and can
+-- have a next_id() with these arguments, which is replaced.
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  None looks a
+-- function of a shard up by its name, which all shards share, as COMMENT, GRANT, ALTER and
+-- regprocedure do: one such look-up takes 50 ms and 38 MB among thousands.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
@@ -752,12 +661,9 @@ BEGIN
     FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
          JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
-END
-$$;
+END $$;
 
---
--- Creating shards
---
+---- Creating shards ----
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
@@ -773,15 +679,13 @@ BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = 'It belongs to the extension or the server.',
-            HINT = 'Choose another schema.';
+            DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
-    IF epoch <= clock_timestamp() THEN
-        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    END IF;
+    expires_at := CASE WHEN epoch <= clock_timestamp()
+                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
     IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
@@ -792,8 +696,7 @@ BEGIN
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
-    FROM pg_namespace AS n, pg_roles AS r
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
     WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
       AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
                                 WHERE p.oid = adopted), current_user);
@@ -833,8 +736,7 @@ BEGIN
     END IF;
     IF shard_id IS NULL THEN
         RETURN;
-    END IF;
-    IF conflict.taken_by IS NOT NULL THEN
+    ELSIF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
@@ -859,8 +761,7 @@ BEGIN
             DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
                             ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -885,21 +786,17 @@ BEGIN
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
 'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
 'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
---
--- Many shards
---
+---- Many shards ----
 
 -- What create_shards() checks.
 CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
-    RETURNS void
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
@@ -907,14 +804,12 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('shard IDs %s to %s are out of range', first, last),
             DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
-    END IF;
-    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+    ELSIF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
             DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
     END IF;
-END
-$$;
+END $$;
 
 -- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
@@ -926,7 +821,6 @@ DECLARE
 BEGIN
     PERFORM instaid._check_batches(format, first, last, epoch);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
-
     -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
     -- SCHEMA, PostgreSQL plans every other expression again.
     FOR shard IN
@@ -951,8 +845,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM instaid._restrict_shards(created);
-END
-$$;
+END $$;
 
 -- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
 -- skips those that exist: after an interruption, the same call creates the rest.  Inside a
@@ -962,29 +855,23 @@ CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE plpgsql AS $$
 DECLARE
-    batch CONSTANT integer := 512;
     last_of_batch integer;
 BEGIN
     PERFORM instaid._check_batches(format, first, last, epoch);
-    FOR first_of_batch IN first .. last BY batch LOOP
-        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>=) batch THEN
+    FOR first_of_batch IN first .. last BY 512 LOOP
+        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>) 511 THEN
             COMMIT;
         END IF;
-        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) batch
-                               OPERATOR(pg_catalog.-) 1, last);
+        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) 511, last);
         PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
     END LOOP;
-END
-$$;
-COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
-'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
-'the name of a schema; commits after every 512 shards, with a notice';
+END $$;
+COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first to last, as '
+'create_shard() does, in schemas named format() of the shard ID; commits after every 512';
 
---
--- Reading in batches
---
+---- Reading in batches ----
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
@@ -1000,15 +887,12 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
 'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
 
---
--- Moving and protecting shards
---
+---- Moving and protecting shards ----
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
-'negative; needs UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
+'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
 -- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
 -- the cast, and pg_upgrade fails.
@@ -1025,8 +909,7 @@ BEGIN ATOMIC
              UNION ALL
              -- The sequences that column defaults pass to next_id(regclass).  Any role can write
              -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2
-             FROM pg_proc AS r
+             SELECT c.oid, 2 FROM pg_proc AS r
                   JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
                                      AND f.classid = 'pg_attrdef'::regclass
                   JOIN pg_attrdef AS a ON a.oid = f.objid
@@ -1040,9 +923,8 @@ BEGIN ATOMIC
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
-'tables of its owner pass to next_id(regclass)';
+COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs of a shard: the '
+'one of its next_id() first, and those that tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
@@ -1051,12 +933,10 @@ CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
 -- Alter a sequence with the rights of a role.
 -- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
 -- Therefore lock it first, and then see whether it has another file, as after these options.
---
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
 -- of the sequence have a range of their own, and issue no IDs.
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     file oid;
@@ -1066,18 +946,15 @@ BEGIN
     PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
     IF pg_relation_filenode(sequence) = file THEN
         RAISE serialization_failure USING
-            MESSAGE = format('sequence %s was renamed meanwhile', sequence),
-            HINT = 'Try again.';
+            MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint)
-    RETURNS void
+                                         adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._alter_sequence(c.relowner, sequence,
@@ -1094,8 +971,7 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Write another shard ID into the declaration of a shard.
 -- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
@@ -1109,16 +985,13 @@ BEGIN
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
-END
-$$;
+END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    SELECT g.what
-    FROM pg_proc AS p
+    SELECT g.what FROM pg_proc AS p
          -- a declaration can name a sequence that its owner has no rights on
          JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
          CROSS JOIN LATERAL (VALUES
@@ -1129,9 +1002,7 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
---
--- Adopting
---
+---- Adopting ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
@@ -1151,15 +1022,13 @@ BEGIN
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
             HINT = 'Pass the sequence that next_id() uses.';
-    END IF;
-    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
                              sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
                             pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname),
-            HINT = 'Give both to one owner.';
+                            main.proname), HINT = 'Give both to one owner.';
     END IF;
     PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
     IF main.seqmin > 1 THEN
@@ -1169,8 +1038,7 @@ BEGIN
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
     RETURN main.relowner;
-END
-$$;
+END $$;
 
 -- Lock the tables that have a function as a default, and find the largest ID in them.
 -- Sessions that insert finish first, and those that come later use the new function.  Any role
@@ -1179,17 +1047,15 @@ $$;
 --
 -- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
 -- or else the default, with which the time of that ID is the clock's.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
-                                       INOUT epoch timestamptz, renumber boolean, adopted oid,
-                                       adopted_owner regrole, sequence regclass,
-                                       OUT youngest bigint)
+CREATE FUNCTION instaid._take_over_ids(
+    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
+    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
     before bigint;
     id bigint;
     made_at timestamptz;
-    earliest timestamptz;
     latest timestamptz;
     named integer;
     part record;
@@ -1211,8 +1077,7 @@ BEGIN
              JOIN pg_namespace AS n ON n.nspname = schema_name
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        ORDER BY c.oid, t.attnum
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
@@ -1242,17 +1107,16 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    earliest := now() - interval '1 s';
     latest := clock_timestamp() + interval '1 s';
+    -- A function can use now(), which is the time when the transaction began.
     epoch := COALESCE(epoch, (
         SELECT e.epoch
         FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
              CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
-        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN now() - interval '1 s' AND latest
         LIMIT 1), instaid.default_epoch());
     made_at := instaid.extract_timestamp(id, epoch);
-    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+    IF (made_at BETWEEN now() - interval '1 s' AND latest) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
             DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
@@ -1265,8 +1129,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
-    END IF;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
@@ -1288,12 +1151,10 @@ BEGIN
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL,
-                                    sequence regclass DEFAULT NULL,
+                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
@@ -1317,12 +1178,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL
-                          THEN format('Its next_id() returns %s.',
-                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
-                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                          THEN 'There is no such schema.'
-                          ELSE 'There is no such function in the schema.' END,
+            DETAIL = COALESCE('Its next_id() returns ' || pg_get_function_result(adopted) || '.',
+                              CASE WHEN adopted IS NOT NULL THEN 'Its next_id() returns nothing.'
+                                   WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
@@ -1366,27 +1226,20 @@ BEGIN
     UNION ALL
     SELECT format('It also counts for %s.',
                   pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
-    LIMIT 1;
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
             HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
-
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END
-$$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
-'make a schema with the published function next_id() a shard: call the function once, to find out '
-'its shard ID and its epoch, replace it, take over its sequence (by default table_id_seq, or the '
-'sequence of the schema that its text names), and '
-'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
-'function, the sequence and the tables, which the caller needs';
+END $$;
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
+'shard: call the function once, to find its shard ID and epoch, replace it, take over its sequence'
+' (by default table_id_seq, or the one that its text names), and continue above the IDs of the '
+'columns that use it; needs the rights of the owners of the function, the sequence and the tables';
 
 -- The schemas with a function that audit() calls a copy of the published function, and that the
 -- caller may adopt, and the commands that adopt it.  A function of another name becomes next_id(),
@@ -1415,20 +1268,7 @@ BEGIN
             AND pg_has_role(p.proowner, 'USAGE')) AS c
     WHERE c.oid = c.next_id
        OR c.next_id IS NULL AND c.copies = 1 AND c.prorettype = 'bigint'::regtype;
-END
-$$;
-
--- The part of adopt_shards() between two commits; why it failed, or null.
-CREATE FUNCTION instaid._try_to_adopt(schema_name text, command text) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET client_min_messages = warning AS $$
-BEGIN
-    EXECUTE command;
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    RETURN format('%I: %s', schema_name, SQLERRM);
-END
-$$;
+END $$;
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
@@ -1438,29 +1278,32 @@ CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean 
 DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
-    problem pg_catalog.text;
     problems pg_catalog.text[] := '{}';
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
     SELECT c.schemas, c.commands INTO schemas, commands FROM instaid._find_copies(pattern) AS c;
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         IF dry_run THEN
             RAISE NOTICE '%', commands[i];
             CONTINUE;
         END IF;
-        -- inside a transaction block, this fails before anything is adopted
+        BEGIN
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
+                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+            EXECUTE commands[i];
+        EXCEPTION WHEN OTHERS THEN
+            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
+                                                                            SQLERRM));
+            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
+            CONTINUE;
+        END;
         COMMIT;
-        problem := instaid._try_to_adopt(schemas[i], commands[i]);
-        IF problem IS NULL THEN
-            RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
-                pg_catalog.cardinality(schemas);
-        ELSE
-            RAISE WARNING '%', problem;
-            problems := pg_catalog.array_append(problems, problem);
-        END IF;
+        RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
+            pg_catalog.cardinality(schemas);
     END LOOP;
-    COMMIT;
     IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
@@ -1470,8 +1313,7 @@ BEGIN
             HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
                    ' call adopt_shards() again.';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
 'adopt each schema that has a copy of the published function, as audit() finds, if the caller '
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
@@ -1491,22 +1333,19 @@ BEGIN
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = renumber_shard.schema_name;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
     PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     IF shard.shard_id = renumber_shard.shard_id THEN
         RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-        RETURN;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-END
-$$;
-COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
-'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
-'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
+END $$;
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
@@ -1525,21 +1364,18 @@ BEGIN
                 ' ELSE ''the distribution column of a Citus table'' END)'
                 ' FILTER (WHERE a.attidentity <> '''''
                 ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid)'
-                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
         INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
-        UNION
-        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
             FROM pg_constraint AS k
             WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL
-            SELECT other.attrelid, other.attnum
+            UNION ALL SELECT other.attrelid, other.attnum
             FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
                  JOIN pg_inherits AS i
                       ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
@@ -1566,33 +1402,30 @@ BEGIN
         WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
                             'pg_policy'::regclass, 'pg_publication_rel'::regclass)
            OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION
-        SELECT n.name, 'the partition key'
+        UNION SELECT n.name, 'the partition key'
         FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
                                             AND d.objid = n.attrelid AND d.objsubid = n.attnum
         WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
         UNION
         SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
         FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION
-        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
-                            WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
-        FROM narrow AS n
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
         UNION
         -- PostgreSQL checks a foreign key again, in both tables
         SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
         FROM narrow AS n
-             LEFT JOIN pg_constraint AS k
-                       ON k.contype = 'f'
-                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
-           -- An INSERT locks its table first, and then the tables that the row refers
-           -- to, which are mostly older.  This is the same order.
+           -- in the order of an INSERT: its table, and then those that the row refers to,
+           -- which are mostly older
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
@@ -1604,8 +1437,7 @@ BEGIN
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o)
     INTO statements, other_tables, sizes, obstacles FROM altered AS t;
-END
-$$;
+END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
@@ -1615,8 +1447,7 @@ CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION
-        SELECT r.ev_class
+        UNION SELECT r.ev_class
         FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
@@ -1630,8 +1461,7 @@ BEGIN ATOMIC
         FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT')
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
     SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
     FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
                                           AS r;
@@ -1659,9 +1489,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    IF NOT dry_run THEN
-        PERFORM instaid._check_read_committed('adopt_column');
-    END IF;
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
     PERFORM instaid._check_table_owner(table_name);
@@ -1679,8 +1507,7 @@ BEGIN
     IF main.attnum IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s cannot have a default of its own', main.name),
             DETAIL = CASE WHEN main.parent IS NOT NULL
@@ -1690,15 +1517,12 @@ BEGIN
     END IF;
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                             'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name,
-                             format_type(main.atttypid, NULL)),
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
     END IF;
     SELECT array_agg(d.relid),
@@ -1721,8 +1545,7 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
             DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name),
-            HINT = 'Drop that default first.';
+                            other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
@@ -1732,20 +1555,16 @@ BEGIN
             HINT = CASE WHEN main.attidentity <> ''
                         THEN 'Create another table, distribute it, and copy the rows.'
                         ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    END IF;
-    IF widening.obstacles IS NOT NULL THEN
+    ELSIF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name),
-            DETAIL = widening.obstacles || '.',
+                             main.name), DETAIL = widening.obstacles || '.',
             HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                widening.other_tables || ', ', table_name)];
-    IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, statements[1]);
-    END IF;
+    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
     next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
@@ -1801,21 +1620,13 @@ BEGIN
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
-        IF NOT dry_run THEN
-            PERFORM instaid._execute_as(main.owner, statement);
-        END IF;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
-'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
-'widen an integer column, and those that refer to it, to bigint; return the statements, which '
-'dry_run does not run; acts with the rights of the owner of the table, which the caller '
-'needs, on tables of that owner only';
-
---
--- Adopting in the extension
---
+END $$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
+'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
+'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
+'the rights of the owner of the table, which the caller needs, on tables of that owner only';
 
 -- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
 -- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
@@ -1870,16 +1681,13 @@ BEGIN
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
-        SELECT DISTINCT a.relid
-        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-             JOIN pg_roles AS o ON o.oid = a.owner
+        SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+               JOIN pg_roles AS o ON o.oid = a.owner
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
-        ORDER BY a.relid);
+          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
     PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t.name))
-    FROM unnest(tables) AS t (name);
+                                                    t)) FROM unnest(tables) AS t;
     FOR part IN
         SELECT DISTINCT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
@@ -1904,8 +1712,7 @@ BEGIN
         ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
         ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
-        schema_name, p.proargtypes[0]::regtype,
+        ' %1$I.next_ids(integer, regclass) FROM PUBLIC', schema_name, p.proargtypes[0]::regtype,
         instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
@@ -1931,15 +1738,13 @@ BEGIN
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
     RETURN true;
-END
-$$;
+END $$;
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
--- the one before is there: by then, the schema of the declaration can have another name, and the
--- declaration another sequence.
+-- transaction commits.  The declared sequence comes first, because all who use another one of the
+-- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
+-- the schema can have another name, and the declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1957,8 +1762,7 @@ BEGIN
         SELECT s.name INTO sequence
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
              CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-        WHERE p.oid = declaration AND s.name <> ALL (done)
-        ORDER BY s.place LIMIT 1;
+        WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);
         IF NOT frozen THEN
@@ -1966,8 +1770,7 @@ BEGIN
             -- A dump without data has the last tick as MAXVALUE only.  No clock reads
             -- 2^53 - 1 before the year 2248.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, maximum_value)'
-                ' FROM pg_sequence_parameters(%1$s)'
+                'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
                 ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
                 ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
@@ -1988,40 +1791,31 @@ BEGIN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-    RETURN instaid._set_frozen(schema_name, true);
-COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
-'rights of the owners of its sequences, which the owner of the shard must have, too';
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
+COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-    RETURN instaid._set_frozen(schema_name, false);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
 
---
--- Tickets
---
+---- Tickets ----
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name
--- what is in it.
---
--- Tools that dump a schema create this one before the extension, empty.  It is replaced,
--- and not adopted: what another session is just putting into it stays behind.
+-- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
+-- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
+-- not adopted: what another session is just putting into it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
     installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
     old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
                                   WHERE n.nspname = 'instaid_tickets');
-    is_empty CONSTANT boolean := NOT EXISTS (SELECT FROM pg_depend AS d
-                                             WHERE d.refclassid = 'pg_namespace'::regclass
-                                               AND d.refobjid = old.oid);
+    is_empty CONSTANT boolean := NOT EXISTS (
+        SELECT FROM pg_depend WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, old.oid));
 BEGIN
     IF is_empty AND (old.nspowner = installer
                      OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
@@ -2029,35 +1823,30 @@ BEGIN
     ELSIF old.oid IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid_tickets" already exists',
-            DETAIL = CASE WHEN is_empty
-                          THEN format('It belongs to role %s.', old.nspowner::regrole)
-                          ELSE 'It is not empty.' END,
+            DETAIL = CASE WHEN NOT is_empty THEN 'It is not empty.'
+                          ELSE format('It belongs to role %s.', old.nspowner::regrole) END,
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-END
-$$;
+END $$;
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
-'sequence, or UPDATE on its foreign table';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
+'issued again; needs USAGE or UPDATE on its sequence, or UPDATE on its foreign table';
 
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
-COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
-'the next count values of a ticket, from first to last by increment, which are never issued '
-'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
+COMMENT ON FUNCTION instaid.lease_ticket IS 'the next count values of a ticket, from first to '
+'last by increment, which are never issued again; needs USAGE or UPDATE on its sequence';
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
-'there is none, null with missing_ok, or else an error';
+COMMENT ON FUNCTION instaid.ticket_sequence IS 'the sequence of a ticket, or the foreign table of '
+'one with a source, for GRANT and ALTER; if there is none, null with missing_ok, or else an error';
 
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
@@ -2071,8 +1860,7 @@ BEGIN
             MESSAGE = format('invalid option %L', array_to_string(options, ',')),
             DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
     END IF;
-END
-$$;
+END $$;
 
 -- A ticket with a source is a foreign table of this wrapper, on the server that its values
 -- come from.  The wrapper has no handler, because nobody reads or writes such a table.
@@ -2080,14 +1868,12 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
--- The position of a ticket, null while it is being altered or dropped: see the view
--- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
--- whether the library is preloaded, as it must be then; null if it has no source.  failure is
--- null for roles that may not see it, too.
-CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
-                                      OUT values_left bigint, OUT off_stripe boolean,
-                                      OUT source text, OUT step bigint, OUT failure text,
-                                      OUT is_preloaded boolean)
+-- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
+-- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
+-- if it has no source.  failure is null for roles that may not see it, too.
+CREATE FUNCTION instaid._ticket_state(
+    ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
+    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -2102,20 +1888,17 @@ CREATE VIEW instaid.tickets AS
     FROM pg_catalog.pg_namespace AS n
          -- no index of pg_class has the schema
          JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
-                                           AND d.refobjid = n.oid
-                                           AND d.classid = 'pg_catalog.pg_class'::regclass
+              AND d.refobjid = n.oid AND d.classid = 'pg_catalog.pg_class'::regclass
          JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
          LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
     WHERE n.nspname = 'instaid_tickets'
-      AND (c.relkind = 'S'
-           OR s.source IS NOT NULL
-              -- a further server of another one
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need '
-'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
-'another transaction alters or drops it';
+      AND (c.relkind = 'S' OR s.source IS NOT NULL
+           -- a further server of another one
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database, one row each; last_value, '
+'values_left and off_stripe need USAGE or SELECT on the sequence, or membership in '
+'pg_read_all_stats, and are null while another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: its values modulo servers, or servers if that is 0';
@@ -2124,34 +1907,26 @@ COMMENT ON COLUMN instaid.tickets.step IS
 'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
 COMMENT ON COLUMN instaid.tickets.last_value IS
 'last value that was issued; on a standby and after a crash, up to a step more';
-COMMENT ON COLUMN instaid.tickets.values_left IS
-'number of values up to the guard, or else up to the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS
-'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.values_left IS 'values up to the guard, or the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether it stands at a value of another server';
 COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
 
 -- Segments in shared memory; see the view instaid.segments.
-CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
-                                       OUT last_value bigint, OUT values_left bigint,
-                                       OUT spare_first bigint, OUT spare_last bigint,
-                                       OUT spare_left bigint, OUT waits bigint, OUT refills bigint,
-                                       OUT segment_size bigint, OUT server text,
-                                       OUT refilled_at timestamptz, OUT refill_us bigint,
-                                       OUT failures bigint, OUT failed_at timestamptz,
-                                       OUT failure text) RETURNS SETOF record
+CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
+    ticket regclass, state text, next_value bigint, last_value bigint, values_left bigint,
+    spare_first bigint, spare_last bigint, spare_left bigint, waits bigint, refills bigint,
+    segment_size bigint, server text, refilled_at timestamptz, refill_us bigint, failures bigint,
+    failed_at timestamptz, failure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.state, s.segment_size,
-           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
-           s.server, s.refills, s.refilled_at,
-           s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.failures, s.failed_at, s.failure, s.ticket AS sequence
-    FROM instaid._segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
-COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have a source and are in use, one row each; only those on '
+    SELECT c.relname AS name, s.state, s.segment_size, s.next_value, s.last_value, s.values_left,
+           s.spare_first, s.spare_last, s.spare_left, s.server, s.refills, s.refilled_at,
+           s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
+           s.failed_at, s.failure, s.ticket AS sequence
+    FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
+COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
@@ -2167,8 +1942,7 @@ COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetc
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
 COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
-COMMENT ON COLUMN instaid.segments.failures IS
-'number of refills that failed, or had to try another server';
+COMMENT ON COLUMN instaid.segments.failures IS 'refills that failed, or had to try another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
 COMMENT ON COLUMN instaid.segments.failure IS
 'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
@@ -2178,15 +1952,13 @@ CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- _shard_metrics() has loaded the library, which defines the setting
-           -- load can add 64 ms to it, and a restart after a crash a second
+           -- which is defined, because _shard_metrics() has loaded the library; load can add
+           -- 64 ms to it, and a restart after a crash a second
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds,
-           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills, g.failing_tickets,
-           g.empty_tickets
+               AS expiry_seconds, t.*, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -2224,34 +1996,12 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'refills that failed, or had to try another server, since the start of the server';
 COMMENT ON COLUMN instaid.metrics.failing_tickets IS
 'number of tickets with a source whose last refill failed at all of its servers';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS
-'number of those that have no value left: next_ticket() fails';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS 'number of those that have no value left';
 
--- Keep other sessions from creating a ticket of this name until the transaction ends;
--- needs CREATE on the schema instaid_tickets.
+-- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
+-- on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-
---
--- Servers of a ticket
---
-
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
-END
-$$;
-
---
--- Creating tickets
---
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -2271,8 +2021,8 @@ BEGIN
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have a source and a server or start of its own',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot have a source and a server or start of its own',
+                             name),
             DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
                             ' own.', server, servers, start),
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
@@ -2283,36 +2033,31 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
             DETAIL = 'A ticket is smallint, integer or bigint.';
-    END IF;
-    IF start < 1 THEN
+    ELSIF start < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
             DETAIL = 'Tickets begin at 1 or above.';
-    END IF;
-    IF step < 1 THEN
+    ELSIF step < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
-    END IF;
-    -- the smallest value in the stripe of the server that is not below start
-    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+    ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s cannot be created on a worker of Citus',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
             HINT = 'Create the ticket on the coordinator, and let statements that use it run'
                    ' there. For statements that run on workers, too, create it on each node with a'
                    ' server of its own and the number of all nodes as servers.';
     END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating
-    -- on first use (autocreate.c) waits for the same lock.
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
+    -- (autocreate.c) waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+        RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
                           ' drop_ticket(), or choose another name.', name);
     END IF;
     IF source IS NULL THEN
+        -- the smallest value in the stripe of the server that is not below start
+        first := start + mod(mod(server - start::numeric, servers) + servers, servers);
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
     ELSE
@@ -2331,9 +2076,8 @@ BEGIN
              LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
         WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION USING
-                ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
-                               ELSE 'wrong_object_type' END,
+            RAISE EXCEPTION USING ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
+                                                 ELSE 'wrong_object_type' END,
                 MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
                 DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
                                   'It does not exist.'),
@@ -2341,8 +2085,8 @@ BEGIN
         END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.  Those of a ticket
-        -- that was renamed keep its old name.
+        -- Each further server has a table of its own, which inherits.  Those of a ticket that was
+        -- renamed keep its old name.
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
@@ -2355,9 +2099,8 @@ BEGIN
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
             RAISE WARNING USING
-                MESSAGE = format('ticket %s has a source, and the library instaid is not'
-                                 ' preloaded', quote_ident(name)),
-                DETAIL = 'next_ticket() fails until it is.',
+                MESSAGE = format('ticket %I has a source, and the library instaid is not'
+                                 ' preloaded', name), DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
@@ -2371,10 +2114,8 @@ BEGIN
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
-END
-$$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
-                                          regtype) IS
+END $$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
 'create a named ticket, whose values come from foreign servers; return its sequence; needs '
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
 
@@ -2385,15 +2126,23 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
-                                          text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo '
-'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
-'instaid_tickets';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
+'a named ticket, whose values on this server are start or above, and server modulo servers, or '
+'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
 
---
--- Tickets and their servers
---
+---- Tickets and their servers ----
+
+-- What create_ticket() and restripe_ticket() check.
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
+    END IF;
+END $$;
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -2401,19 +2150,16 @@ DECLARE
     ticket regclass := instaid.ticket_sequence(name);
 BEGIN
     IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
-        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
-                 FROM (SELECT ticket AS part UNION ALL
-                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(d.relid::regclass::text, ', ')
+                 FROM instaid._descendants(ticket) AS d);
     ELSE
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
--- Keep other sessions from taking values of a ticket until the transaction ends; needs to
--- own its sequence.
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2429,23 +2175,20 @@ BEGIN
                 MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
                 DETAIL = format('Its INCREMENT is %s; it must count up.', step),
                 HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-        END IF;
-        IF step IS NULL THEN
+        ELSIF step IS NULL THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('ticket %s has its values from a source', sequence),
                 DETAIL = 'There is nothing to guard or to restripe here.',
                 HINT = 'Guard and restripe the ticket at each server of its source.';
         END IF;
         EXIT WHEN sequence = locked;
-        -- This lock waits for all transactions that have taken values, and keeps others out
-        -- until this transaction commits.  The statement has the name, because a regclass whose
-        -- sequence is dropped meanwhile is printed as a number.
+        -- This waits for all transactions that have taken values.  The statement has the name,
+        -- because a regclass whose sequence is dropped meanwhile is printed as a number.
         EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
         locked := sequence;
     END LOOP;
     RETURN sequence;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -2458,32 +2201,28 @@ BEGIN
     EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
     SELECT GREATEST(stands_at, start_value), maximum_value,
            CASE data_type WHEN 'smallint'::regtype THEN 32767
-                          WHEN 'integer'::regtype THEN 2147483647
-                          ELSE 9223372036854775807 END
+                          WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
     INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
     IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
             DETAIL = format('It stands at %s.', stands_at),
             HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
                    ' there on all of them.';
-    END IF;
-    IF boundary < 2 OR boundary >= last_of_type THEN
+    ELSIF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('boundary %s is out of range', boundary),
             DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
                             last_of_type);
-    END IF;
-    IF boundary > guard THEN
+    ELSIF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            MESSAGE = format('ticket %I is guarded at %s already', name, guard),
             DETAIL = 'A server that was restriped at that boundary issues values above it.',
             HINT = format('If no server was, remove the guard on every server, and guard the'
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
 'the number of servers, on all of them; needs to own its sequence';
@@ -2502,10 +2241,9 @@ BEGIN
             DETAIL = 'The values of each server must begin right above the boundary.',
             HINT = format('The next multiple is %s; guard the ticket there on every server.',
                           boundary + servers::numeric - mod(boundary, servers));
-    END IF;
-    IF guard <> boundary THEN
+    ELSIF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I is not guarded at %s', name, boundary),
             DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
                             ' above the boundary that belong to another server now.', guard),
             HINT = format('First, on every server that has the ticket:'
@@ -2513,15 +2251,11 @@ BEGIN
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
                    ' RESTART', name, servers, boundary + server);
-END
-$$;
-COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
-'let a ticket that is guarded at boundary continue above it, as server number server of '
-'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+END $$;
+COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at boundary, a '
+'multiple of servers, continue above it, as server number server of servers; needs to own it';
 
---
--- Positions of a database
---
+---- Positions of a database ----
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
 -- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
@@ -2545,8 +2279,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               p.last IS NULL
-               AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
+               p.last IS NULL AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
                    SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
                    WHERE d.datname = current_database() AND l.granted AND l.mode IN (
                        'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
@@ -2561,8 +2294,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-              WHERE q.seqincrement > 0) AS p
-             JOIN pg_class AS c ON c.oid = p.sequence
+              WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         -- any role may declare a shard with a sequence of another one, and cannot use it
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -2582,17 +2314,15 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
 -- Only warnings: one statement must not keep psql from running the next.
-CREATE FUNCTION instaid.restore_position(sequence_name text, last bigint,
-                                         epoch timestamptz DEFAULT NULL,
-                                         frozen boolean DEFAULT false,
-                                         shard text DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid.restore_position(
+    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
+    shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := to_regclass(sequence_name);
@@ -2620,8 +2350,7 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
-        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p
-        WHERE p.increment > 0;
+        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
         -- The first value from there on that is this server's, because the ticket can have been
         -- restriped, or else the last one.
         value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
@@ -2629,10 +2358,9 @@ BEGIN
                        options.maximum_value - mod(options.maximum_value - options.start_value,
                                                    options.increment));
         -- A sequence that was never called can have been RESTARTed.  nextval() says where.
-        IF last >= options.start_value THEN
-            PERFORM setval(sequence, GREATEST(value, COALESCE(
-                pg_sequence_last_value(sequence), nextval(sequence)))::bigint);
-        END IF;
+        PERFORM setval(sequence, GREATEST(value, COALESCE(
+            pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
+        WHERE last >= options.start_value;
         IF last > options.maximum_value THEN
             RAISE numeric_value_out_of_range USING
                 MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
@@ -2646,41 +2374,35 @@ EXCEPTION WHEN OTHERS THEN
         MESSAGE = format('position of sequence %s not restored: %s', sequence_name, SQLERRM),
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
-END
-$$;
-COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
-'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
-'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
-'the sequence is missing, or cannot be set';
+END $$;
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
+'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
+'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
 
---
--- Knowing before it breaks
---
+---- Knowing before it breaks ----
 
 -- A superuser may run audit() over everybody's objects.  Therefore:
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
 --   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name, which takes long in
---   a thousand schemas.
+--   rows: regclass and regprocedure look at all other objects of its name, of which a thousand
+--   schemas have many.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
 --   SET ROLE would not do: that code could reset it.
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
 --   linear time whatever there is.
-
-
--- What audit() returns, some of it twice, is in the views named _..._findings, by what they look
--- at.  It is an error if IDs repeat, name a wrong shard, or are refused now.  It is a warning if
--- that will happen, or if a guarantee is weaker.
+--
+-- What audit() returns, some of it twice, is in the views named _..._findings.  It is an error if
+-- IDs repeat, name a wrong shard, or are refused now.  It is a warning if that will happen, or if
+-- a guarantee is weaker.
 
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
-           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
-           r.rolsuper AS is_superuser,
+           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner, r.rolsuper AS is_superuser,
            -- anybody may declare a shard with another's sequence, and cannot use it
            r.rolsuper OR p.proowner = q.relowner AS has_sequence,
            -- whether no other role can put another function in place of next_id()
@@ -2698,8 +2420,8 @@ CREATE VIEW instaid._audited_shards AS
 -- as functions or as column defaults
 CREATE VIEW instaid._copies AS
     -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
-    -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
-    -- names, in the order in which they stand there, so that one pattern fits both.
+    -- defaults.  Of parsed code, the names of its functions and operators are written, in their
+    -- order, so that one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
@@ -2709,9 +2431,9 @@ CREATE VIEW instaid._copies AS
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND n.nspname !~ '^(pg_|information_schema$)'
           -- Functions of the edition without C are no copies.
-          AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
+          AND n.nspname !~ '^(pg_|information_schema$|instaid_sql$)'
+          AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
@@ -2779,9 +2501,8 @@ CREATE VIEW instaid._id_columns AS
           WHERE p.proname = 'next_id'
             AND (p.pronamespace = 'instaid'::regnamespace
                  OR p.pronamespace IN (SELECT s.schema FROM instaid._audited_shards AS s))
-          UNION ALL
           -- A default that is a copy makes the IDs itself.
-          SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
+          UNION ALL SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
          AS m (classid, objid, schema, is_own)
          LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
                                  AND p.classid = 'pg_attrdef'::regclass
@@ -2818,7 +2539,6 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
         WHERE q.seqcache > 1 AND s.relpersistence <> 't')
-
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
@@ -2836,8 +2556,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
         (NOT c.is_copy, 'warning',
          'calls instaid.next_id() in a way that instaid.shards does not see'))
-        AS f (applies, severity, problem)
-    WHERE f.applies
+        AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
     SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
@@ -2849,8 +2568,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
           WHERE f.is_copy
           UNION ALL
-          SELECT f.object, f.owner, s.*
-          FROM found AS f CROSS JOIN LATERAL regexp_matches(
+          SELECT f.object, f.owner, s.* FROM found AS f CROSS JOIN LATERAL regexp_matches(
                    lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
                JOIN cached AS s
                     ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
@@ -2867,7 +2585,6 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id' AND p.pronargs = 0
           AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
-
     -- Columns that take what is not their schema's, and the schema whose IDs they should take
     misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
@@ -2883,10 +2600,9 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         UNION ALL
         -- instaid.next_id() with the shard ID of another schema
         SELECT i.table_name, i.column_name, i.owner, i.is_partition,
-               CASE WHEN own.schema IS NULL
-                    THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
-                    ELSE format('its IDs name shard %s, and its schema is shard %s',
-                                i.shard_id, own.shard_id) END,
+               COALESCE(format('its IDs name shard %s, and its schema is shard ', i.shard_id)
+                        || own.shard_id,
+                        format('shard ID %s is also that of schema %s', i.shard_id, s.name)),
                COALESCE(own.schema, s.schema)
         FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
              LEFT JOIN shard AS q ON q.schema = i.sequence_schema
@@ -2910,14 +2626,12 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         WHERE left(d.expression::text, 600) ~ format(
             '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
             'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
-
     -- Columns that hold an ID, refer to one, or refer to one that does
     holder (relid, attnum) AS (
         SELECT i.relid, i.attnum FROM id_column AS i
         UNION
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
-        UNION
-        SELECT f.conrelid, k.attnum
+        UNION SELECT f.conrelid, k.attnum
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum)
@@ -2927,8 +2641,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
                             m.column_name, n.nspname)
                 ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
-         LEFT JOIN shard AS s ON s.schema = m.remedy
-    WHERE NOT m.is_partition
+         LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
     -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
     -- table reads, checks or alters children and both tables of a foreign key, too.
@@ -2972,14 +2685,11 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
 
 -- Values in the columns of a shard that are not its IDs
 CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
-    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
-    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
-    -- next_id() is called.
+    -- Columns for which a shard makes IDs, and keys of its schema without a default: an ORM may
+    -- take their values from the sequence: ticks, or 1, 2, 3 until next_id() is called.
     WITH filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i
-        WHERE i.is_own
-        UNION
-        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i WHERE i.is_own
+        UNION SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
         WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
@@ -2993,8 +2703,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
         FROM filled AS f JOIN instaid._audited_shards AS s ON s.schema = f.schema
-             JOIN pg_class AS c ON c.oid = f.relid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_class AS c ON c.oid = f.relid JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              -- a partition has statistics of its own, which are refreshed more often
              JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
@@ -3004,8 +2713,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
         SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
                -- A tick, or a small value.  A key without a default is not one that was adopted.
                -- Another column is like it as long as its sequence has given only small values.
-               to_timestamp((v.value >> 10) / 1000.0)
-                   BETWEEN m.epoch AND now() + interval '1 day'
+               to_timestamp((v.value >> 10) / 1000.0) BETWEEN m.epoch AND now() + interval '1 day'
                OR i.made_at = m.epoch
                   AND (NOT m.has_default AND NOT m.is_reference
                        OR v.value <= m.position AND m.position < 8388608) AS is_nextval
@@ -3055,8 +2763,7 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
         (c.relnamespace = s.schema AND c.relowner <> s.owner AND n.nspname <> 'instaid', 'warning',
          format('its sequence %I.%I belongs to %I, and its next_id() to %I', n.nspname, c.relname,
                 pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner))))
-        AS f (applies, severity, problem)
-    WHERE f.applies
+        AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     SELECT 'error', f.signature, o.problem,
            CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
@@ -3085,8 +2792,7 @@ CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
            format('When no column or function uses it any more, drop it, or the type'
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
-      AND strpos(p.prosrc, 'instaid_sql._') > 0
+    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
     -- DROP SCHEMA instaid_managed, instaid_sql CASCADE drops it.  A default or generated column
     -- and a view are named as such, and not as the expression or the rule that depends.
@@ -3115,7 +2821,7 @@ CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    -- those of shards and in defaults, and the role that says so
     used (sequence, epoch, owner, frozen) AS (
         SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
         UNION
@@ -3139,8 +2845,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
-        WHERE c.relpersistence <> 't')
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t WHERE c.relpersistence <> 't')
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
@@ -3166,29 +2871,24 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                 q.max_drift),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.')) AS f (applies, severity, problem, cure)
-    WHERE f.applies;
+         ' one transaction.')) AS f (applies, severity, problem, cure) WHERE f.applies;
 
 -- Tickets whose next_ticket() fails, or takes what is another server's
 CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
-    SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
-    FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
+    SELECT f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
+    FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
          CROSS JOIN LATERAL (VALUES
         -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-        (t.off_stripe, 'warning', 'stands at a value of another server',
-         format('SELECT instaid.next_ticket(%L);', c.relname)),
-        (t.failure IS NOT NULL, 'error', 'cannot ask ' || t.failure,
+        (s.off_stripe, 'warning', 'stands at a value of another server',
+         format('SELECT instaid.next_ticket(%L);', t.name)),
+        (s.failure IS NOT NULL, 'error', 'cannot ask ' || s.failure,
          'Create or grant what is missing.'),
-        (NOT t.is_preloaded, 'error',
+        (NOT s.is_preloaded, 'error',
          'has a source, and the library is not preloaded: next_ticket() fails',
          'Add instaid to shared_preload_libraries, and restart the server.'))
-        AS f (applies, severity, problem, cure)
-    WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
-      AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
+        AS f (applies, severity, problem, cure) WHERE f.applies;
 
---
--- Shard IDs and partitions
---
+---- Findings of audit() ----
 
 -- Shard IDs that two shards have, and IDs that end
 CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
@@ -3219,8 +2919,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     FROM shard AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at)
-    WHERE e.expires_at < now() + interval '5 years';
+                            AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.
@@ -3247,10 +2946,6 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
                                                  WHERE h.inhparent = i.relid))
            OR r.is_short AND NOT r.is_open);
 
---
--- Tickets that end
---
-
 -- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
 CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
     SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
@@ -3275,10 +2970,6 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
 
---
--- Rights of other roles
---
-
 -- Roles that could add functions, which are found in the place of ours, or set a ticket back;
 -- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
 CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
@@ -3301,10 +2992,6 @@ CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
         WHERE x.privilege_type = o.privilege AND x.grantee <> o.owner
           AND a.rolsuper IS NOT TRUE) AS r (names)
     WHERE r.names IS NOT NULL;
-
---
--- All findings
---
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -3334,19 +3021,14 @@ BEGIN ATOMIC
           UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS
-'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
-'nothing';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will make '
+'them; one row each, no row if there is nothing';
 
---
--- One shard ID on two servers
---
+---- One shard ID on two servers ----
 
 -- What audit_servers() asks each server.  Later versions keep it, and what it returns.
-CREATE FUNCTION instaid._server_state() RETURNS jsonb
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT jsonb_build_object(
+CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    RETURN jsonb_build_object(
         'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
         'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
         'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
@@ -3367,14 +3049,12 @@ BEGIN ATOMIC
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')
                     FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
-                         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-                    WHERE n.nspname = 'instaid_tickets' AND q.seqincrement > 0));
-END;
+                    WHERE c.relnamespace = 'instaid_tickets'::regnamespace
+                      AND q.seqincrement > 0));
 
 -- What is wrong with what servers have answered; a part of audit_servers().
-CREATE FUNCTION instaid._compare_servers(states jsonb,
-                                         OUT severity text, OUT object text, OUT problem text,
-                                         OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid._compare_servers(states jsonb, OUT severity text, OUT object text,
+                                         OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     -- number 0 is this server
@@ -3383,9 +3063,8 @@ BEGIN ATOMIC
             number integer, name text, asked_at numeric, answered_at numeric, version text,
             system text, database oid, started_at numeric, clock numeric, shards jsonb,
             tickets jsonb)),
-    -- Two names of one server count once.  So do the standbys of one primary, and only if the
-    -- primary is not there.  A copy has the identifier of the original, and has started at
-    -- another time.
+    -- Two names of one server count once.  So do the standbys of one primary, if the primary is
+    -- not there.  A copy has the identifier of the original, and has started at another time.
     server AS MATERIALIZED (
         SELECT DISTINCT ON (a.system, a.database, a.started_at) a.* FROM answer AS a
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
@@ -3395,14 +3074,13 @@ BEGIN ATOMIC
     shard AS MATERIALIZED (
         SELECT v.number, v.name, v.system, v.started_at, h.*,
                h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.shards) AS h (
+        FROM server AS v, jsonb_to_recordset(v.shards) AS h (
             schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
     epoch AS MATERIALIZED (
         SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
         FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name),
     ticket AS MATERIALIZED (
-        SELECT v.number, v.name, t.*
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
+        SELECT v.number, v.name, t.* FROM server AS v, jsonb_to_recordset(v.tickets) AS t (
             ticket text, first numeric, last numeric, increment numeric)),
     conflict (name, other, shard_id, ticket, problem, cure) AS (
         SELECT b.name, a.name, a.shard_id, NULL, f.problem, f.cure
@@ -3450,8 +3128,7 @@ BEGIN ATOMIC
            'Do not sort IDs of both together. Create further shards with one epoch.'
     FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
     WHERE e.epochs <> o.epochs
-    UNION ALL
-    SELECT 'warning', a.name, f.problem, f.cure
+    UNION ALL SELECT 'warning', a.name, f.problem, f.cure
     FROM answer AS a JOIN answer AS o ON o.number = 0
          -- It read its clock between the question and the answer.
          CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
@@ -3465,13 +3142,11 @@ BEGIN ATOMIC
         (abs(d.seconds) > extract(epoch FROM current_setting('instaid.max_drift')::interval),
          format('its clock is %s s %s the clock of this server', round(abs(d.seconds), 1),
                 CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
-         'Let a time service set both clocks.')) AS f (applies, problem, cure)
-    WHERE f.applies;
+         'Let a time service set both clocks.')) AS f (applies, problem, cure) WHERE f.applies;
 END;
 
-CREATE FUNCTION instaid.audit_servers(servers text[],
-                                      OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid.audit_servers(servers text[], OUT severity text, OUT object text,
+                                      OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
@@ -3494,13 +3169,11 @@ BEGIN
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'extension "dblink" does not exist',
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'extension "dblink" does not exist',
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
-    END IF;
     -- The owner of the schema could rename it, and give its name to another one.
-    IF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),
@@ -3510,7 +3183,6 @@ BEGIN
     -- These fail without USAGE on the schema, and if there is no such server.
     PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
     PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
-
     states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
                                 || instaid._server_state());
     FOR part IN
@@ -3539,13 +3211,11 @@ BEGIN
         asked_at := clock_timestamp();
         BEGIN
             EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
-                           dblink.nspname)
-            INTO STRICT state
+                           dblink.nspname) INTO STRICT state
             USING part.name, text 'SET LOCAL statement_timeout = 10000;'
                                   ' SELECT instaid._server_state()';
             state := state || jsonb_build_object(
-                'number', part.number, 'name', object,
-                'asked_at', extract(epoch FROM asked_at),
+                'number', part.number, 'name', object, 'asked_at', extract(epoch FROM asked_at),
                 'answered_at', extract(epoch FROM clock_timestamp()));
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
@@ -3567,24 +3237,19 @@ BEGIN
     END LOOP;
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
-END
-$$;
-COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
-'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
-'which it asks by dblink; one row each, none if all is well';
+END $$;
+COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, tickets, clocks '
+'and versions of this server and of others, which it asks by dblink; none if all is well';
 
---
--- Rights
---
+---- Rights ----
 
--- Whatever role installs the extension, all objects of it belong to the owner of its
--- schema, but for the sequence of the node's shard: with mere rights on it, the owner of
--- the database could not restore what it has granted to others.
---
--- Whatever default privileges grant, other roles have no more than the rights that
--- PostgreSQL itself gives to PUBLIC.  What they revoke stays revoked.  And every role can
--- use the schemas, and read the views and the position of the node's sequence.  Nobody else
--- has seen the objects yet, so that this can wait for the end of the script.
+-- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
+-- for the sequence of the node's shard: with mere rights on it, the owner of the database could
+-- not restore what it has granted to others.
+-- Whatever default privileges grant, other roles have no more than the rights that PostgreSQL
+-- itself gives to PUBLIC.  What they revoke stays revoked.  And every role can use the schemas,
+-- and read the views and the position of the node's sequence.  This can wait for the end of the
+-- script, because nobody else has seen the objects yet.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -3619,14 +3284,12 @@ BEGIN
                            member.name, member.right_of_all);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 
--- The owner of the database can create tickets, and can let others do so.  So can the role
--- that installs the extension.  What the script grants to a role stays in pg_init_privs as
--- the role's OID, even if the role is dropped; therefore the installer gets its rights
--- outside of the script.  The owner of the database gets them as pg_database_owner only,
--- since it could not restore a GRANT to itself.
+-- The owner of the database, and the role that installs the extension, can create tickets, and
+-- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's
+-- OID, even if the role is dropped; therefore the installer gets its rights outside of the script.
+-- The owner of the database gets them as pg_database_owner: it could not restore GRANTs to itself.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Old rows
---
+---- Old rows ----
 
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
@@ -60,15 +58,11 @@ BEGIN
         END IF;
         RETURN NEXT (last >> 10 << 23) + (shard_id << 10) + (last & 1023);
     END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
-'an ID for each of these times, which must be in order; the IDs are different and in order; '
-'above 1,024 in a millisecond they are of the next one';
+END $$;
+COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
+'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
---
--- Adopting in this edition
---
+---- Adopting in this edition ----
 
 -- Let the roles that can use a sequence use the functions of its shard.
 -- Who could take values of the sequence for the published function can take IDs.
@@ -96,8 +90,7 @@ BEGIN
             HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
                           ' FROM %s;', sequence, users);
     END IF;
-END
-$$;
+END $$;
 
 -- The extension adopts shards of this edition; this edition has no other one to adopt.
 CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
@@ -130,8 +123,7 @@ BEGIN
                       schema_name, pg_get_function_arguments(p.oid),
                       CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
         FROM pg_proc AS p WHERE p.oid = adopted);
-END
-$$;
+END $$;
 
 -- Write another shard ID into the sequences and the functions of a shard.
 -- A sequence stays in its millisecond, past the room of the new shard, and not just before the
@@ -165,8 +157,7 @@ BEGIN
     END LOOP;
     PERFORM instaid_sql._declare(schema_name, shard_id, old.seqmin, sequence,
                                  instaid._find_function(schema_name, 'next_id', ''), true);
-END
-$$;
+END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
@@ -180,9 +171,7 @@ BEGIN ATOMIC
     ORDER BY p.pronargs;
 END;
 
---
--- Adopting (both editions)
---
+---- Adopting (both editions) ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.
@@ -202,15 +191,13 @@ BEGIN
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
             HINT = 'Pass the sequence that next_id() uses.';
-    END IF;
-    IF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
                              sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
                             pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname),
-            HINT = 'Give both to one owner.';
+                            main.proname), HINT = 'Give both to one owner.';
     END IF;
     PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
     IF main.seqmin > 1 THEN
@@ -220,8 +207,7 @@ BEGIN
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
     END IF;
     RETURN main.relowner;
-END
-$$;
+END $$;
 
 -- Lock the tables that have a function as a default, and find the largest ID in them.
 -- Sessions that insert finish first, and those that come later use the new function.  Any role
@@ -230,17 +216,15 @@ $$;
 --
 -- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
 -- or else the default, with which the time of that ID is the clock's.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
-                                       INOUT epoch timestamptz, renumber boolean, adopted oid,
-                                       adopted_owner regrole, sequence regclass,
-                                       OUT youngest bigint)
+CREATE FUNCTION instaid._take_over_ids(
+    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
+    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
     before bigint;
     id bigint;
     made_at timestamptz;
-    earliest timestamptz;
     latest timestamptz;
     named integer;
     part record;
@@ -262,8 +246,7 @@ BEGIN
              JOIN pg_namespace AS n ON n.nspname = schema_name
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
           AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't'
-        ORDER BY c.oid, t.attnum
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
@@ -293,17 +276,16 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    earliest := now() - interval '1 s';
     latest := clock_timestamp() + interval '1 s';
+    -- A function can use now(), which is the time when the transaction began.
     epoch := COALESCE(epoch, (
         SELECT e.epoch
         FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
              CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
-        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN earliest AND latest
+        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN now() - interval '1 s' AND latest
         LIMIT 1), instaid.default_epoch());
     made_at := instaid.extract_timestamp(id, epoch);
-    IF (made_at BETWEEN earliest AND latest) IS NOT TRUE THEN
+    IF (made_at BETWEEN now() - interval '1 s' AND latest) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
             DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
@@ -316,8 +298,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
             HINT = 'Pass the sequence that it uses.';
-    END IF;
-    IF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
             DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
@@ -339,12 +320,10 @@ BEGIN
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
                             instaid.extract_timestamp(youngest, epoch));
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL,
-                                    sequence regclass DEFAULT NULL,
+                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
@@ -368,12 +347,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL
-                          THEN format('Its next_id() returns %s.',
-                                      COALESCE(pg_get_function_result(adopted), 'nothing'))
-                          WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                          THEN 'There is no such schema.'
-                          ELSE 'There is no such function in the schema.' END,
+            DETAIL = COALESCE('Its next_id() returns ' || pg_get_function_result(adopted) || '.',
+                              CASE WHEN adopted IS NOT NULL THEN 'Its next_id() returns nothing.'
+                                   WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
+                                   THEN 'There is no such schema.'
+                                   ELSE 'There is no such function in the schema.' END),
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
@@ -417,27 +395,20 @@ BEGIN
     UNION ALL
     SELECT format('It also counts for %s.',
                   pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d
-    WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i'
-    LIMIT 1;
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = other_use,
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
             HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
                    ' too, give it another default first, for example with adopt_column().';
     END IF;
-
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END
-$$;
-COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
-'make a schema with the published function next_id() a shard: call the function once, to find out '
-'its shard ID and its epoch, replace it, take over its sequence (by default table_id_seq, or the '
-'sequence of the schema that its text names), and '
-'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
-'function, the sequence and the tables, which the caller needs';
+END $$;
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
+'shard: call the function once, to find its shard ID and epoch, replace it, take over its sequence'
+' (by default table_id_seq, or the one that its text names), and continue above the IDs of the '
+'columns that use it; needs the rights of the owners of the function, the sequence and the tables';
 
 -- The schemas with a function that audit() calls a copy of the published function, and that the
 -- caller may adopt, and the commands that adopt it.  A function of another name becomes next_id(),
@@ -466,20 +437,7 @@ BEGIN
             AND pg_has_role(p.proowner, 'USAGE')) AS c
     WHERE c.oid = c.next_id
        OR c.next_id IS NULL AND c.copies = 1 AND c.prorettype = 'bigint'::regtype;
-END
-$$;
-
--- The part of adopt_shards() between two commits; why it failed, or null.
-CREATE FUNCTION instaid._try_to_adopt(schema_name text, command text) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET client_min_messages = warning AS $$
-BEGIN
-    EXECUTE command;
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    RETURN format('%I: %s', schema_name, SQLERRM);
-END
-$$;
+END $$;
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
@@ -489,29 +447,32 @@ CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean 
 DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
-    problem pg_catalog.text;
     problems pg_catalog.text[] := '{}';
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
     SELECT c.schemas, c.commands INTO schemas, commands FROM instaid._find_copies(pattern) AS c;
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         IF dry_run THEN
             RAISE NOTICE '%', commands[i];
             CONTINUE;
         END IF;
-        -- inside a transaction block, this fails before anything is adopted
+        BEGIN
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
+                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+            EXECUTE commands[i];
+        EXCEPTION WHEN OTHERS THEN
+            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
+                                                                            SQLERRM));
+            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
+            CONTINUE;
+        END;
         COMMIT;
-        problem := instaid._try_to_adopt(schemas[i], commands[i]);
-        IF problem IS NULL THEN
-            RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
-                pg_catalog.cardinality(schemas);
-        ELSE
-            RAISE WARNING '%', problem;
-            problems := pg_catalog.array_append(problems, problem);
-        END IF;
+        RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
+            pg_catalog.cardinality(schemas);
     END LOOP;
-    COMMIT;
     IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
@@ -521,8 +482,7 @@ BEGIN
             HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
                    ' call adopt_shards() again.';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
 'adopt each schema that has a copy of the published function, as audit() finds, if the caller '
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
@@ -542,22 +502,19 @@ BEGIN
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = renumber_shard.schema_name;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
     PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     IF shard.shard_id = renumber_shard.shard_id THEN
         RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-        RETURN;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
     END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-    PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-END
-$$;
-COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
-'wait for the transactions that have taken IDs of a shard, and let its new IDs name another '
-'shard; IDs that exist stay; needs to own the shard, and CREATE on its schema';
+END $$;
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
@@ -576,21 +533,18 @@ BEGIN
                 ' ELSE ''the distribution column of a Citus table'' END)'
                 ' FILTER (WHERE a.attidentity <> '''''
                 ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid)'
-                ' FROM pg_catalog.pg_dist_partition AS p'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
                 ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
         INTO kept_by_citus, tables_of_citus;
     END IF;
     of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
     WITH RECURSIVE family (relid, attnum) AS (
         SELECT table_name::oid, _widening_plan.attnum
-        UNION
-        SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
             SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
             FROM pg_constraint AS k
             WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL
-            SELECT other.attrelid, other.attnum
+            UNION ALL SELECT other.attrelid, other.attnum
             FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
                  JOIN pg_inherits AS i
                       ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
@@ -617,33 +571,30 @@ BEGIN
         WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
                             'pg_policy'::regclass, 'pg_publication_rel'::regclass)
            OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION
-        SELECT n.name, 'the partition key'
+        UNION SELECT n.name, 'the partition key'
         FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
                                             AND d.objid = n.attrelid AND d.objsubid = n.attnum
         WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
         UNION
         SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
         FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION
-        SELECT n.name, CASE WHEN n.typtype = 'd' THEN 'its domain'
-                            WHEN n.reloftype <> 0 THEN 'the type of its table'
-                            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END
-        FROM narrow AS n
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
         UNION
         -- PostgreSQL checks a foreign key again, in both tables
         SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
         FROM narrow AS n
-             LEFT JOIN pg_constraint AS k
-                       ON k.contype = 'f'
-                          AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                               OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
-           -- An INSERT locks its table first, and then the tables that the row refers
-           -- to, which are mostly older.  This is the same order.
+           -- in the order of an INSERT: its table, and then those that the row refers to,
+           -- which are mostly older
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
@@ -655,8 +606,7 @@ BEGIN
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o)
     INTO statements, other_tables, sizes, obstacles FROM altered AS t;
-END
-$$;
+END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
@@ -666,8 +616,7 @@ CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION
-        SELECT r.ev_class
+        UNION SELECT r.ev_class
         FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
@@ -681,8 +630,7 @@ BEGIN ATOMIC
         FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT')
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
     SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
     FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
                                           AS r;
@@ -710,9 +658,7 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    IF NOT dry_run THEN
-        PERFORM instaid._check_read_committed('adopt_column');
-    END IF;
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
     PERFORM instaid._check_name('column', column_name);
     -- before pg_get_expr(), which waits for a lock on the table
     PERFORM instaid._check_table_owner(table_name);
@@ -730,8 +676,7 @@ BEGIN
     IF main.attnum IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    END IF;
-    IF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column %s cannot have a default of its own', main.name),
             DETAIL = CASE WHEN main.parent IS NOT NULL
@@ -741,15 +686,12 @@ BEGIN
     END IF;
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', main.nspname),
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    END IF;
-    IF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                             'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name,
-                             format_type(main.atttypid, NULL)),
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
     END IF;
     SELECT array_agg(d.relid),
@@ -772,8 +714,7 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
             DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name),
-            HINT = 'Drop that default first.';
+                            other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
     widening := instaid._widening_plan(table_name, main.attnum, main.owner);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
@@ -783,20 +724,16 @@ BEGIN
             HINT = CASE WHEN main.attidentity <> ''
                         THEN 'Create another table, distribute it, and copy the rows.'
                         ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    END IF;
-    IF widening.obstacles IS NOT NULL THEN
+    ELSIF widening.obstacles IS NOT NULL THEN
         RAISE feature_not_supported USING
             MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name),
-            DETAIL = widening.obstacles || '.',
+                             main.name), DETAIL = widening.obstacles || '.',
             HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
 
     statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                widening.other_tables || ', ', table_name)];
-    IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, statements[1]);
-    END IF;
+    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
     next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
@@ -852,21 +789,15 @@ BEGIN
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
-        IF NOT dry_run THEN
-            PERFORM instaid._execute_as(main.owner, statement);
-        END IF;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
-'make the next_id() of a shard the default of a serial, identity, integer or bigint column; '
-'widen an integer column, and those that refer to it, to bigint; return the statements, which '
-'dry_run does not run; acts with the rights of the owner of the table, which the caller '
-'needs, on tables of that owner only';
+END $$;
+COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
+'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
+'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
+'the rights of the owner of the table, which the caller needs, on tables of that owner only';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

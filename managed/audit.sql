@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Monitoring
---
+---- Monitoring ----
 
 CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
@@ -58,9 +56,7 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
 COMMENT ON COLUMN instaid.metrics.failing_tickets IS '0 in this edition';
 COMMENT ON COLUMN instaid.metrics.empty_tickets IS '0 in this edition';
 
---
--- Knowing before it breaks
---
+---- Knowing before it breaks ----
 
 -- audit() only reads catalogs and sequences.  It runs nothing that it finds.
 
@@ -113,9 +109,7 @@ CREATE VIEW instaid._id_columns AS
          CROSS JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname), quote_ident(t.attname))
                             AS o (table_name, column_name);
 
---
--- Shard IDs and partitions (both editions)
---
+---- Findings of audit() (both editions) ----
 
 -- Shard IDs that two shards have, and IDs that end
 CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
@@ -146,8 +140,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     FROM shard AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at)
-    WHERE e.expires_at < now() + interval '5 years';
+                            AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.
@@ -174,10 +167,6 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
                                                  WHERE h.inhparent = i.relid))
            OR r.is_short AND NOT r.is_open);
 
---
--- Tickets that end (both editions)
---
-
 -- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
 CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
     SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
@@ -202,10 +191,6 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
 
---
--- Rights of other roles (both editions)
---
-
 -- Roles that could add functions, which are found in the place of ours, or set a ticket back;
 -- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
 CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
@@ -229,9 +214,7 @@ CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
           AND a.rolsuper IS NOT TRUE) AS r (names)
     WHERE r.names IS NOT NULL;
 
---
--- All findings
---
+---- All findings ----
 
 -- The findings of audit().
 CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
@@ -383,15 +366,12 @@ BEGIN
         DETAIL = 'It does not check the values of columns, foreign keys, or parsed code.';
     RETURN QUERY SELECT f.* FROM instaid._audit() AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.audit() IS
 'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
 'nothing';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -71,9 +71,7 @@ COMMENT ON SCHEMA instaid IS
 COMMENT ON SCHEMA instaid_sql IS 'what the functions of shards call';
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
---
--- Checks (both editions)
---
+---- Checks (both editions) ----
 
 -- Refuse null arguments of a function that is not STRICT.
 CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
@@ -87,8 +85,7 @@ BEGIN
             MESSAGE = format('arguments of %s() must not be null', routine),
             DETAIL = format('These are null: %s.', nulls);
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse an isolation level that does not show what other transactions commit meanwhile.
 CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
@@ -100,8 +97,7 @@ BEGIN
             DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
             HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse a caller who does not have the rights of the owner of an object.
 CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
@@ -112,32 +108,26 @@ BEGIN
             MESSAGE = format('must be owner of %s %s', kind, object),
             DETAIL = format('Its owner is %s.', owner);
     END IF;
-END
-$$;
+END $$;
 
 -- The function of a schema with a name and argument types; null if there is none.
--- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by
--- its name alone, as in a cast to regprocedure, reads all of them.
+-- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
+-- name alone, as in a cast to regprocedure, reads all of them.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT p.oid FROM pg_proc AS p
-    WHERE p.proname = function_name AND p.proargtypes = argument_types
-      AND p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name);
-END;
+    RETURN (SELECT p.oid FROM pg_proc AS p
+            WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
+                  = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
-    FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-         JOIN pg_database AS b ON b.datname = current_database()
-         JOIN pg_roles AS d ON d.oid = b.datdba
-    WHERE n.oid = schema;
-END;
+    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+                 JOIN pg_database AS b ON b.datname = current_database()
+                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
 -- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
 -- table if the owner of its schema could put another table in its place, after this look and
@@ -160,18 +150,15 @@ BEGIN
             HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
                           relation, main.schema_owner);
     END IF;
-END
-$$;
+END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
-        UNION
-        SELECT i.inhrelid FROM descendant AS d JOIN pg_inherits AS i ON i.inhparent = d.relid)
+        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
@@ -182,16 +169,12 @@ CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype
-        WHERE l.typtype = 'd')
+        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
---
--- Checks of this edition
---
+---- Checks of this edition ----
 
 -- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
@@ -251,9 +234,7 @@ BEGIN
 END
 $$;
 
---
--- Reading and packing IDs
---
+---- Reading and packing IDs ----
 
 -- The functions that queries call for each row are in SQL without branches, so that PostgreSQL
 -- replaces the call with its expression.  It evaluates what depends on a constant epoch only
@@ -373,9 +354,7 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
 'to 1023)';
 
---
--- Time ranges
---
+---- Time ranges ----
 
 -- The milliseconds from an epoch to a time, with fractions.
 -- In numeric, because times can be infinite.  The result counts from the epoch.
@@ -438,31 +417,24 @@ CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 'the largest ID whose time is before created_at; -1 if there is none';
 
---
--- Time ranges (both editions)
---
+---- Time ranges (both editions) ----
 
--- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can
--- be a subselect.  ">=", because "> the largest before" does not prune the partition that
--- ends there.
+-- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
+-- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
 CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
                                         epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
---
--- Making IDs
---
+---- Making IDs ----
 
 -- The arguments of these functions:
 --
@@ -912,9 +884,7 @@ $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || de
 END
 $create$;
 
---
--- Rights
---
+---- Rights ----
 
 -- Give PUBLIC its rights on the functions, views and types of this edition, and no role others.
 -- Default privileges, which some clouds set for whole databases, grant rights or take them away.

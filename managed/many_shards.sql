@@ -5,14 +5,11 @@
 
 SET search_path = pg_catalog;
 
---
--- Many shards (both editions)
---
+---- Many shards (both editions) ----
 
 -- What create_shards() checks.
 CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
-    RETURNS void
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
@@ -20,14 +17,12 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('shard IDs %s to %s are out of range', first, last),
             DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
-    END IF;
-    IF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
+    ELSIF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
             DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
     END IF;
-END
-$$;
+END $$;
 
 -- The part of create_shards() between two commits.
 CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
@@ -39,7 +34,6 @@ DECLARE
 BEGIN
     PERFORM instaid._check_batches(format, first, last, epoch);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
-
     -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
     -- SCHEMA, PostgreSQL plans every other expression again.
     FOR shard IN
@@ -64,8 +58,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM instaid._restrict_shards(created);
-END
-$$;
+END $$;
 
 -- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
 -- skips those that exist: after an interruption, the same call creates the rest.  Inside a
@@ -75,29 +68,23 @@ CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE plpgsql AS $$
 DECLARE
-    batch CONSTANT integer := 512;
     last_of_batch integer;
 BEGIN
     PERFORM instaid._check_batches(format, first, last, epoch);
-    FOR first_of_batch IN first .. last BY batch LOOP
-        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>=) batch THEN
+    FOR first_of_batch IN first .. last BY 512 LOOP
+        IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>) 511 THEN
             COMMIT;
         END IF;
-        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) batch
-                               OPERATOR(pg_catalog.-) 1, last);
+        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) 511, last);
         PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
     END LOOP;
-END
-$$;
-COMMENT ON PROCEDURE instaid.create_shards(text, integer, integer, timestamptz) IS
-'create the missing shards first to last, as create_shard() does; format() of the shard ID is '
-'the name of a schema; commits after every 512 shards, with a notice';
+END $$;
+COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first to last, as '
+'create_shard() does, in schemas named format() of the shard ID; commits after every 512';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

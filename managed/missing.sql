@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- What this edition lacks
---
+---- What this edition lacks ----
 
 -- Fail, and say what to do instead.
 CREATE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
@@ -17,8 +15,7 @@ BEGIN
         MESSAGE = 'this edition of instaid has no C',
         DETAIL = what || ' needs the extension instaid.',
         HINT = instead;
-END
-$$;
+END $$;
 
 -- A caller would need UPDATE on the sequence, and could set it back.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
@@ -27,8 +24,7 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
 BEGIN
     PERFORM instaid._refuse_without_c('instaid.next_id()', 'Use the next_id() of a shard, which'
                                       ' instaid.create_shard() creates.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
 'not in this edition: fails';
 
@@ -39,8 +35,7 @@ CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count inte
 BEGIN
     PERFORM instaid._refuse_without_c('instaid.next_ids()', 'Use the next_ids() of a shard, which'
                                       ' instaid.create_shard() creates.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
 'not in this edition: fails';
 
@@ -49,8 +44,7 @@ CREATE FUNCTION instaid.next_id() RETURNS bigint
 BEGIN
     PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard,'
                                       ' which instaid.create_shard() creates.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.next_id() IS 'not in this edition: fails';
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
@@ -59,8 +53,7 @@ CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
 BEGIN
     PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_ids() of a shard,'
                                       ' which instaid.create_shard() creates.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS 'not in this edition: fails';
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
@@ -68,8 +61,7 @@ CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) 
 BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
                                       ' transaction that inserts.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'not in this edition: fails';
 
 CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
@@ -79,8 +71,7 @@ CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
 BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
                                       ' transaction that inserts.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
 'not in this edition: fails';
 
@@ -91,8 +82,7 @@ CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer D
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('A ticket with a source', 'Leave out source.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
                                           regtype) IS
 'not in this edition: fails';
@@ -103,13 +93,10 @@ CREATE FUNCTION instaid.audit_servers(servers text[],
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('audit_servers()', 'Compare instaid.shards of the servers.');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Partitions
---
+---- Partitions ----
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -27,32 +25,24 @@ BEGIN
             DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
     END IF;
     RETURN ms::bigint << 23;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 'the difference between two IDs whose times are that far apart; for tools that partition by '
 'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
---
--- Partitions (both editions)
---
+---- Partitions (both editions) ----
 
--- The partitions of a table by range of its IDs, and the first of the IDs that each holds, and
--- the first after them; no rows for other tables, and nulls for the default partition.
+-- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
-CREATE FUNCTION instaid.list_partitions(parent regclass,
-                                        epoch timestamptz DEFAULT instaid.default_epoch(),
-                                        OUT partition regclass, OUT from_time timestamptz,
-                                        OUT to_time timestamptz, OUT first_id bigint,
-                                        OUT end_id bigint) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION instaid.list_partitions(
+    parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
+    OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT t.oid::regclass,
-           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity'
-                WHEN n.first_id <= 0 THEN epoch
+           CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
                 ELSE instaid.extract_timestamp(n.first_id, epoch) END,
-           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity'
-                WHEN n.end_id <= 0 THEN epoch
+           CASE WHEN b.bound[2] = 'MAXVALUE' THEN 'infinity' WHEN n.end_id <= 0 THEN epoch
                 -- a bound within a millisecond leaves IDs of it
                 ELSE instaid.extract_timestamp(n.end_id - 1, epoch) + interval '1 ms' END,
            n.first_id, n.end_id
@@ -68,9 +58,8 @@ BEGIN ATOMIC
           OFFSET 0) AS t
          CROSS JOIN LATERAL regexp_match(t.bounds,
              '^FOR VALUES FROM [(]''?([^'')]+)''?[)] TO [(]''?([^'')]+)''?[)]$') AS b (bound)
-         CROSS JOIN LATERAL (VALUES (NULLIF(b.bound[1], 'MINVALUE')::bigint,
-                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint))
-                            AS n (first_id, end_id)
+         CROSS JOIN LATERAL (SELECT NULLIF(b.bound[1], 'MINVALUE')::bigint,
+                                    NULLIF(b.bound[2], 'MAXVALUE')::bigint) AS n (first_id, end_id)
     ORDER BY b.bound IS NULL, n.end_id;
 END;
 COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
@@ -80,8 +69,7 @@ COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    RETURNS SETOF regclass LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC'
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -123,8 +111,7 @@ BEGIN
             MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
             DETAIL = format('With epoch %s, partitions can begin at %s and end at %s.',
                             epoch, epoch, expires_at);
-    END IF;
-    IF from_time + max_partitions * step < to_time THEN
+    ELSIF from_time + max_partitions * step < to_time THEN
         RAISE program_limit_exceeded USING
             MESSAGE = format('too many partitions from %s to %s', from_time, to_time),
             DETAIL = format('One call creates up to %s; with step %s they would end at %s.',
@@ -138,9 +125,9 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can
-    -- be read and written meanwhile.  This and all that follows runs as the owner: indexes,
-    -- for example, can hold code that runs when the table is read.
+    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can be
+    -- read and written meanwhile.  All that follows runs as the owner: indexes, for example, can
+    -- hold code that runs when the table is read.
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
@@ -150,15 +137,13 @@ BEGIN
         FROM generate_series(0, max_partitions - 1) AS n
              -- By multiples of the step, because months differ in length: after the last day of
              -- a shorter month comes the 31st again.
-             CROSS JOIN LATERAL (VALUES (from_time + n * step, from_time + (n + 1) * step))
-                                AS s (since, until)
-             CROSS JOIN LATERAL (VALUES (instaid.min_id_from(s.since, epoch),
-                                         instaid.min_id_from(s.until, epoch)))
-                                AS i (first_id, end_id)
+             CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
+                                        from_time + (n + 1) * step AS until) AS s
+             CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,
+                                        instaid.min_id_from(s.until, epoch) AS end_id) AS i
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
-            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id)
-        ORDER BY n
+            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
@@ -199,16 +184,11 @@ BEGIN
             COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
         RETURN NEXT name::regclass;
     END LOOP;
-END
-$$;
-COMMENT ON FUNCTION instaid.create_partitions(regclass, timestamptz, timestamptz, interval,
-                                              timestamptz) IS
-'create and return the missing partitions of a table by range of its IDs, up to 1000, one for '
-'each step from from_time until to_time is covered; the caller needs the rights of the owner';
+END $$;
+COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
+'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Positions of a database (both editions)
---
+---- Positions of a database (both editions) ----
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
 -- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
@@ -31,8 +29,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               p.last IS NULL
-               AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
+               p.last IS NULL AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
                    SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
                    WHERE d.datname = current_database() AND l.granted AND l.mode IN (
                        'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
@@ -47,8 +44,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-              WHERE q.seqincrement > 0) AS p
-             JOIN pg_class AS c ON c.oid = p.sequence
+              WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         -- any role may declare a shard with a sequence of another one, and cannot use it
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -68,17 +64,15 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
 -- Only warnings: one statement must not keep psql from running the next.
-CREATE FUNCTION instaid.restore_position(sequence_name text, last bigint,
-                                         epoch timestamptz DEFAULT NULL,
-                                         frozen boolean DEFAULT false,
-                                         shard text DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid.restore_position(
+    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
+    shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := to_regclass(sequence_name);
@@ -106,8 +100,7 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
-        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p
-        WHERE p.increment > 0;
+        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
         -- The first value from there on that is this server's, because the ticket can have been
         -- restriped, or else the last one.
         value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
@@ -115,10 +108,9 @@ BEGIN
                        options.maximum_value - mod(options.maximum_value - options.start_value,
                                                    options.increment));
         -- A sequence that was never called can have been RESTARTed.  nextval() says where.
-        IF last >= options.start_value THEN
-            PERFORM setval(sequence, GREATEST(value, COALESCE(
-                pg_sequence_last_value(sequence), nextval(sequence)))::bigint);
-        END IF;
+        PERFORM setval(sequence, GREATEST(value, COALESCE(
+            pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
+        WHERE last >= options.start_value;
         IF last > options.maximum_value THEN
             RAISE numeric_value_out_of_range USING
                 MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
@@ -132,16 +124,12 @@ EXCEPTION WHEN OTHERS THEN
         MESSAGE = format('position of sequence %s not restored: %s', sequence_name, SQLERRM),
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
-END
-$$;
-COMMENT ON FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text) IS
-'let a sequence of a shard go on above an ID, or, without an epoch, a ticket above a value; it '
-'never goes back; freezes the shard, if one is named, whose sequences can be frozen; a warning if '
-'the sequence is missing, or cannot be set';
+END $$;
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
+'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
+'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Shards
---
+---- Shards ----
 
 -- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
 -- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
@@ -124,9 +122,7 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 'the sequences that issue the IDs of a shard: the one of its next_id(), and those of '
 'add_sequence()';
 
---
--- Creating shards
---
+---- Creating shards ----
 
 -- Give a sequence the range of a sequence of a shard, and its schema the lock.
 -- The sequence begins at the end of the millisecond that the clock reads: the first call opens
@@ -237,9 +233,7 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   ' SELECT instaid_sql._declare(%4$L, %2$s, %3$s, %1$L)', sequence, shard_id,
                   (extract(epoch FROM epoch) * 1000)::bigint, schema_name);
 
---
--- Creating shards (both editions)
---
+---- Creating shards (both editions) ----
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
@@ -255,15 +249,13 @@ BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = 'It belongs to the extension or the server.',
-            HINT = 'Choose another schema.';
+            DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
     -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
     -- or no whole millisecond.
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
-    IF epoch <= clock_timestamp() THEN
-        expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
-    END IF;
+    expires_at := CASE WHEN epoch <= clock_timestamp()
+                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
     IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
@@ -274,8 +266,7 @@ BEGIN
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other
-    FROM pg_namespace AS n, pg_roles AS r
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
     WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
       AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
                                 WHERE p.oid = adopted), current_user);
@@ -315,8 +306,7 @@ BEGIN
     END IF;
     IF shard_id IS NULL THEN
         RETURN;
-    END IF;
-    IF conflict.taken_by IS NOT NULL THEN
+    ELSIF conflict.taken_by IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
@@ -341,8 +331,7 @@ BEGIN
             DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
                             ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -367,16 +356,13 @@ BEGIN
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
 'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
 'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
---
--- Moving and protecting shards
---
+---- Moving and protecting shards ----
 
 -- A shard; refuse a schema that is not one, and a caller who does not own it.
 -- The owner of the shard's sequences, as far as this edition can act for the caller
@@ -522,9 +508,7 @@ $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs to own it';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Text forms
---
+---- Text forms ----
 
 --                 digits                           bits  length  0         2^63 - 1
 --  shortcode      A-Z a-z 0-9 - _                  6     1..11   A         H__________
@@ -20,8 +18,7 @@ BEGIN
     RAISE numeric_value_out_of_range USING
         MESSAGE = format('ID %s has no text form', id),
         DETAIL = 'Only IDs from 0 to 9223372036854775807 have one.';
-END
-$$;
+END $$;
 
 -- Twelve digits of base64 are 9 bytes.  The first digit is 0.
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
@@ -46,8 +43,7 @@ BEGIN
         id := id >> 5;
     END LOOP;
     RETURN result;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
 'it is negative';
@@ -62,8 +58,7 @@ BEGIN
         id := id << bits | strpos(alphabet, substr(digits, i, 1)) - 1;
     END LOOP;
     RETURN id;
-END
-$$;
+END $$;
 
 -- Say why a text is no shortcode, or no base32.
 -- The first fault from the left counts.
@@ -127,8 +122,7 @@ BEGIN
         DETAIL = CASE WHEN fault LIKE '%too large'
                       THEN format('The largest ID is 9223372036854775807, written "%s".', last)
                       ELSE explanation END;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -141,8 +135,7 @@ BEGIN
     END IF;
     RETURN instaid_sql._refuse_digits(shortcode, 'shortcode', shortcode, alphabet, 6, 11,
                                       'H__________');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 'the ID of a shortcode; error for text that to_shortcode() does not return';
 
@@ -158,15 +151,12 @@ BEGIN
         RETURN instaid_sql._from_digits(plain, alphabet, 5);
     END IF;
     RETURN instaid_sql._refuse_digits(base32, 'base32', digits, alphabet, 5, 13, '7ZZZZZZZZZZZZ');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
 'error for other text';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -5,9 +5,7 @@
 
 SET search_path = pg_catalog;
 
---
--- Tickets
---
+---- Tickets ----
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
@@ -31,11 +29,9 @@ BEGIN
             HINT = format('Create it: SELECT instaid.create_ticket(%L);', name);
     END IF;
     RETURN sequence;
-END
-$$;
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, for GRANT and ALTER SEQUENCE; if there is none, null with '
-'missing_ok, or else an error';
+END $$;
+COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS 'the sequence of a ticket, for '
+'GRANT and ALTER SEQUENCE; if there is none, null with missing_ok, or else an error';
 
 -- Refuse a ticket that stands at a value of another server.
 CREATE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
@@ -53,8 +49,7 @@ BEGIN
                       value + main.increment
                       - mod(mod(value - main.start_value, main.increment) + main.increment,
                             main.increment));
-END
-$$;
+END $$;
 
 -- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
 -- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
@@ -121,8 +116,7 @@ BEGIN
     END IF;
     last_value := value;
     increment := main.increment;
-END
-$$;
+END $$;
 
 -- A value is durable when the caller's transaction commits: the WAL record that covers it can
 -- be of a transaction that is still open.
@@ -141,32 +135,11 @@ BEGIN
     END IF;
     PERFORM instaid_sql._flush_at_commit();
     RETURN value;
-END
-$$;
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, which is never issued again once the transaction has committed; '
-'needs USAGE or UPDATE on its sequence';
+END $$;
+COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
+'issued again once the transaction has committed; needs USAGE or UPDATE on its sequence';
 
---
--- Servers of a ticket (both editions)
---
-
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
-END
-$$;
-
---
--- Creating tickets
---
+---- Creating tickets ----
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1,
@@ -221,16 +194,25 @@ BEGIN
     EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
                                           text) IS
 'create a named ticket, whose values on this server are start or above, and server modulo '
 'servers; return its sequence; needs CREATE on the schema instaid_tickets';
 
---
--- Tickets and their servers (both editions)
---
+---- Tickets and their servers (both editions) ----
+
+-- What create_ticket() and restripe_ticket() check.
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server NOT BETWEEN 1 AND servers THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('server %s is out of range', server),
+            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
+                            ' least 1.', servers);
+    END IF;
+END $$;
 
 CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -238,19 +220,16 @@ DECLARE
     ticket regclass := instaid.ticket_sequence(name);
 BEGIN
     IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
-        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(t.part::regclass::text, ', ')
-                 FROM (SELECT ticket AS part UNION ALL
-                       SELECT inhrelid FROM pg_inherits WHERE inhparent = ticket) AS t);
+        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(d.relid::regclass::text, ', ')
+                 FROM instaid._descendants(ticket) AS d);
     ELSE
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
--- Keep other sessions from taking values of a ticket until the transaction ends; needs to
--- own its sequence.
+-- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
 CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -266,23 +245,20 @@ BEGIN
                 MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
                 DETAIL = format('Its INCREMENT is %s; it must count up.', step),
                 HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-        END IF;
-        IF step IS NULL THEN
+        ELSIF step IS NULL THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('ticket %s has its values from a source', sequence),
                 DETAIL = 'There is nothing to guard or to restripe here.',
                 HINT = 'Guard and restripe the ticket at each server of its source.';
         END IF;
         EXIT WHEN sequence = locked;
-        -- This lock waits for all transactions that have taken values, and keeps others out
-        -- until this transaction commits.  The statement has the name, because a regclass whose
-        -- sequence is dropped meanwhile is printed as a number.
+        -- This waits for all transactions that have taken values.  The statement has the name,
+        -- because a regclass whose sequence is dropped meanwhile is printed as a number.
         EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
         locked := sequence;
     END LOOP;
     RETURN sequence;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -295,32 +271,28 @@ BEGIN
     EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
     SELECT GREATEST(stands_at, start_value), maximum_value,
            CASE data_type WHEN 'smallint'::regtype THEN 32767
-                          WHEN 'integer'::regtype THEN 2147483647
-                          ELSE 9223372036854775807 END
+                          WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
     INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
     IF boundary < stands_at THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s has gone past boundary %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
             DETAIL = format('It stands at %s.', stands_at),
             HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
                    ' there on all of them.';
-    END IF;
-    IF boundary < 2 OR boundary >= last_of_type THEN
+    ELSIF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('boundary %s is out of range', boundary),
             DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
                             last_of_type);
-    END IF;
-    IF boundary > guard THEN
+    ELSIF boundary > guard THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is guarded at %s already', quote_ident(name), guard),
+            MESSAGE = format('ticket %I is guarded at %s already', name, guard),
             DETAIL = 'A server that was restriped at that boundary issues values above it.',
             HINT = format('If no server was, remove the guard on every server, and guard the'
                           ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
 'the number of servers, on all of them; needs to own its sequence';
@@ -339,10 +311,9 @@ BEGIN
             DETAIL = 'The values of each server must begin right above the boundary.',
             HINT = format('The next multiple is %s; guard the ticket there on every server.',
                           boundary + servers::numeric - mod(boundary, servers));
-    END IF;
-    IF guard <> boundary THEN
+    ELSIF guard <> boundary THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s is not guarded at %s', quote_ident(name), boundary),
+            MESSAGE = format('ticket %I is not guarded at %s', name, boundary),
             DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
                             ' above the boundary that belong to another server now.', guard),
             HINT = format('First, on every server that has the ticket:'
@@ -350,15 +321,11 @@ BEGIN
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
                    ' RESTART', name, servers, boundary + server);
-END
-$$;
-COMMENT ON FUNCTION instaid.restripe_ticket(text, integer, integer, bigint) IS
-'let a ticket that is guarded at boundary continue above it, as server number server of '
-'servers; error if boundary is not a multiple of servers; needs to own its sequence';
+END $$;
+COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at boundary, a '
+'multiple of servers, continue above it, as server number server of servers; needs to own it';
 
---
--- Leases and the list of tickets
---
+---- Leases and the list of tickets ----
 
 -- nextval() takes one value at a time, and setval() could go back while others call nextval().
 -- Therefore a lease waits for the transactions that have taken values.
@@ -385,8 +352,7 @@ BEGIN
     first := state.last_value + increment;
     last := first + (count - 1) * increment;
     PERFORM setval(sequence, last);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
 'the next count values of a ticket, from first to last by increment; waits for the transactions '
 'that have taken values; error if count is less than 1; needs to own its sequence';
@@ -411,15 +377,13 @@ CREATE VIEW instaid.tickets AS
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database, one row each; last_value needs SELECT on the sequence';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.tickets.server IS
-'number of this server: the remainder of its values divided by servers, or servers if that is '
-'0';
+COMMENT ON COLUMN instaid.tickets.server IS 'number of this server: the remainder of its values '
+'divided by servers, or servers if that is 0';
 COMMENT ON COLUMN instaid.tickets.servers IS
 'number of servers that share the ticket: the difference from one value to the next';
 COMMENT ON COLUMN instaid.tickets.step IS 'the CACHE of the sequence, which must be 1';
-COMMENT ON COLUMN instaid.tickets.last_value IS
-'last value that was issued, null if there is none; on a standby and after a crash, up to 32 '
-'values more';
+COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was issued, null if there is '
+'none; on a standby and after a crash, up to 32 values more';
 COMMENT ON COLUMN instaid.tickets.values_left IS
 'number of values up to the guard, or else up to the end of the type';
 COMMENT ON COLUMN instaid.tickets.off_stripe IS
@@ -427,9 +391,7 @@ COMMENT ON COLUMN instaid.tickets.off_stripe IS
 COMMENT ON COLUMN instaid.tickets.source IS 'null in this edition';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
 
---
--- Rights
---
+---- Rights ----
 
 CALL instaid._set_rights();
 

@@ -1,7 +1,7 @@
 # assemble.pl: write the script of the extension to standard output.
 #
 # It is made of the files below.  A line "-- include FILE: SECTION" in them stands for a
-# section of a file of the edition without C, whose heading is "SECTION (both editions)".
+# section of a file of the edition without C, whose heading is "---- SECTION (both editions) ----".
 # VERSION stands for the version of the control file.
 
 use strict;
@@ -15,7 +15,7 @@ for (@parts)
 {
 	s{^-- include (\S+): (.*)\n}{
 		my ($file, $section) = ($1, $2);
-		text($file) =~ /^(--\n-- \Q$section\E) \(both editions\)(\n--\n.*?)(?=\n\n--\n-- [^\n]*\n--\n|\n*\z)/ms
+		text($file) =~ /^(---- \Q$section\E) \(both editions\)( ----\n.*?)(?=\n\n---- |\n*\z)/ms
 			or die "$file has no section \"$section (both editions)\"\n";
 		"$1$2\n"}gem;
 	s/\bVERSION\b/$version/g;

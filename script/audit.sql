@@ -1,31 +1,27 @@
---
--- Knowing before it breaks
---
+---- Knowing before it breaks ----
 
 -- A superuser may run audit() over everybody's objects.  Therefore:
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
 --   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name, which takes long in
---   a thousand schemas.
+--   rows: regclass and regprocedure look at all other objects of its name, of which a thousand
+--   schemas have many.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
 --   SET ROLE would not do: that code could reset it.
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
 --   linear time whatever there is.
-
-
--- What audit() returns, some of it twice, is in the views named _..._findings, by what they look
--- at.  It is an error if IDs repeat, name a wrong shard, or are refused now.  It is a warning if
--- that will happen, or if a guarantee is weaker.
+--
+-- What audit() returns, some of it twice, is in the views named _..._findings.  It is an error if
+-- IDs repeat, name a wrong shard, or are refused now.  It is a warning if that will happen, or if
+-- a guarantee is weaker.
 
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
-           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner,
-           r.rolsuper AS is_superuser,
+           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner, r.rolsuper AS is_superuser,
            -- anybody may declare a shard with another's sequence, and cannot use it
            r.rolsuper OR p.proowner = q.relowner AS has_sequence,
            -- whether no other role can put another function in place of next_id()
@@ -43,8 +39,8 @@ CREATE VIEW instaid._audited_shards AS
 -- as functions or as column defaults
 CREATE VIEW instaid._copies AS
     -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
-    -- defaults.  Parsed code has the OIDs of functions and operators.  It is written as their
-    -- names, in the order in which they stand there, so that one pattern fits both.
+    -- defaults.  Of parsed code, the names of its functions and operators are written, in their
+    -- order, so that one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
@@ -54,9 +50,9 @@ CREATE VIEW instaid._copies AS
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND n.nspname !~ '^(pg_|information_schema$)'
           -- Functions of the edition without C are no copies.
-          AND n.nspname <> 'instaid_sql' AND strpos(p.prosrc, 'instaid_sql._') = 0
+          AND n.nspname !~ '^(pg_|information_schema$|instaid_sql$)'
+          AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                                                        AND d.objid = p.oid AND d.deptype = 'e')
         UNION ALL
@@ -124,9 +120,8 @@ CREATE VIEW instaid._id_columns AS
           WHERE p.proname = 'next_id'
             AND (p.pronamespace = 'instaid'::regnamespace
                  OR p.pronamespace IN (SELECT s.schema FROM instaid._audited_shards AS s))
-          UNION ALL
           -- A default that is a copy makes the IDs itself.
-          SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
+          UNION ALL SELECT c.classid, c.objid, c.schema, false FROM instaid._copies AS c)
          AS m (classid, objid, schema, is_own)
          LEFT JOIN pg_depend AS p ON p.refclassid = m.classid AND p.refobjid = m.objid
                                  AND p.classid = 'pg_attrdef'::regclass
@@ -163,7 +158,6 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = s.relnamespace
         WHERE q.seqcache > 1 AND s.relpersistence <> 't')
-
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
@@ -181,8 +175,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
         (NOT c.is_copy, 'warning',
          'calls instaid.next_id() in a way that instaid.shards does not see'))
-        AS f (applies, severity, problem)
-    WHERE f.applies
+        AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.
     SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
@@ -194,8 +187,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
           WHERE f.is_copy
           UNION ALL
-          SELECT f.object, f.owner, s.*
-          FROM found AS f CROSS JOIN LATERAL regexp_matches(
+          SELECT f.object, f.owner, s.* FROM found AS f CROSS JOIN LATERAL regexp_matches(
                    lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
                JOIN cached AS s
                     ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
@@ -212,7 +204,6 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.proname = 'next_id' AND p.pronargs = 0
           AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
-
     -- Columns that take what is not their schema's, and the schema whose IDs they should take
     misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
         -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.
@@ -228,10 +219,9 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         UNION ALL
         -- instaid.next_id() with the shard ID of another schema
         SELECT i.table_name, i.column_name, i.owner, i.is_partition,
-               CASE WHEN own.schema IS NULL
-                    THEN format('shard ID %s is also that of schema %s', i.shard_id, s.name)
-                    ELSE format('its IDs name shard %s, and its schema is shard %s',
-                                i.shard_id, own.shard_id) END,
+               COALESCE(format('its IDs name shard %s, and its schema is shard ', i.shard_id)
+                        || own.shard_id,
+                        format('shard ID %s is also that of schema %s', i.shard_id, s.name)),
                COALESCE(own.schema, s.schema)
         FROM id_column AS i LEFT JOIN shard AS own ON own.schema = i.schema
              LEFT JOIN shard AS q ON q.schema = i.sequence_schema
@@ -255,14 +245,12 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
         WHERE left(d.expression::text, 600) ~ format(
             '^\{((RELABELTYPE|COERCETODOMAIN) :arg \{|FUNCEXPR [^{]*:funcformat [12] [^{]*\{)*'
             'FUNCEXPR :funcid %s ', 'nextval(regclass)'::regprocedure::oid)),
-
     -- Columns that hold an ID, refer to one, or refer to one that does
     holder (relid, attnum) AS (
         SELECT i.relid, i.attnum FROM id_column AS i
         UNION
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a WHERE a.atttypid = 'instaid.id'::regtype
-        UNION
-        SELECT f.conrelid, k.attnum
+        UNION SELECT f.conrelid, k.attnum
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum)
@@ -272,8 +260,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
                             m.column_name, n.nspname)
                 ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
-         LEFT JOIN shard AS s ON s.schema = m.remedy
-    WHERE NOT m.is_partition
+         LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
     -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
     -- table reads, checks or alters children and both tables of a foreign key, too.
@@ -317,14 +304,11 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
 
 -- Values in the columns of a shard that are not its IDs
 CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
-    -- Columns for which a shard makes IDs, and keys in its schema that have no default: an
-    -- ORM may take their values from the sequence, which gives ticks, or 1, 2, 3 until
-    -- next_id() is called.
+    -- Columns for which a shard makes IDs, and keys of its schema without a default: an ORM may
+    -- take their values from the sequence: ticks, or 1, 2, 3 until next_id() is called.
     WITH filled (relid, attnum, schema, has_default) AS MATERIALIZED (
-        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i
-        WHERE i.is_own
-        UNION
-        SELECT x.indrelid, x.indkey[0], c.relnamespace, false
+        SELECT i.relid, i.attnum, i.maker_schema, true FROM instaid._id_columns AS i WHERE i.is_own
+        UNION SELECT x.indrelid, x.indkey[0], c.relnamespace, false
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
         WHERE x.indisprimary AND x.indnkeyatts = 1 AND NOT a.atthasdef AND a.attidentity = ''),
@@ -338,8 +322,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
         FROM filled AS f JOIN instaid._audited_shards AS s ON s.schema = f.schema
-             JOIN pg_class AS c ON c.oid = f.relid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_class AS c ON c.oid = f.relid JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              -- a partition has statistics of its own, which are refreshed more often
              JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = c.relname
@@ -349,8 +332,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
         SELECT m.*, v.value, v.value = m.bounds[cardinality(m.bounds)] AS is_newest, i.made_at,
                -- A tick, or a small value.  A key without a default is not one that was adopted.
                -- Another column is like it as long as its sequence has given only small values.
-               to_timestamp((v.value >> 10) / 1000.0)
-                   BETWEEN m.epoch AND now() + interval '1 day'
+               to_timestamp((v.value >> 10) / 1000.0) BETWEEN m.epoch AND now() + interval '1 day'
                OR i.made_at = m.epoch
                   AND (NOT m.has_default AND NOT m.is_reference
                        OR v.value <= m.position AND m.position < 8388608) AS is_nextval
@@ -400,8 +382,7 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
         (c.relnamespace = s.schema AND c.relowner <> s.owner AND n.nspname <> 'instaid', 'warning',
          format('its sequence %I.%I belongs to %I, and its next_id() to %I', n.nspname, c.relname,
                 pg_get_userbyid(c.relowner), pg_get_userbyid(s.owner))))
-        AS f (applies, severity, problem)
-    WHERE f.applies
+        AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     SELECT 'error', f.signature, o.problem,
            CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
@@ -430,8 +411,7 @@ CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
            format('When no column or function uses it any more, drop it, or the type'
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname IN ('managed_next_id', 'managed_next_ids')
-      AND strpos(p.prosrc, 'instaid_sql._') > 0
+    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
     -- DROP SCHEMA instaid_managed, instaid_sql CASCADE drops it.  A default or generated column
     -- and a view are named as such, and not as the expression or the rule that depends.
@@ -460,7 +440,7 @@ CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
-    -- The sequences that next_id() moves, of shards and in defaults, and the role that says so
+    -- those of shards and in defaults, and the role that says so
     used (sequence, epoch, owner, frozen) AS (
         SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
         UNION
@@ -484,8 +464,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_sequence AS q ON q.seqrelid = c.oid
-             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t
-        WHERE c.relpersistence <> 't')
+             CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS t WHERE c.relpersistence <> 't')
     SELECT f.severity, q.name, f.problem, f.cure
     FROM clocked AS q CROSS JOIN LATERAL (VALUES
         (q.fault IS NOT NULL, 'error', 'cannot serve as a source of IDs. ' || q.fault, q.cure),
@@ -511,35 +490,24 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                 q.max_drift),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.')) AS f (applies, severity, problem, cure)
-    WHERE f.applies;
+         ' one transaction.')) AS f (applies, severity, problem, cure) WHERE f.applies;
 
 -- Tickets whose next_ticket() fails, or takes what is another server's
 CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
-    SELECT f.severity, format('instaid_tickets.%I', c.relname), f.problem, f.cure
-    FROM pg_class AS c CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS t
+    SELECT f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
+    FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
          CROSS JOIN LATERAL (VALUES
         -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-        (t.off_stripe, 'warning', 'stands at a value of another server',
-         format('SELECT instaid.next_ticket(%L);', c.relname)),
-        (t.failure IS NOT NULL, 'error', 'cannot ask ' || t.failure,
+        (s.off_stripe, 'warning', 'stands at a value of another server',
+         format('SELECT instaid.next_ticket(%L);', t.name)),
+        (s.failure IS NOT NULL, 'error', 'cannot ask ' || s.failure,
          'Create or grant what is missing.'),
-        (NOT t.is_preloaded, 'error',
+        (NOT s.is_preloaded, 'error',
          'has a source, and the library is not preloaded: next_ticket() fails',
          'Add instaid to shared_preload_libraries, and restart the server.'))
-        AS f (applies, severity, problem, cure)
-    WHERE c.relnamespace = 'instaid_tickets'::regnamespace AND c.relkind IN ('S', 'f')
-      AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid) AND f.applies;
+        AS f (applies, severity, problem, cure) WHERE f.applies;
 
--- include managed/audit.sql: Shard IDs and partitions
-
--- include managed/audit.sql: Tickets that end
-
--- include managed/audit.sql: Rights of other roles
-
---
--- All findings
---
+-- include managed/audit.sql: Findings of audit()
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
@@ -569,6 +537,5 @@ BEGIN ATOMIC
           UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS
-'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
-'nothing';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will make '
+'them; one row each, no row if there is nothing';

@@ -1,6 +1,4 @@
---
--- Reading and packing IDs
---
+---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
@@ -10,24 +8,20 @@ COMMENT ON FUNCTION instaid.default_epoch() IS
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
-'the ID of a time (rounded down to 1 ms), a shard ID (0 to 8191) and a sequence (taken modulo '
-'1024); error if the time is before the epoch, or 2^41 ms or more after it';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
+'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
 
 CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
-'an ID for each of these times, which must be in order; the IDs are different and in order; '
-'above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
+'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
 
-CREATE FUNCTION instaid.extract_timestamp(id bigint,
-                                          epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS timestamptz
+CREATE FUNCTION instaid.extract_timestamp(
+    id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
-COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
-'the time of an ID, to the millisecond';
+COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the millisecond';
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
@@ -41,12 +35,7 @@ CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.defa
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_decode';
-COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID, to the millisecond, its shard ID and its sequence field';
-
---
--- Time ranges
---
+COMMENT ON FUNCTION instaid.decode IS 'the time of an ID, its shard ID and its sequence field';
 
 CREATE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
@@ -60,31 +49,24 @@ CREATE FUNCTION instaid.max_id(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
 
-CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
-                                    epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.min_id_from(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
-COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
-'the smallest ID whose time is not before created_at; null if there is none';
+COMMENT ON FUNCTION instaid.min_id_from IS 'the smallest ID not before a time; null if none';
 
-CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
-                                      epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE FUNCTION instaid.max_id_before(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
-COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
-'the largest ID whose time is before created_at; -1 if there is none';
+COMMENT ON FUNCTION instaid.max_id_before IS 'the largest ID before a time; -1 if there is none';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
+COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
+'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
 
 -- include managed/instaid.sql: Time ranges
 
---
--- Text forms
---
+---- Text forms ----
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_shortcode';
@@ -93,31 +75,25 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
-COMMENT ON FUNCTION instaid.from_shortcode(text) IS
-'the ID of a shortcode; error for text that to_shortcode() does not return';
+COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
 
 CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS
-'an ID as 13 of Crockford''s base32 digits, which sort as the IDs do (COLLATE "C"); error if '
-'it is negative';
+COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
+'which sort as the IDs do (COLLATE "C"); error if it is negative';
 
 CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
---
--- The type instaid.id
---
+---- The type instaid.id ----
 
--- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are
--- text's.  Operators of its own would have to be in pg_catalog to be found, and operator
--- classes of its own in integer_ops to compare with an integer: but pg_upgrade drops what
--- an extension adds to that family.  Therefore max(id) is a bigint.  With max(instaid.id),
--- it would read the whole table: an index serves an aggregate only by a sort operator of
--- the argument's own type, in the family of the index.
-
+-- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
+-- Operators of its own would have to be in pg_catalog to be found, and operator classes in
+-- integer_ops to compare with an integer: but pg_upgrade drops what an extension adds to it.
+-- Therefore max(id) is a bigint.  With max(instaid.id), it would read the whole table: an index
+-- serves an aggregate only by a sort operator of the argument's own type, in its own family.
 CREATE TYPE instaid.id;
 
 CREATE FUNCTION instaid.id_in(cstring) RETURNS instaid.id
@@ -134,29 +110,24 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
 -- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
-CREATE TYPE instaid.id (
-    INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
-    SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N'
-);
-COMMENT ON TYPE instaid.id IS
-'a bigint that is a string in JSON, so that JavaScript does not round it';
+CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
+                        SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
+COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
-
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
--- Casts with functions of pg_catalog would be refused by pg_upgrade, which creates them before
--- the casts from and to bigint.
+-- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send small integers as smallint, and decimals as numeric.  The casts from and
--- to numeric are not implicit: with two such casts, abs(id) would be ambiguous.
+-- Drivers send small integers as smallint, and decimals as numeric.  With implicit casts from and
+-- to numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';

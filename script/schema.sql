@@ -3,15 +3,12 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 
---
--- Schema
---
+---- Schema ----
 
--- The schema is created here, and not through the control file's "schema": it must be
--- new, belong to a superuser whatever role installs the extension, and be dropped with
--- the extension.  A role that owned it could add functions that are found in place of
--- ours.  An existing schema is refused, even an empty one: its owner may be adding
--- something to it in another session, which is not visible yet.
+-- The schema is created here, and not through the control file's "schema": it must be new, be
+-- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
+-- could add functions that are found in place of ours.  Even an empty one is refused: its owner
+-- may be adding something to it in another session, which is not visible yet.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -32,10 +29,8 @@ BEGIN
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
                    (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pg_catalog'));
-END
-$$;
-COMMENT ON SCHEMA instaid IS
-'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard';
+END $$;
+COMMENT ON SCHEMA instaid IS 'Instagram-style IDs: 64 bits, sorted by time, with their shard ID';
 
 -- Fails if the loaded library is older than that version; each script calls this first.
 CREATE FUNCTION instaid._check_library(version text) RETURNS void
@@ -49,12 +44,10 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
 
 -- include managed/instaid.sql: Checks
 
---
--- Checks that need C or know of Citus
---
+---- Checks that need C or know of Citus ----
 
--- Run a command with the rights of a role, in a security-restricted operation; return the
--- first column of its first row; the caller must be able to SET ROLE to that role.
+-- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
+-- return the first column of its first row.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
@@ -74,11 +67,9 @@ BEGIN
         EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
     END IF;
     RETURN is_worker;
-END
-$$;
+END $$;
 
--- Column defaults, but those of temporary tables.
--- LEFT JOIN lets the planner omit a table whose columns are not asked for.
+-- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
 CREATE VIEW instaid._defaults AS
     SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
            c.relowner AS owner, c.relkind, c.relispartition AS is_partition,

@@ -1,12 +1,8 @@
---
--- One shard ID on two servers
---
+---- One shard ID on two servers ----
 
 -- What audit_servers() asks each server.  Later versions keep it, and what it returns.
-CREATE FUNCTION instaid._server_state() RETURNS jsonb
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT jsonb_build_object(
+CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    RETURN jsonb_build_object(
         'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
         'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
         'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
@@ -27,14 +23,12 @@ BEGIN ATOMIC
                         'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
                         'increment', q.seqincrement)), '[]')
                     FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
-                         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-                    WHERE n.nspname = 'instaid_tickets' AND q.seqincrement > 0));
-END;
+                    WHERE c.relnamespace = 'instaid_tickets'::regnamespace
+                      AND q.seqincrement > 0));
 
 -- What is wrong with what servers have answered; a part of audit_servers().
-CREATE FUNCTION instaid._compare_servers(states jsonb,
-                                         OUT severity text, OUT object text, OUT problem text,
-                                         OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid._compare_servers(states jsonb, OUT severity text, OUT object text,
+                                         OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     -- number 0 is this server
@@ -43,9 +37,8 @@ BEGIN ATOMIC
             number integer, name text, asked_at numeric, answered_at numeric, version text,
             system text, database oid, started_at numeric, clock numeric, shards jsonb,
             tickets jsonb)),
-    -- Two names of one server count once.  So do the standbys of one primary, and only if the
-    -- primary is not there.  A copy has the identifier of the original, and has started at
-    -- another time.
+    -- Two names of one server count once.  So do the standbys of one primary, if the primary is
+    -- not there.  A copy has the identifier of the original, and has started at another time.
     server AS MATERIALIZED (
         SELECT DISTINCT ON (a.system, a.database, a.started_at) a.* FROM answer AS a
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
@@ -55,14 +48,13 @@ BEGIN ATOMIC
     shard AS MATERIALIZED (
         SELECT v.number, v.name, v.system, v.started_at, h.*,
                h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.shards) AS h (
+        FROM server AS v, jsonb_to_recordset(v.shards) AS h (
             schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
     epoch AS MATERIALIZED (
         SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
         FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name),
     ticket AS MATERIALIZED (
-        SELECT v.number, v.name, t.*
-        FROM server AS v CROSS JOIN LATERAL jsonb_to_recordset(v.tickets) AS t (
+        SELECT v.number, v.name, t.* FROM server AS v, jsonb_to_recordset(v.tickets) AS t (
             ticket text, first numeric, last numeric, increment numeric)),
     conflict (name, other, shard_id, ticket, problem, cure) AS (
         SELECT b.name, a.name, a.shard_id, NULL, f.problem, f.cure
@@ -110,8 +102,7 @@ BEGIN ATOMIC
            'Do not sort IDs of both together. Create further shards with one epoch.'
     FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
     WHERE e.epochs <> o.epochs
-    UNION ALL
-    SELECT 'warning', a.name, f.problem, f.cure
+    UNION ALL SELECT 'warning', a.name, f.problem, f.cure
     FROM answer AS a JOIN answer AS o ON o.number = 0
          -- It read its clock between the question and the answer.
          CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
@@ -125,13 +116,11 @@ BEGIN ATOMIC
         (abs(d.seconds) > extract(epoch FROM current_setting('instaid.max_drift')::interval),
          format('its clock is %s s %s the clock of this server', round(abs(d.seconds), 1),
                 CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
-         'Let a time service set both clocks.')) AS f (applies, problem, cure)
-    WHERE f.applies;
+         'Let a time service set both clocks.')) AS f (applies, problem, cure) WHERE f.applies;
 END;
 
-CREATE FUNCTION instaid.audit_servers(servers text[],
-                                      OUT severity text, OUT object text, OUT problem text,
-                                      OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid.audit_servers(servers text[], OUT severity text, OUT object text,
+                                      OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
@@ -154,13 +143,11 @@ BEGIN
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'extension "dblink" does not exist',
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'extension "dblink" does not exist',
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
-    END IF;
     -- The owner of the schema could rename it, and give its name to another one.
-    IF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),
@@ -170,7 +157,6 @@ BEGIN
     -- These fail without USAGE on the schema, and if there is no such server.
     PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
     PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
-
     states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
                                 || instaid._server_state());
     FOR part IN
@@ -199,13 +185,11 @@ BEGIN
         asked_at := clock_timestamp();
         BEGIN
             EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
-                           dblink.nspname)
-            INTO STRICT state
+                           dblink.nspname) INTO STRICT state
             USING part.name, text 'SET LOCAL statement_timeout = 10000;'
                                   ' SELECT instaid._server_state()';
             state := state || jsonb_build_object(
-                'number', part.number, 'name', object,
-                'asked_at', extract(epoch FROM asked_at),
+                'number', part.number, 'name', object, 'asked_at', extract(epoch FROM asked_at),
                 'answered_at', extract(epoch FROM clock_timestamp()));
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
@@ -227,24 +211,19 @@ BEGIN
     END LOOP;
     RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
-END
-$$;
-COMMENT ON FUNCTION instaid.audit_servers(text[]) IS
-'findings about shard IDs, epochs, tickets, clocks and versions of this server and of others, '
-'which it asks by dblink; one row each, none if all is well';
+END $$;
+COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, tickets, clocks '
+'and versions of this server and of others, which it asks by dblink; none if all is well';
 
---
--- Rights
---
+---- Rights ----
 
--- Whatever role installs the extension, all objects of it belong to the owner of its
--- schema, but for the sequence of the node's shard: with mere rights on it, the owner of
--- the database could not restore what it has granted to others.
---
--- Whatever default privileges grant, other roles have no more than the rights that
--- PostgreSQL itself gives to PUBLIC.  What they revoke stays revoked.  And every role can
--- use the schemas, and read the views and the position of the node's sequence.  Nobody else
--- has seen the objects yet, so that this can wait for the end of the script.
+-- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
+-- for the sequence of the node's shard: with mere rights on it, the owner of the database could
+-- not restore what it has granted to others.
+-- Whatever default privileges grant, other roles have no more than the rights that PostgreSQL
+-- itself gives to PUBLIC.  What they revoke stays revoked.  And every role can use the schemas,
+-- and read the views and the position of the node's sequence.  This can wait for the end of the
+-- script, because nobody else has seen the objects yet.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -279,14 +258,12 @@ BEGIN
                            member.name, member.right_of_all);
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 
--- The owner of the database can create tickets, and can let others do so.  So can the role
--- that installs the extension.  What the script grants to a role stays in pg_init_privs as
--- the role's OID, even if the role is dropped; therefore the installer gets its rights
--- outside of the script.  The owner of the database gets them as pg_database_owner only,
--- since it could not restore a GRANT to itself.
+-- The owner of the database, and the role that installs the extension, can create tickets, and
+-- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's
+-- OID, even if the role is dropped; therefore the installer gets its rights outside of the script.
+-- The owner of the database gets them as pg_database_owner: it could not restore GRANTs to itself.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',

@@ -1,51 +1,39 @@
---
--- Making IDs
---
+---- Making IDs ----
 
--- Two functions, because each statement that is not prepared would evaluate a default
--- value again, which costs more than passing the epoch.
+-- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, with the default epoch; with CACHE 1, greater than all before; '
-'shard_id is 0 to 8191; needs USAGE or UPDATE on the sequence';
+'the next ID of a sequence, as next_id(regclass, integer, timestamptz) with the default epoch';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
-'the next ID of a sequence; with CACHE 1, greater than all before; shard_id is 0 to 8191; '
-'needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
+'with CACHE 1, greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
-'the next 1 to 1000000 IDs of a sequence, in increasing order; error if shard_id is not 0 to '
-'8191; needs USAGE or UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
+'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence issued or reserved; null if there is none, while it is altered, '
-'and without USAGE or SELECT on the sequence or membership in pg_read_all_stats';
+COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
+'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last tick of a sequence, null if it has issued none, and the time of the tick.  They are
--- null, too, without USAGE or SELECT on the sequence or membership in pg_read_all_stats, and
--- while it is being altered: this waits for no lock.
--- Why the sequence cannot serve as a source of IDs, and what to do; nulls if it can.
+-- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
+-- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
---
--- Shards
---
+---- Shards ----
 
--- Runs the functions of the language instaid.
--- A shard is declared by functions in this language: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
@@ -57,12 +45,10 @@ CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid.
 COMMENT ON LANGUAGE instaid IS
 'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
 
--- The shard of the node: of this server, in this database.  Its shard ID is the setting
--- instaid.node_shard_id, so that the same DDL can run on every node.  pg_dump writes
--- the position of its sequence, and every role can read that position.
+-- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
+-- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS
-'ticks of the shard of the node: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -74,17 +60,15 @@ COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
 
 CREATE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1 AS 'as next_ids(integer, regclass)';
-COMMENT ON FUNCTION instaid.next_id() IS
-'the next ID of the shard of the node, whose shard ID is the setting instaid.node_shard_id; '
-'needs USAGE or UPDATE on the sequence instaid.node_id_seq';
+COMMENT ON FUNCTION instaid.next_id() IS 'the next ID of the shard of the node, whose shard ID is '
+'the setting instaid.node_shard_id; needs USAGE or UPDATE on the sequence instaid.node_id_seq';
 
 CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, and the OIDs of the declaring functions';
+COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of declarations';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -101,8 +85,7 @@ CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN i.last_id IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift,
-           s.frozen,
+           END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s
@@ -110,9 +93,8 @@ CREATE VIEW instaid.shards AS
                             AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need USAGE or '
-'SELECT on the sequence, or membership in pg_read_all_stats';
+COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
+'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
 COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
 COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
@@ -124,8 +106,8 @@ COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clo
 COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
 COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
--- Keep other sessions from creating a shard with this ID until the transaction ends; needs
--- CREATE on the schema, or on the database if the schema is missing.
+-- Keep other sessions from creating a shard with this ID until the transaction ends; needs CREATE
+-- on the schema, or on the database if the schema is missing.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -136,11 +118,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard; one that is not new has its sequence already,
--- and can have a next_id() with these arguments, which is replaced.
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  No command
--- looks a function of a shard up by its name, which all shards share: there is no COMMENT,
--- GRANT, ALTER or regprocedure.  One such look-up takes 50 ms and 38 MB among thousands.
+-- The commands that make a schema a shard; one that is not new has its sequence already, and can
+-- have a next_id() with these arguments, which is replaced.
+-- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  None looks a
+-- function of a shard up by its name, which all shards share, as COMMENT, GRANT, ALTER and
+-- regprocedure do: one such look-up takes 50 ms and 38 MB among thousands.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
@@ -169,16 +151,13 @@ BEGIN
     FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
          JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
-END
-$$;
+END $$;
 
 -- include managed/shards.sql: Creating shards
 
 -- include managed/many_shards.sql: Many shards
 
---
--- Reading in batches
---
+---- Reading in batches ----
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
@@ -194,15 +173,12 @@ COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) 
 'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
 'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
 
---
--- Moving and protecting shards
---
+---- Moving and protecting shards ----
 
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
-'negative; needs UPDATE on the sequence';
+COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
+'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
 -- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
 -- the cast, and pg_upgrade fails.
@@ -219,8 +195,7 @@ BEGIN ATOMIC
              UNION ALL
              -- The sequences that column defaults pass to next_id(regclass).  Any role can write
              -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2
-             FROM pg_proc AS r
+             SELECT c.oid, 2 FROM pg_proc AS r
                   JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
                                      AND f.classid = 'pg_attrdef'::regclass
                   JOIN pg_attrdef AS a ON a.oid = f.objid
@@ -234,9 +209,8 @@ BEGIN ATOMIC
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id() first, and those that '
-'tables of its owner pass to next_id(regclass)';
+COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs of a shard: the '
+'one of its next_id() first, and those that tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
@@ -245,12 +219,10 @@ CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
 -- Alter a sequence with the rights of a role.
 -- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
 -- Therefore lock it first, and then see whether it has another file, as after these options.
---
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
 -- of the sequence have a range of their own, and issue no IDs.
 CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+    RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     file oid;
@@ -260,18 +232,15 @@ BEGIN
     PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
     IF pg_relation_filenode(sequence) = file THEN
         RAISE serialization_failure USING
-            MESSAGE = format('sequence %s was renamed meanwhile', sequence),
-            HINT = 'Try again.';
+            MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint)
-    RETURNS void
+                                         adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._alter_sequence(c.relowner, sequence,
@@ -288,8 +257,7 @@ BEGIN
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
-END
-$$;
+END $$;
 
 -- Write another shard ID into the declaration of a shard.
 -- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
@@ -303,16 +271,13 @@ BEGIN
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
-END
-$$;
+END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    SELECT g.what
-    FROM pg_proc AS p
+    SELECT g.what FROM pg_proc AS p
          -- a declaration can name a sequence that its owner has no rights on
          JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
          CROSS JOIN LATERAL (VALUES
@@ -324,10 +289,6 @@ BEGIN ATOMIC
 END;
 
 -- include managed/adopting.sql: Adopting
-
---
--- Adopting in the extension
---
 
 -- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
 -- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
@@ -382,16 +343,13 @@ BEGIN
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
-        SELECT DISTINCT a.relid
-        FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-             JOIN pg_roles AS o ON o.oid = a.owner
+        SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
+               JOIN pg_roles AS o ON o.oid = a.owner
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema))
-        ORDER BY a.relid);
+          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
     PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t.name))
-    FROM unnest(tables) AS t (name);
+                                                    t)) FROM unnest(tables) AS t;
     FOR part IN
         SELECT DISTINCT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
@@ -416,8 +374,7 @@ BEGIN
         ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
         ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) FROM PUBLIC',
-        schema_name, p.proargtypes[0]::regtype,
+        ' %1$I.next_ids(integer, regclass) FROM PUBLIC', schema_name, p.proargtypes[0]::regtype,
         instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
                                 false, COALESCE(pg_get_function_arguments(main), ''),
                                 'SECURITY DEFINER')))
@@ -443,15 +400,13 @@ BEGIN
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
     RETURN true;
-END
-$$;
+END $$;
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  Those see the MAXVALUE then.  The declared sequence comes first, because
--- all who use another one of the shard have locked it, too.  Each is looked up when the lock of
--- the one before is there: by then, the schema of the declaration can have another name, and the
--- declaration another sequence.
+-- transaction commits.  The declared sequence comes first, because all who use another one of the
+-- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
+-- the schema can have another name, and the declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -469,8 +424,7 @@ BEGIN
         SELECT s.name INTO sequence
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
              CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-        WHERE p.oid = declaration AND s.name <> ALL (done)
-        ORDER BY s.place LIMIT 1;
+        WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);
         IF NOT frozen THEN
@@ -478,8 +432,7 @@ BEGIN
             -- A dump without data has the last tick as MAXVALUE only.  No clock reads
             -- 2^53 - 1 before the year 2248.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, maximum_value)'
-                ' FROM pg_sequence_parameters(%1$s)'
+                'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
                 ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
                 ' AND maximum_value < 9007199254740991', sequence::oid));
         END IF;
@@ -500,18 +453,14 @@ BEGIN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-END
-$$;
+END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-    RETURN instaid._set_frozen(schema_name, true);
-COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs the '
-'rights of the owners of its sequences, which the owner of the shard must have, too';
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
+COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-    RETURN instaid._set_frozen(schema_name, false);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';

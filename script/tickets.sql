@@ -1,21 +1,16 @@
---
--- Tickets
---
+---- Tickets ----
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name
--- what is in it.
---
--- Tools that dump a schema create this one before the extension, empty.  It is replaced,
--- and not adopted: what another session is just putting into it stays behind.
+-- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
+-- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
+-- not adopted: what another session is just putting into it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
     installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
     old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
                                   WHERE n.nspname = 'instaid_tickets');
-    is_empty CONSTANT boolean := NOT EXISTS (SELECT FROM pg_depend AS d
-                                             WHERE d.refclassid = 'pg_namespace'::regclass
-                                               AND d.refobjid = old.oid);
+    is_empty CONSTANT boolean := NOT EXISTS (
+        SELECT FROM pg_depend WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, old.oid));
 BEGIN
     IF is_empty AND (old.nspowner = installer
                      OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
@@ -23,35 +18,30 @@ BEGIN
     ELSIF old.oid IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'schema "instaid_tickets" already exists',
-            DETAIL = CASE WHEN is_empty
-                          THEN format('It belongs to role %s.', old.nspowner::regrole)
-                          ELSE 'It is not empty.' END,
+            DETAIL = CASE WHEN NOT is_empty THEN 'It is not empty.'
+                          ELSE format('It belongs to role %s.', old.nspowner::regrole) END,
             HINT = 'Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-END
-$$;
+END $$;
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
 
 CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
-COMMENT ON FUNCTION instaid.next_ticket(text) IS
-'the next value of a ticket, which is never issued again; needs USAGE or UPDATE on its '
-'sequence, or UPDATE on its foreign table';
+COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
+'issued again; needs USAGE or UPDATE on its sequence, or UPDATE on its foreign table';
 
 CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
-COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
-'the next count values of a ticket, from first to last by increment, which are never issued '
-'again; error if count is less than 1; needs USAGE or UPDATE on its sequence';
+COMMENT ON FUNCTION instaid.lease_ticket IS 'the next count values of a ticket, from first to '
+'last by increment, which are never issued again; needs USAGE or UPDATE on its sequence';
 
 CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
-COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS
-'the sequence of a ticket, or the foreign table of one with a source, for GRANT and ALTER; if '
-'there is none, null with missing_ok, or else an error';
+COMMENT ON FUNCTION instaid.ticket_sequence IS 'the sequence of a ticket, or the foreign table of '
+'one with a source, for GRANT and ALTER; if there is none, null with missing_ok, or else an error';
 
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
@@ -65,8 +55,7 @@ BEGIN
             MESSAGE = format('invalid option %L', array_to_string(options, ',')),
             DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
     END IF;
-END
-$$;
+END $$;
 
 -- A ticket with a source is a foreign table of this wrapper, on the server that its values
 -- come from.  The wrapper has no handler, because nobody reads or writes such a table.
@@ -74,14 +63,12 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
--- The position of a ticket, null while it is being altered or dropped: see the view
--- instaid.tickets.  Where it has its values from, which servers cannot be asked, and why, and
--- whether the library is preloaded, as it must be then; null if it has no source.  failure is
--- null for roles that may not see it, too.
-CREATE FUNCTION instaid._ticket_state(ticket regclass, OUT last_value bigint,
-                                      OUT values_left bigint, OUT off_stripe boolean,
-                                      OUT source text, OUT step bigint, OUT failure text,
-                                      OUT is_preloaded boolean)
+-- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
+-- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
+-- if it has no source.  failure is null for roles that may not see it, too.
+CREATE FUNCTION instaid._ticket_state(
+    ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
+    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -96,20 +83,17 @@ CREATE VIEW instaid.tickets AS
     FROM pg_catalog.pg_namespace AS n
          -- no index of pg_class has the schema
          JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
-                                           AND d.refobjid = n.oid
-                                           AND d.classid = 'pg_catalog.pg_class'::regclass
+              AND d.refobjid = n.oid AND d.classid = 'pg_catalog.pg_class'::regclass
          JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
          LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
     WHERE n.nspname = 'instaid_tickets'
-      AND (c.relkind = 'S'
-           OR s.source IS NOT NULL
-              -- a further server of another one
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value, values_left and off_stripe need '
-'USAGE or SELECT on the sequence, or membership in pg_read_all_stats, and are null while '
-'another transaction alters or drops it';
+      AND (c.relkind = 'S' OR s.source IS NOT NULL
+           -- a further server of another one
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database, one row each; last_value, '
+'values_left and off_stripe need USAGE or SELECT on the sequence, or membership in '
+'pg_read_all_stats, and are null while another transaction alters or drops it';
 COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.tickets.server IS
 'number of this server: its values modulo servers, or servers if that is 0';
@@ -118,34 +102,26 @@ COMMENT ON COLUMN instaid.tickets.step IS
 'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
 COMMENT ON COLUMN instaid.tickets.last_value IS
 'last value that was issued; on a standby and after a crash, up to a step more';
-COMMENT ON COLUMN instaid.tickets.values_left IS
-'number of values up to the guard, or else up to the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS
-'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
+COMMENT ON COLUMN instaid.tickets.values_left IS 'values up to the guard, or the end of the type';
+COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether it stands at a value of another server';
 COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
 COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
 
 -- Segments in shared memory; see the view instaid.segments.
-CREATE FUNCTION instaid._segment_state(OUT ticket regclass, OUT state text, OUT next_value bigint,
-                                       OUT last_value bigint, OUT values_left bigint,
-                                       OUT spare_first bigint, OUT spare_last bigint,
-                                       OUT spare_left bigint, OUT waits bigint, OUT refills bigint,
-                                       OUT segment_size bigint, OUT server text,
-                                       OUT refilled_at timestamptz, OUT refill_us bigint,
-                                       OUT failures bigint, OUT failed_at timestamptz,
-                                       OUT failure text) RETURNS SETOF record
+CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
+    ticket regclass, state text, next_value bigint, last_value bigint, values_left bigint,
+    spare_first bigint, spare_last bigint, spare_left bigint, waits bigint, refills bigint,
+    segment_size bigint, server text, refilled_at timestamptz, refill_us bigint, failures bigint,
+    failed_at timestamptz, failure text)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
 
 CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.state, s.segment_size,
-           s.next_value, s.last_value, s.values_left, s.spare_first, s.spare_last, s.spare_left,
-           s.server, s.refills, s.refilled_at,
-           s.refill_us * '1 microsecond'::interval AS refill_duration,
-           s.waits, s.failures, s.failed_at, s.failure, s.ticket AS sequence
-    FROM instaid._segment_state() AS s
-         JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
-COMMENT ON VIEW instaid.segments IS
-'the tickets of this database that have a source and are in use, one row each; only those on '
+    SELECT c.relname AS name, s.state, s.segment_size, s.next_value, s.last_value, s.values_left,
+           s.spare_first, s.spare_last, s.spare_left, s.server, s.refills, s.refilled_at,
+           s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
+           s.failed_at, s.failure, s.ticket AS sequence
+    FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
+COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
 COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
@@ -161,8 +137,7 @@ COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetc
 COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
 COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
 COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
-COMMENT ON COLUMN instaid.segments.failures IS
-'number of refills that failed, or had to try another server';
+COMMENT ON COLUMN instaid.segments.failures IS 'refills that failed, or had to try another server';
 COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
 COMMENT ON COLUMN instaid.segments.failure IS
 'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
@@ -172,15 +147,13 @@ CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- _shard_metrics() has loaded the library, which defines the setting
-           -- load can add 64 ms to it, and a restart after a crash a second
+           -- which is defined, because _shard_metrics() has loaded the library; load can add
+           -- 64 ms to it, and a restart after a crash a second
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds,
-           t.tickets, t.ticket_values_left, t.ticket, g.failed_refills, g.failing_tickets,
-           g.empty_tickets
+               AS expiry_seconds, t.*, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
@@ -218,19 +191,12 @@ COMMENT ON COLUMN instaid.metrics.failed_refills IS
 'refills that failed, or had to try another server, since the start of the server';
 COMMENT ON COLUMN instaid.metrics.failing_tickets IS
 'number of tickets with a source whose last refill failed at all of its servers';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS
-'number of those that have no value left: next_ticket() fails';
+COMMENT ON COLUMN instaid.metrics.empty_tickets IS 'number of those that have no value left';
 
--- Keep other sessions from creating a ticket of this name until the transaction ends;
--- needs CREATE on the schema instaid_tickets.
+-- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
+-- on the schema instaid_tickets.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-
--- include managed/tickets.sql: Servers of a ticket
-
---
--- Creating tickets
---
 
 CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -250,8 +216,8 @@ BEGIN
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %s cannot have a source and a server or start of its own',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot have a source and a server or start of its own',
+                             name),
             DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
                             ' own.', server, servers, start),
             HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
@@ -262,36 +228,31 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('type %s cannot be the type of a ticket', data_type),
             DETAIL = 'A ticket is smallint, integer or bigint.';
-    END IF;
-    IF start < 1 THEN
+    ELSIF start < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
             DETAIL = 'Tickets begin at 1 or above.';
-    END IF;
-    IF step < 1 THEN
+    ELSIF step < 1 THEN
         RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
             DETAIL = 'A step is at least 1.';
-    END IF;
-    -- the smallest value in the stripe of the server that is not below start
-    first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-    IF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+    ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %s cannot be created on a worker of Citus',
-                             quote_ident(name)),
+            MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
             HINT = 'Create the ticket on the coordinator, and let statements that use it run'
                    ' there. For statements that run on workers, too, create it on each node with a'
                    ' server of its own and the number of all nodes as servers.';
     END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating
-    -- on first use (autocreate.c) waits for the same lock.
+    -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
+    -- (autocreate.c) waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
-        RAISE duplicate_table USING
-            MESSAGE = format('ticket %s already exists', quote_ident(name)),
+        RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
             HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
                           ' drop_ticket(), or choose another name.', name);
     END IF;
     IF source IS NULL THEN
+        -- the smallest value in the stripe of the server that is not below start
+        first := start + mod(mod(server - start::numeric, servers) + servers, servers);
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
     ELSE
@@ -310,9 +271,8 @@ BEGIN
              LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
         WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION USING
-                ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
-                               ELSE 'wrong_object_type' END,
+            RAISE EXCEPTION USING ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
+                                                 ELSE 'wrong_object_type' END,
                 MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
                 DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
                                   'It does not exist.'),
@@ -320,8 +280,8 @@ BEGIN
         END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.  Those of a ticket
-        -- that was renamed keep its old name.
+        -- Each further server has a table of its own, which inherits.  Those of a ticket that was
+        -- renamed keep its old name.
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
@@ -334,9 +294,8 @@ BEGIN
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
             RAISE WARNING USING
-                MESSAGE = format('ticket %s has a source, and the library instaid is not'
-                                 ' preloaded', quote_ident(name)),
-                DETAIL = 'next_ticket() fails until it is.',
+                MESSAGE = format('ticket %I has a source, and the library instaid is not'
+                                 ' preloaded', name), DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
@@ -350,10 +309,8 @@ BEGIN
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
-END
-$$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
-                                          regtype) IS
+END $$;
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
 'create a named ticket, whose values come from foreign servers; return its sequence; needs '
 'CREATE on the schema instaid_tickets, and USAGE on the servers';
 
@@ -364,11 +321,9 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
-                                          text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo '
-'servers, or come from a foreign server; return its sequence; needs CREATE on the schema '
-'instaid_tickets';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
+'a named ticket, whose values on this server are start or above, and server modulo servers, or '
+'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
 
 -- include managed/tickets.sql: Tickets and their servers
 

@@ -16,7 +16,8 @@ use Docs;
 
 my @blocks = section_blocks('docs/clusters.md', 'Spock');
 my ($settings) = map { $_->{text} } grep { $_->{language} eq 'ini' } @blocks;
-my ($extension, $create, $copy, $adopt) = map { $_->{text} } grep { $_->{language} eq 'sql' } @blocks;
+my ($extension, $create, $copy, $adopt) =
+  map { $_->{text} } grep { $_->{language} eq 'sql' } @blocks;
 my %nodes;
 
 # A node, with the settings of the page; without Spock if it is a copy.
@@ -51,7 +52,11 @@ sub dsn
 	return $nodes{$number}->connstr('postgres') . ' user=' . run($number, 'SELECT current_user');
 }
 
-sub create_node { return run($_[0], "SELECT spock.node_create('n$_[0]', \$d\$" . dsn($_[0]) . '$d$)') }
+sub create_node
+{
+	my ($number) = @_;
+	return run($number, "SELECT spock.node_create('n$number', \$d\$" . dsn($number) . '$d$)');
+}
 
 # One node receives the changes of another, and first its tables if $sync is set.  Spock takes
 # subscriptions whose names differ only after the last underscore as one, with several readers.
@@ -209,7 +214,8 @@ sub audit
 }
 $node->safe_psql('postgres', $copy);
 $node->promote;
-is($node->safe_psql('postgres', 'SHOW instaid.node_shard_id'), '3', 'the copy has a number of its own');
+is($node->safe_psql('postgres', 'SHOW instaid.node_shard_id'), '3',
+	'the copy has a number of its own');
 $node->safe_psql('postgres', 'DROP EXTENSION spock CASCADE;
 	SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin');
 configure($node, 3)->restart;
@@ -249,7 +255,8 @@ catch_up();
 run($_, 'INSERT INTO orders (n) VALUES (2)') for 1 .. 3;
 catch_up();
 is(run($_, 'SELECT count(*), string_agg(DISTINCT instaid.extract_shard_id(id)::text, $$ $$)
-		FROM orders WHERE n = 2'), '3|1 2 3', "n$_: rows of an existing table get IDs of their nodes")
+		FROM orders WHERE n = 2'), '3|1 2 3',
+	"n$_: rows of an existing table get IDs of their nodes")
   for 1 .. 3;
 $_->stop for values %nodes;
 done_testing();
