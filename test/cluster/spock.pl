@@ -15,7 +15,7 @@ use Clients;
 use Docs;
 
 my @blocks = section_blocks('docs/clusters.md', 'Spock');
-my ($settings) = map { $_->{text} } grep { $_->{language} eq 'ini' } @blocks;
+my ($settings) = map { $_->{text} } grep { $_->{language} eq 'conf' } @blocks;
 my ($extension, $create, $copy, $adopt) =
   map { $_->{text} } grep { $_->{language} eq 'sql' } @blocks;
 my %nodes;

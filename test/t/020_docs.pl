@@ -40,6 +40,7 @@ my %not_run = (
 	'docs/operations.md: Import the metrics' => [ 2, 'test/cluster/monitoring.pl does this' ],
 	'docs/partitions.md: pg_partman' => [ 2,
 		'009_partman.pl runs it where pg_partman is installed' ],
+	'docs/clusters.md: Spock' => [ 5, 'test/cluster/spock.pl runs it' ],
 	'docs/partitions.md: TimescaleDB' => [ 2, 'test/cluster/timescaledb.pl runs it' ]);
 
 # The lines of a text, with blanks and rules of one length.  psql leaves out zeros at
