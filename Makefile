@@ -22,7 +22,7 @@ PG_CONFIG ?= pg_config
 EXTENSION = instaid
 MODULE_big = instaid
 OBJS = \
-	src/functions.o \
+	src/common.o \
 	src/instaid.o \
 	src/sequence.o \
 	src/ids/arguments.o \
@@ -45,7 +45,7 @@ OBJS = \
 # not HEADERS, which make would install
 INCLUDED = \
 	src/compat.h \
-	src/functions.h \
+	src/common.h \
 	src/sequence.h \
 	src/ids/ids.h \
 	src/ids/layout.h \

@@ -2767,7 +2767,7 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     UNION ALL
     SELECT 'error', f.signature, o.problem,
            CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
-                WHEN p.provolatile <> 'v' OR NOT p.proisstrict OR p.proparallel <> 'u'
+                WHEN o.problem ~ ': it is not '
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
                 WHEN n.nspname = 'instaid'
                 THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'

@@ -75,10 +75,10 @@ check 'a suite names what FULL=1 adds to it' sh -c '
 check 'no message names a page: pages are not installed' \
 	sh -c '! grep -n "docs/[a-z]" instaid--*.sql src/*.[ch] src/*/*.[ch]'
 check 'only compat.h knows versions of PostgreSQL' \
-	sh -c '! grep -n PG_VERSION_NUM src/*.c src/functions.h src/sequence.h src/*/*.[ch]'
+	sh -c '! grep -n PG_VERSION_NUM src/*.c src/common.h src/sequence.h src/*/*.[ch]'
 check 'files of IDs and files of tickets do not include each other' \
-	sh -c '! grep -n "include \"tickets/" src/ids/* src/functions.* src/sequence.* &&
-		! grep -n "include \"ids/" src/tickets/* src/functions.* src/sequence.*'
+	sh -c '! grep -n "include \"tickets/" src/ids/* src/common.* src/sequence.* &&
+		! grep -n "include \"ids/" src/tickets/* src/common.* src/sequence.*'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl
 check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
 echo "1..$n"

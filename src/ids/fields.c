@@ -10,7 +10,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "functions.h"
+#include "common.h"
 #include "ids/ids.h"
 
 PG_FUNCTION_INFO_V1(instaid_default_epoch);

@@ -27,7 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "functions.h"
+#include "common.h"
 #include "ids/ids.h"
 #include "sequence.h"
 

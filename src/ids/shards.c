@@ -24,7 +24,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "functions.h"
+#include "common.h"
 #include "ids/ids.h"
 #include "sequence.h"
 

@@ -31,7 +31,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "functions.h"
+#include "common.h"
 #include "sequence.h"
 #include "tickets/tickets.h"
 

@@ -1,10 +1,10 @@
 /* What SQL functions of IDs and of tickets share. */
-#ifndef INSTAID_FUNCTIONS_H
-#define INSTAID_FUNCTIONS_H
+#ifndef INSTAID_COMMON_H
+#define INSTAID_COMMON_H
 
 #include "fmgr.h"
 
 extern void check_object_name(const char *what, const char *name);
 extern Datum make_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
 
-#endif							/* INSTAID_FUNCTIONS_H */
+#endif							/* INSTAID_COMMON_H */

@@ -6,7 +6,7 @@
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
-#include "functions.h"
+#include "common.h"
 
 PG_FUNCTION_INFO_V1(instaid_check_name);
 
