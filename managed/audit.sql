@@ -143,20 +143,30 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
                             AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
--- takes_now is null if list_partitions() reads no bounds, as those of a domain.
+-- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default
+-- partition is a finding only when the others have ended: create_partitions() creates none for
+-- times whose rows it has.  Alone, or before partitions of the future, it is meant so.
 CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
-           CASE WHEN r.takes_now
-                THEN format('its last partition ends at %s, within its own length', r.ends_at)
-                ELSE 'no partition takes the IDs of now: INSERT fails' END,
-           format('Create partitions, with instaid.create_partitions(%L, from_time, to_time, step,'
-                  ' %L), or a default partition.', i.table_name, s.epoch)
+           format(CASE WHEN r.takes_now IS NOT TRUE
+                       THEN 'no partition takes the IDs of now: INSERT fails'
+                       WHEN r.have_ended
+                       THEN 'its partitions ended at %s: rows go to the default partition'
+                       ELSE 'its last partition ends at %s, within its own length' END, r.ends_at),
+           format(CASE WHEN r.takes_now AND r.have_ended
+                       THEN 'Detach the default partition, create partitions, with %s, and insert'
+                            ' its rows into the table.'
+                       ELSE 'Create partitions, with %s, or a default partition.' END,
+                  format('instaid.create_partitions(%L, from_time, to_time, step, %L)',
+                         i.table_name, s.epoch))
     FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
          JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
          CROSS JOIN LATERAL (
         SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
                        AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
                bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
+               bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
+                   AS have_ended,
                (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
                    > max(l.end_id) - min(n.id) AS is_short
         FROM instaid.min_id(now(), s.epoch) AS n (id)
@@ -165,7 +175,7 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
       AND p.partnatts = 1
       AND (COALESCE(NOT r.takes_now, NOT EXISTS (SELECT FROM pg_inherits AS h
                                                  WHERE h.inhparent = i.relid))
-           OR r.is_short AND NOT r.is_open);
+           OR r.have_ended OR r.is_short AND NOT r.is_open);
 
 -- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
 CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS

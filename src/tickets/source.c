@@ -178,16 +178,18 @@ source_find(Oid ticket, Source *source)
 	const char *step;
 	StringInfoData identity;
 
+	if (!OidIsValid(owner))
+		return false;
+	/* in the order of create_ticket(); at once, because it fails if the ticket is gone */
+	tables = lcons_oid(ticket, find_inheritance_children(ticket, NoLock));
 	source->ticket = get_rel_name(ticket);
-	if (!OidIsValid(owner) || source->ticket == NULL || find_server(ticket, &options) == NULL)
+	if (source->ticket == NULL || find_server(ticket, &options) == NULL)
 		return false;
 	step = option_value(options, "step");
 	source->step = step != NULL ? atoi(step) : 1;
 	source->last_of_type = sequence_type_max(get_atttype(ticket, 1));
 
 	initStringInfo(&identity);
-	/* in the order of their OIDs: create_ticket() creates them in order */
-	tables = lcons_oid(ticket, find_inheritance_children(ticket, NoLock));
 	source->authorities = palloc0(list_length(tables) * sizeof(Authority));
 	source->count = 0;
 	foreach(lc, tables)

@@ -225,8 +225,9 @@ static void
 check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribute_unused(),
 				  void *arg)
 {
-	char		relkind = get_rel_relkind(relid);
 	bool		has_source = source_exists(relid);
+	/* last: a relation that was dropped meanwhile is none, and not of another kind */
+	char		relkind = get_rel_relkind(relid);
 	bool		missing = false;
 
 	if (relkind == '\0')

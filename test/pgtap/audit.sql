@@ -4,7 +4,7 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(46);
+SELECT plan(50);
 
 -- tests that audit() returns this finding
 CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
@@ -121,7 +121,19 @@ SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now
 SELECT pg_temp.finds('warning', 'insta5.parts.id', 'its last partition ends at %', '... with a last one that ends soon');
 CREATE TABLE insta5.rest PARTITION OF insta5.parts DEFAULT;
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with a default partition');
+SELECT set_config('test.now_part', partition::text, true) FROM instaid.list_partitions('insta5.parts') WHERE to_time > now();
+DO $$ BEGIN EXECUTE format('ALTER TABLE insta5.parts DETACH PARTITION %s', current_setting('test.now_part')); END $$;
+SELECT pg_temp.finds('warning', 'insta5.parts.id', 'its partitions ended at %: rows go to the default partition', '... that takes the IDs of now, after another one');
+SELECT instaid.create_partitions('insta5.parts', now() + interval '1 day', now() + interval '2 days', '1 day');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... or before another one');
+DO $$ BEGIN EXECUTE (SELECT format('DROP TABLE %s', partition) FROM instaid.list_partitions('insta5.parts') WHERE from_time > now()); END $$;
+DO $$ BEGIN EXECUTE (SELECT format('DROP TABLE %s', partition) FROM instaid.list_partitions('insta5.parts') WHERE to_time < now()); END $$;
+SELECT results_eq($$SELECT partition, from_time, to_time, first_id, end_id FROM instaid.list_partitions('insta5.parts')$$,
+    $$VALUES ('insta5.rest'::regclass, NULL::timestamptz, NULL::timestamptz, NULL::bigint, NULL::bigint)$$, 'list_partitions() of a default partition alone has nulls');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... and it is no finding');
 DROP TABLE insta5.rest;
+DO $$ BEGIN EXECUTE format('DROP TABLE %s', current_setting('test.now_part')); END $$;
+SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');
 SELECT instaid.create_partitions('insta5.parts', now() + interval '1 day', now() + interval '12 days', '11 days');
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with one more');
 DROP TABLE insta5.parts;

@@ -314,7 +314,7 @@ my $partitions_end = q{
 	SELECT instaid.create_shard('parted', 84);
 	CREATE TABLE parted.t (id bigint PRIMARY KEY DEFAULT parted.next_id()) PARTITION BY RANGE (id);
 	CREATE VIEW parted.found AS SELECT string_agg(concat_ws(',', severity, object,
-		regexp_replace(problem, '\d{4}.*, ', '..., ')), ' ' ORDER BY object COLLATE "C")
+		regexp_replace(problem, '\d{4}[^,]*([,:] )', '...\1')), ' ' ORDER BY object COLLATE "C")
 		FROM instaid.audit() WHERE object ~ '^parted';
 	TABLE parted.found;
 	SELECT count(*) FROM instaid.create_partitions('parted.t', now() - '1 day'::interval,
@@ -327,6 +327,13 @@ my $partitions_end = q{
 		now() + '50 hours'::interval, '49 hours');
 	TABLE parted.found;
 	DROP TABLE parted.t;
+	CREATE TABLE parted.t (id bigint PRIMARY KEY DEFAULT parted.next_id()) PARTITION BY RANGE (id);
+	CREATE TABLE parted.rest PARTITION OF parted.t DEFAULT;
+	TABLE parted.found;
+	SELECT count(*) FROM instaid.create_partitions('parted.t', now() - '2 days'::interval,
+		now() - '1 day'::interval, '1 day');
+	TABLE parted.found;
+	DROP TABLE parted.t;
 	CREATE DOMAIN parted.key AS bigint;
 	CREATE TABLE parted.t (id parted.key PRIMARY KEY DEFAULT parted.next_id())
 		PARTITION BY RANGE (id);
@@ -335,6 +342,7 @@ my $partitions_end = q{
 	TABLE parted.found};
 my $found = join("\n", 'error,parted.t.id,no partition takes the IDs of now: INSERT fails', 1,
 	'warning,parted.t.id,its last partition ends at ..., within its own length', '', '', '', 1, '',
+	'', 1, 'warning,parted.t.id,its partitions ended at ...: rows go to the default partition',
 	'error,parted.t.id,no partition takes the IDs of now: INSERT fails', '');
 is_deeply([ map { s/\A\n//r } in_both($partitions_end) ], [ ($found) x 2 ],
 	'audit() finds the end of partitions in both editions');
