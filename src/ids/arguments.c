@@ -31,11 +31,6 @@ int64		last_epoch_ms = DEFAULT_EPOCH_MS;
 pg_noinline void
 remember_epoch(TimestampTz epoch)
 {
-	if (TIMESTAMP_NOT_FINITE(epoch))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("epoch %s is not a point in time", time_str(epoch)),
-				 errdetail("An epoch must be finite.")));
 	if (epoch < MIN_EPOCH || epoch >= END_EPOCH)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
