@@ -1,4 +1,4 @@
-# Collectors and Prometheus, as docs/operations.md imports them: they read a server with
+# Collectors and Prometheus, as monitoring/README.md imports them: they read a server with
 # shards, tickets, drift and a finding, as a role that is a member of pg_monitor and nothing
 # else.  Each alert is tested, and each query of the dashboard has an answer.  The files of
 # collectors that Debian does not have are read, and their queries run.
@@ -140,7 +140,7 @@ start($sql_exporter, '/metrics',
 
 # the block of the page, with our ports
 my ($block) = grep { $_->{language} eq 'yaml' }
-  section_blocks("$repository/docs/operations.md", 'Import the metrics');
+  section_blocks("$repository/monitoring/README.md", 'Import the metrics');
 my $config = $block->{text};
 $config =~ s/localhost:9187/127.0.0.1:$postgres_exporter/ or die;
 $config =~ s/localhost:9237/127.0.0.1:$sql_exporter/ or die;
