@@ -86,14 +86,8 @@ command_ok([ 'promtool', 'check', 'rules', "$monitoring/alerts.yaml" ],
 command_ok([ 'promtool', 'test', 'rules', "$repository/test/cluster/alerts_test.yaml" ],
 	'... and each fires when it should');
 my $alerts = slurp_file("$monitoring/alerts.yaml");
-my @lost = grep {
-	my ($file, $anchor) = split /#/;
-	!grep { s/[^\w -]//gr =~ tr/ /-/r eq $anchor }
-	  map { lc } slurp_file("$repository/$file") =~ /^#+ (.*)/mg
-} $alerts =~ /^ +page: (.*)/mg;
-is(join(' ', @lost), '', '... and each names a section that there is');
 is(scalar(() = $alerts =~ /^ +page: /mg), scalar(() = $alerts =~ /^ +- alert: /mg),
-	'... and none names no section');
+	'... and each names a section; the suite lint looks for it');
 
 ### The programs
 

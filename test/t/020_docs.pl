@@ -32,7 +32,8 @@ my %not_run = (
 	'docs/install.md: From source' => [ 1, 'it installs packages; test/lib/run does that' ],
 	'docs/install.md: Any directory of PostgreSQL 18' =>
 	  [ 2, 'test/packages/image.sh installs with a prefix' ],
-	'test/model/README.md: A model of the clocked sequence' => [ 1, 'the suite model runs it' ],
+	'test/model/README.md: A model of the clocked sequence' =>
+	  [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: Before' => [ 2, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
@@ -200,7 +201,7 @@ sub run_page
 }
 
 my %left_out;
-for my $file ('README.md', glob 'docs/*.md clients/*.md */README.md test/model/README.md')
+for my $file ('README.md', glob '{docs,clients,monitoring,bench,test/model}/*.md')
 {
 	# a recipe is a part of a trial in test/clients; the suite lint compares the two
 	my $page = slurp_file($file) =~ s/^<!-- recipe: .*\n```(?:.*\n)*?```\n//mgr;
