@@ -1,6 +1,6 @@
 #!/bin/sh
-# bench/docs.sh RESULT: put the tables of a result into docs/benchmarks.md, and
-# draw its pictures.
+# bench/docs.sh RESULT: put the tables of a result into bench/README.md, and draw
+# the pictures of docs/benchmarks.md.
 
 set -eu
 
@@ -15,7 +15,7 @@ command -v gnuplot >/dev/null ||
 	cat bench/plots.gp
 } | gnuplot
 
-page=docs/benchmarks.md
+page=bench/README.md
 {
 	sed '/^<!-- measured -->$/q' $page
 	echo

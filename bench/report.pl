@@ -238,7 +238,7 @@ my @rates = map {
 	} grep { $_ < 64 } @clients
 } qw(single_nowait single_unprepared);
 print "With 1, 8 and 32 clients, the edition without C has ", join(', ', @rates[ 0 .. 2 ]), ' of the rate of the published function, and ',
-	join(', ', @rates[ 3 .. 5 ]), " if statements are not prepared. It should have 0.9.\n\n" if @rates == 6;
+	join(', ', @rates[ 3 .. 5 ]), " if statements are not prepared.\n\n" if @rates == 6;
 
 print "### What was made\n\nThe numbers cover all turns above. An inversion is an ID below the previous ID of its session.\n\n";
 table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],

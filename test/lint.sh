@@ -80,5 +80,6 @@ check 'files of IDs and files of tickets do not include each other' \
 	sh -c '! grep -n "include \"tickets/" src/ids/* src/common.* src/sequence.* &&
 		! grep -n "include \"ids/" src/tickets/* src/common.* src/sequence.*'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl
-check 'docs/clients.md shows what the trials run' perl test/clients/recipes.pl
+check 'links of the pages lead somewhere, and the pages do not grow' perl test/pages.pl
+check 'the pages of the clients show what their trials run' perl test/clients/recipes.pl
 echo "1..$n"

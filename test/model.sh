@@ -1,5 +1,5 @@
 # The models of the clocked sequence and of the edition without C, searched to the end by
-# spin; in TAP.  Run from the top of a source tree; needs spin and gcc.  See docs/model.md.
+# spin; in TAP.  Run from the top of a source tree; needs spin and gcc.  See test/model/README.md.
 #
 # FULL=1 adds the faults of the models that the search must find, and longer searches
 #

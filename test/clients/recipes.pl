@@ -1,5 +1,6 @@
-# perl test/clients/recipes.pl [--write]: compare the blocks of docs/clients.md with the
-# trials that they are taken from.  With --write, put them into the page instead.
+# perl test/clients/recipes.pl [--write] [NAME...]: compare the blocks of clients/NAME.md with
+# the trial that they are taken from, or of all clients.  With --write, put them into the
+# pages instead.  The decoders of the trial "reading" are shown in docs/clients.md.
 #
 # A recipe is what stands in a file of a trial between these two lines, which are comments
 # of its language.  If the same word is used again, the parts are joined.
@@ -12,8 +13,6 @@
 use strict;
 use warnings;
 
-my $page = 'docs/clients.md';
-
 sub slurp
 {
 	my ($file) = @_;
@@ -22,46 +21,60 @@ sub slurp
 	return scalar <$f>;
 }
 
-# the recipes of the files, by "NAME/FILE WORD"
-my %recipes;
-for my $file (grep { -f && -T } glob 'test/clients/*/* clients/*/*')
+# the page that shows the recipes of a trial
+sub page
 {
-	my $name = $file =~ s,^test/clients/,,r;
-	my ($indent, $word);
-	for (split /^/, slurp($file))
+	my ($name) = @_;
+	return $name eq 'reading' ? 'docs/clients.md' : "clients/$name.md";
+}
+
+my $write = @ARGV && $ARGV[0] eq '--write' && shift;
+my @trials = @ARGV ? @ARGV : map { m,([^/]+)/trial$, } glob 'test/clients/*/trial';
+my $wrong  = 0;
+
+for my $trial (@trials)
+{
+	# the recipes of its files, by "NAME/FILE WORD"
+	my %recipes;
+	for my $file (grep { -f && -T } glob "test/clients/$trial/* clients/$trial/*")
 	{
-		if (/^(\s*).*\brecipe: (\w+)/) { ($indent, $word) = ($1, $2) }
-		elsif (/\bend of recipe\b/) { undef $word }
-		elsif (defined $word) { $recipes{"$name $word"} .= s/^$indent//r }
+		my $name = $file =~ s,^test/clients/,,r;
+		my ($indent, $word);
+		for (split /^/, slurp($file))
+		{
+			if (/^(\s*).*\brecipe: (\w+)/) { ($indent, $word) = ($1, $2) }
+			elsif (/\bend of recipe\b/) { undef $word }
+			elsif (defined $word) { $recipes{"$name $word"} .= s/^$indent//r }
+		}
+		die "$file: recipe \"$word\" does not end\n" if defined $word;
 	}
-	die "$file: recipe \"$word\" does not end\n" if defined $word;
-}
-s/\n+\z/\n/ for values %recipes;
+	s/\n+\z/\n/ for values %recipes;
+	die "$trial has no recipe\n" unless %recipes;
 
-my %shown;
-my $new = slurp($page) =~ s{^<!-- recipe: (\N*) -->\n(```\w+\n)(.*?)^```\n}{
-	my ($recipe, $fence) = ($1, $2);
-	die "$page: there is no recipe \"$recipe\"\n" unless defined $recipes{$recipe};
-	$shown{$recipe} = 1;
-	"<!-- recipe: $recipe -->\n$fence$recipes{$recipe}```\n"
-}gemsr;
+	my $page = page($trial);
+	my %shown;
+	my $new = slurp($page) =~ s{^<!-- recipe: (\N*) -->\n(```\w+\n)(.*?)^```\n}{
+		my ($recipe, $fence) = ($1, $2);
+		die "$page: there is no recipe \"$recipe\"\n" unless defined $recipes{$recipe};
+		$shown{$recipe} = 1;
+		"<!-- recipe: $recipe -->\n$fence$recipes{$recipe}```\n"
+	}gemsr;
+	my @missing = grep { !$shown{$_} } sort keys %recipes;
+	die "$page does not show: @missing\n" if @missing;
+	next if $new eq slurp($page);
 
-if (@ARGV)
-{
-	open my $f, '>', $page or die "$page: $!\n";
-	print $f $new;
+	if ($write)
+	{
+		open my $f, '>', $page or die "$page: $!\n";
+		print $f $new;
+	}
+	else
+	{
+		open my $f, '|-', 'diff', '-u', $page, '-' or die;
+		print $f $new;
+		close $f;
+		print STDERR "$page differs from its trial; perl test/clients/recipes.pl --write\n";
+		$wrong = 1;
+	}
 }
-elsif ($new ne slurp($page))
-{
-	open my $f, '|-', 'diff', '-u', $page, '-' or die;
-	print $f $new;
-	close $f;
-	die "$page differs from the trials; perl test/clients/recipes.pl --write\n";
-}
-my @missing = grep { !$shown{$_} } sort keys %recipes;
-die "$page does not show: @missing\n" if @missing;
-for my $trial (glob 'test/clients/*/trial')
-{
-	my ($name) = $trial =~ m,([^/]+)/trial$,;
-	die "$page has no recipe of $name\n" unless grep { m,^\Q$name\E/, } keys %shown;
-}
+exit $wrong;

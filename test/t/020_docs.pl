@@ -1,6 +1,6 @@
-# The blocks of README.md and docs/, run in their order, each page on servers of its
-# own: they do not fail, and they print what the page shows.  pg_regress cannot read
-# a page, and has one server.
+# The blocks of README.md, of docs/ and of the pages beside code, run in their order, each page
+# on servers of its own: they do not fail, and they print what the page shows.  pg_regress
+# cannot read a page, and has one server.
 
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ use Docs;
 # The blocks that are not run: how many of a section, and why
 my %not_run = (
 	'README.md: Install' => [ 1, 'it installs packages; test/lib/run does that' ],
-	'docs/benchmarks.md: Benchmarks' => [ 1,
+	'bench/README.md: What was measured' => [ 1,
 		'it takes half an hour; the suite bench runs it at a smaller size' ],
 	'docs/clusters.md: PL/Proxy' => [ 4, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
@@ -26,18 +26,22 @@ my %not_run = (
 	'docs/clusters.md: Existing tables on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Patroni' => [ 1,
 		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
-	'docs/kubernetes.md: PostgreSQL 18 and later' => [ 2, 'it needs Docker and Kubernetes' ],
-	'docs/kubernetes.md: Before PostgreSQL 18' => [ 2, 'it needs Docker and Kubernetes' ],
-	'docs/kubernetes.md: Without Kubernetes' =>
+	'docs/install.md: Packages' => [ 1, 'make test-packages installs packages' ],
+	'docs/install.md: Docker' => [ 1, 'it needs Docker' ],
+	'docs/install.md: Kubernetes' => [ 3, 'it needs Docker and Kubernetes' ],
+	'docs/install.md: From source' => [ 1, 'it installs packages; test/lib/run does that' ],
+	'docs/install.md: Any directory of PostgreSQL 18' =>
 	  [ 2, 'test/packages/image.sh installs with a prefix' ],
-	'docs/model.md: A model of the clocked sequence' => [ 1, 'the suite model runs it' ],
+	'test/model/README.md: A model of the clocked sequence' =>
+	  [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: Before' => [ 2, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With logical replication' => [ 10, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: A whole database with PostgreSQL 19' => [ 12,
 		'024_sequence_sync.pl runs it' ],
-	'docs/operations.md: Import the metrics' => [ 2, 'test/cluster/monitoring.pl does this' ],
+	'monitoring/README.md: Import the metrics' => [ 1,
+		'test/cluster/monitoring.pl does this' ],
 	'docs/partitions.md: pg_partman' => [ 2,
 		'009_partman.pl runs it where pg_partman is installed' ],
 	'docs/clusters.md: Spock' => [ 5, 'test/cluster/spock.pl runs it' ],
@@ -198,7 +202,7 @@ sub run_page
 }
 
 my %left_out;
-for my $file ('README.md', glob 'docs/*.md')
+for my $file ('README.md', glob '{docs,clients,monitoring,bench,test/model}/*.md')
 {
 	# a recipe is a part of a trial in test/clients; the suite lint compares the two
 	my $page = slurp_file($file) =~ s/^<!-- recipe: .*\n```(?:.*\n)*?```\n//mgr;

@@ -1,0 +1,100 @@
+# Links, words and turns of phrase of all pages; prints a line for each fault.  A link must
+# lead to a file of the tree, and its anchor to a heading.  The pages have at most as many
+# words as stand here: a page that grows is shortened elsewhere.  Started by test/lint.sh.
+
+use strict;
+use warnings;
+
+my $words_at_most = 49_100;
+
+# What a native writer does not write, and how often all pages together still do
+my %turns_at_most = ('is no ' => 18, ', too[.,]' => 13, 'has them' => 0);
+
+my $wrong = 0;
+
+sub wrong
+{
+	print "$_[0]\n";
+	$wrong++;
+	return;
+}
+
+sub slurp
+{
+	my ($file) = @_;
+	open my $text, '<', $file or die "$file: $!";
+	local $/;
+	return scalar <$text>;
+}
+
+# A page without its blocks of code and its comments
+sub prose
+{
+	my ($file) = @_;
+	return slurp($file) =~ s/^( *)```.*\n(?:.*\n)*?\1```$//mgr =~ s/<!--.*?-->//sgr;
+}
+
+# The anchors that GitHub makes of the headings of a page: a heading that stands twice has
+# a number the second time.
+sub anchors
+{
+	my ($file) = @_;
+	my (%seen, %anchors);
+	for my $heading (prose($file) =~ /^#+ +(.*?) *$/mg)
+	{
+		$heading =~ s/\[([^]]*)\]\([^)]*\)/$1/g;
+		my $anchor = lc $heading =~ s/[^\w\- ]//gr =~ tr/ /-/r;
+		my $times = $seen{$anchor}++;
+		$anchors{ $times ? "$anchor-$times" : $anchor } = 1;
+	}
+	return \%anchors;
+}
+
+my @pages = grep { -f } qw(README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md),
+  glob '*/*.md */*/*.md .github/*.md .github/*/*.md';
+my ($links, $words, %turns, %anchors) = (0, 0);
+for my $page (@pages)
+{
+	my ($prose, $folder) = (prose($page), $page =~ m,^(.*/), ? $1 : '');
+	while ($prose =~ /\]\(([^)\s]+)\)/g)
+	{
+		my ($link, $path, $anchor) = ($1, split /#/, $1, 2);
+		next if $link =~ /^[a-z]+:/;
+		$links++;
+		my $target = $path eq '' ? $page : $folder . $path;
+		1 while $target =~ s,[^/]+/\.\./,,;
+		if (!-e $target) { wrong("$page: no file $link") }
+		elsif (defined $anchor && $target =~ /\.md$/)
+		{
+			$anchors{$target} //= anchors($target);
+			wrong("$page: no heading $link") unless $anchors{$target}{$anchor};
+		}
+	}
+	next unless $page =~ m,^(README|docs/|clients/|monitoring/|bench/|test/),;
+	$words += () = slurp($page) =~ /\S+/g;
+	for my $turn (keys %turns_at_most)
+	{
+		$turns{$turn} += () = $prose =~ /$turn/g;
+	}
+}
+
+# the pages that alerts name
+for my $file (glob 'monitoring/*.yaml')
+{
+	for (slurp($file) =~ /\bpage: (\S+\.md\S*)/g)
+	{
+		my ($target, $anchor) = split /#/;
+		$links++;
+		wrong("$file: no heading $_")
+		  unless -e $target && (!defined $anchor || anchors($target)->{$anchor});
+	}
+}
+
+wrong('no link was followed') unless $links;
+wrong("the pages have $words words, and $words_at_most are allowed") if $words > $words_at_most;
+for my $turn (sort keys %turns_at_most)
+{
+	wrong("\"$turn\" stands $turns{$turn} times, and $turns_at_most{$turn} are allowed")
+	  if $turns{$turn} > $turns_at_most{$turn};
+}
+exit($wrong ? 1 : 0);
