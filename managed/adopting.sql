@@ -76,9 +76,12 @@ CREATE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass) RET
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
+    is_usage boolean;
 BEGIN
     SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                    ELSE x.grantee::regrole::text END, ', ') INTO users
+                                    ELSE x.grantee::regrole::text END, ', '),
+           bool_and(x.privilege_type = 'USAGE')
+    INTO users, is_usage
     FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE c.oid = sequence AND x.grantee <> c.relowner AND x.privilege_type IN ('USAGE', 'UPDATE');
     IF users IS NOT NULL THEN
@@ -87,7 +90,9 @@ BEGIN
         RAISE WARNING USING
             MESSAGE = format('other roles have rights on sequence %s', sequence),
             DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard,'
-                            ' and could still set the sequence back.', users),
+                            ' and could still %s.', users,
+                            CASE WHEN is_usage THEN 'take values, which the shard leaves out'
+                                 ELSE 'set the sequence back' END),
             HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
                           ' FROM %s;', sequence, users);
     END IF;
@@ -373,7 +378,13 @@ BEGIN
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
-    sequence := COALESCE(sequence, (quote_ident(schema_name) || '.table_id_seq')::regclass);
+    -- or else the sequence that its text names
+    sequence := COALESCE(sequence, to_regclass(quote_ident(schema_name) || '.table_id_seq'), (
+        SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = schema_name AND c.relkind = 'S' AND c.relowner = owner
+          AND strpos(pg_get_functiondef(adopted), c.relname) > 0
+        ORDER BY length(c.relname) DESC LIMIT 1),
+        (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
 
     -- Citus replaces no function on its workers in a transaction that has read a table by
@@ -423,31 +434,47 @@ END
 $$;
 COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, boolean) IS
 'make a schema with the published function next_id() a shard: call the function once, to find out '
-'its shard ID and its epoch, replace it, take over its sequence (table_id_seq by default), and '
+'its shard ID and its epoch, replace it, take over its sequence (by default table_id_seq, or the '
+'sequence of the schema that its text names), and '
 'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
 'function, the sequence and the tables, which the caller needs';
 
--- The schemas whose next_id() audit() calls a copy of the published function, and that the
--- caller may adopt.
-CREATE FUNCTION instaid._find_copies(pattern text) RETURNS text[]
+-- The schemas with a function that audit() calls a copy of the published function, and that the
+-- caller may adopt, and the commands that adopt it.  A function of another name becomes next_id(),
+-- so that defaults follow, and who calls it by its name calls next_id() then.
+CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[], OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 BEGIN
-    RETURN (SELECT COALESCE(array_agg(n.nspname::text ORDER BY n.nspname), '{}')
-            FROM instaid.audit() AS a
-                 JOIN pg_namespace AS n ON a.object = format('%I.next_id()', n.nspname)
-                 JOIN pg_proc AS p ON p.oid = instaid._find_function(n.nspname, 'next_id', '')
-            WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
-              AND pg_has_role(p.proowner, 'USAGE'));
+    SELECT COALESCE(array_agg(c.nspname::text ORDER BY c.nspname), '{}'),
+           array_agg(format(
+               CASE c.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
+                    ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
+                         ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
+                         ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
+               c.object, c.nspname, c.nspname, c.proname, pg_get_function_arguments(c.oid),
+               CASE WHEN pg_get_userbyid(c.proowner) <> current_user
+                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', c.object,
+                                c.proowner::regrole) END) ORDER BY c.nspname)
+    INTO schemas, commands
+    FROM (SELECT p.*, n.nspname, a.object, count(*) OVER (PARTITION BY n.oid) AS copies,
+                 instaid._find_function(n.nspname, 'next_id', '') AS next_id
+          FROM instaid.audit() AS a
+               JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
+                    ON a.object = format('%I.%I()', n.nspname, p.proname) AND p.pronargs = 0
+          WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
+            AND pg_has_role(p.proowner, 'USAGE')) AS c
+    WHERE c.oid = c.next_id
+       OR c.next_id IS NULL AND c.copies = 1 AND c.prorettype = 'bigint'::regtype;
 END
 $$;
 
 -- The part of adopt_shards() between two commits; why it failed, or null.
-CREATE FUNCTION instaid._try_to_adopt(schema_name text) RETURNS text
+CREATE FUNCTION instaid._try_to_adopt(schema_name text, command text) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET client_min_messages = warning AS $$
 BEGIN
-    PERFORM instaid.adopt_shard(schema_name);
+    EXECUTE command;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN
     RETURN format('%I: %s', schema_name, SQLERRM);
@@ -461,20 +488,21 @@ CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean 
     LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
+    commands pg_catalog.text[];
     problem pg_catalog.text;
     problems pg_catalog.text[] := '{}';
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
-    schemas := instaid._find_copies(pattern);
+    SELECT c.schemas, c.commands INTO schemas, commands FROM instaid._find_copies(pattern) AS c;
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         IF dry_run THEN
-            RAISE NOTICE 'SELECT instaid.adopt_shard(%);', pg_catalog.quote_literal(schemas[i]);
+            RAISE NOTICE '%', commands[i];
             CONTINUE;
         END IF;
         -- inside a transaction block, this fails before anything is adopted
         COMMIT;
-        problem := instaid._try_to_adopt(schemas[i]);
+        problem := instaid._try_to_adopt(schemas[i], commands[i]);
         IF problem IS NULL THEN
             RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
                 pg_catalog.cardinality(schemas);
@@ -496,9 +524,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
-'adopt each schema whose next_id() audit() calls a copy of the published function, if the caller '
+'adopt each schema that has a copy of the published function, as audit() finds, if the caller '
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
-'that fails, and names those that failed in the end; dry_run only shows the calls';
+'that fails, and names those that failed in the end; dry_run only shows the commands';
 
 CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp

@@ -71,7 +71,7 @@ CREATE VIEW instaid._copies AS
     SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
            pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
                              pg_catalog.oidvectortypes(p.proargtypes)) AS object,
-           p.proname, p.pronargs, c.code
+           p.proname, p.pronargs, p.prorettype, c.code
     FROM pg_catalog.pg_proc AS p
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
@@ -244,20 +244,26 @@ BEGIN ATOMIC
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
     sequence AS MATERIALIZED (
         SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.owner, c.relowner, c.relacl,
-               c.relpersistence, c.relname, q.*, i.identity AS name, k.oid AS lock
+               c.relpersistence, q.*, i.identity AS name,
+               i.schema || '.id_sequence_lock' AS lock_name, k.oid AS lock
         FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
              LEFT JOIN pg_class AS k ON k.relnamespace = c.relnamespace
-                                     AND k.relname = (c.relname || '_lock')::name
+                                     AND k.relname = 'id_sequence_lock'
              CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, r, 0) AS i)
     -- It takes nextval and the time in two steps, so that two sessions can pair the same of
     -- both; and it repeats IDs when the clock is set back.
     SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN y.schema_is_shard OR y.pronargs > 0 OR y.proname <> 'next_id'
-                THEN 'Let columns default to the next_id() of a shard instead;'
-                     ' instaid.create_shard() makes one.'
-                ELSE format('Find its shard ID in its text, and pass it to'
-                            ' instaid.adopt_shard(%L, shard_id).', y.nspname) END
+           CASE WHEN NOT y.schema_is_shard AND y.pronargs = 0
+                     AND y.prorettype = 'bigint'::regtype
+                     AND (y.proname = 'next_id'
+                          OR instaid._find_function(y.nspname, 'next_id', '') IS NULL)
+                THEN format('Find its shard ID in its text, and pass it to'
+                            ' instaid.adopt_shard(%L, shard_id)%s.', y.nspname,
+                            CASE WHEN y.proname <> 'next_id' THEN
+                                format(' after ALTER FUNCTION %s RENAME TO next_id', y.object) END)
+                ELSE 'Let columns default to the next_id() of a shard instead;'
+                     ' instaid.create_shard() makes one.' END
     FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard
           FROM copy AS c) AS y
     UNION ALL
@@ -319,9 +325,7 @@ BEGIN ATOMIC
     WHERE w.complaint IS NOT NULL
     UNION ALL
     SELECT 'error', q.name, 'has no lock: next_id() fails',
-           format('Rename the view that is its lock to %I, or create it: CREATE VIEW %s AS SELECT'
-                  ' 1 AS lock_of;', q.relname || '_lock',
-                  replace(q.name || '_lock', '"_lock', '_lock"'))
+           format('CREATE VIEW %s AS SELECT 1 AS lock;', q.lock_name)
     FROM sequence AS q WHERE q.lock IS NULL
     UNION ALL
     SELECT 'error', q.name, format('does not belong to the owner of the shard, %s',
@@ -330,12 +334,15 @@ BEGIN ATOMIC
     FROM sequence AS q LEFT JOIN pg_class AS k ON k.oid = q.lock
     WHERE q.relowner <> q.owner OR k.relowner <> q.owner
     UNION ALL
-    -- setval() could set it back, and the lock could stop the shard
-    SELECT 'error', r.name, format('role %s has rights on it: it could repeat IDs, or stop the'
-                                   ' shard', string_agg(DISTINCT r.grantee, ', ')),
+    -- setval() could set it back, and the lock could stop the shard; nextval() is no danger
+    SELECT CASE WHEN bool_and(r.is_usage) THEN 'warning' ELSE 'error' END, r.name,
+           format('role %s has rights on it: it could %s', string_agg(DISTINCT r.grantee, ', '),
+                  CASE WHEN bool_and(r.is_usage) THEN 'take values, which the shard leaves out'
+                       ELSE 'repeat IDs, or stop the shard' END),
            format('REVOKE ALL ON %s FROM %s;', r.name, string_agg(DISTINCT r.grantee, ', '))
     FROM (SELECT i.identity AS name, CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                          ELSE x.grantee::regrole::text END AS grantee
+                                          ELSE x.grantee::regrole::text END AS grantee,
+                 x.privilege_type = 'USAGE' AS is_usage
           FROM sequence AS q JOIN pg_class AS c ON c.oid IN (q.seqrelid, q.lock)
                CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
                CROSS JOIN LATERAL aclexplode(c.relacl) AS x

@@ -600,15 +600,15 @@ $$;
 -- The command that locks a sequence for setval(); null if the extension has adopted it;
 -- refuse any other that cannot serve.
 -- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
--- leaves views alone.  An advisory lock could be held by any role.  The identity of a sequence
--- is always qualified, whatever search_path is.  A sequence "q" has the lock "q_lock".
+-- leaves views alone.  An advisory lock could be held by any role.  The sequences of a shard
+-- share one lock, which their schema tells: a sequence or the schema can be renamed.
 CREATE FUNCTION instaid_sql._lock_command(sequence regclass, options instaid_sql.sequence_options)
     RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF pg_sequence_parameters(sequence) = options THEN
-        RETURN replace('LOCK ' || (pg_identify_object('pg_class'::regclass, sequence, 0)).identity
-                       || '_lock IN SHARE UPDATE EXCLUSIVE MODE', '"_lock', '_lock"');
+        RETURN 'LOCK ' || (pg_identify_object('pg_class'::regclass, sequence, 0)).schema
+               || '.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE';
     ELSIF NOT instaid_sql._is_adopted(sequence) THEN
         PERFORM instaid_sql._refuse(sequence, options);
     END IF;
@@ -688,11 +688,11 @@ BEGIN
         -- _lock_command(), without the call, and null if the sequence cannot serve
         EXECUTE CASE
             WHEN pg_catalog.pg_sequence_parameters(sequence) OPERATOR(pg_catalog.*=) options
-            THEN pg_catalog.replace('LOCK ' OPERATOR(pg_catalog.||)
-                     (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
-                                                    sequence, 0)).identity
-                     OPERATOR(pg_catalog.||) '_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT',
-                     '"_lock', '_lock"') END;
+            THEN 'LOCK ' OPERATOR(pg_catalog.||)
+                 (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
+                                                sequence, 0)).schema
+                 OPERATOR(pg_catalog.||)
+                 '.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT' END;
         id := CASE
             WHEN pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.<) t
             THEN pg_catalog.setval(sequence, t OPERATOR(pg_catalog.+) (

@@ -128,41 +128,32 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 -- Creating shards
 --
 
--- Give a sequence the range and the lock of a sequence of a shard.
+-- Give a sequence the range of a sequence of a shard, and its schema the lock.
 -- The sequence begins at the end of the millisecond that the clock reads: the first call opens
 -- the next one.  Default privileges, which some clouds set for whole databases, must not let
 -- other roles use the sequence or the lock.
--- The lock of a name with "_lock after a quote could not be found: see _lock_command().
 CREATE FUNCTION instaid._prepare_sequence(sequence regclass, shard_id integer, epoch_ms bigint,
                                           is_new boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    main record;
-    lock text;
+    schema CONSTANT text := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
+    lock CONSTANT text := schema || '.id_sequence_lock';
     part record;
 BEGIN
-    SELECT c.relname, n.nspname INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
-    IF octet_length(main.relname) > 58 THEN
-        RAISE name_too_long USING
-            MESSAGE = format('sequence name "%s..." is too long', left(main.relname, 58)),
-            DETAIL = format('It has %s bytes; the name of its lock, which ends in "_lock", has up'
-                            ' to 63.', octet_length(main.relname));
-    ELSIF strpos(main.nspname || main.relname, '"_lock') > 0 THEN
-        RAISE invalid_name USING
-            MESSAGE = format('sequence %s cannot have a lock', sequence),
-            DETAIL = 'Its name has a quote before "_lock".';
-    END IF;
     EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
                    ' START WITH %s RESTART CACHE 1 NO CYCLE', sequence, epoch_ms,
                    (1099511627775 << 23) + (shard_id << 10) + 1023, epoch_ms);
     PERFORM setval(sequence, instaid_sql._clock(instaid_sql._options(shard_id, epoch_ms)) + 1023);
     EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
                    'the last ID of the shard; no role but its owner needs a right on it');
-    lock := format('%I.%I', main.nspname, main.relname || '_lock');
-    EXECUTE format('CREATE VIEW %s AS SELECT %L::text AS lock_of', lock, sequence);
-    EXECUTE format('COMMENT ON VIEW %s IS %L', lock,
-                   'the lock of a sequence; rename it with the sequence');
+    -- also if another shard has a sequence in this schema
+    IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = to_regclass(lock) AND c.relkind = 'v'
+                                               AND pg_get_userbyid(c.relowner) = current_user)
+    THEN
+        EXECUTE format('CREATE VIEW %s AS SELECT 1 AS lock', lock);
+        EXECUTE format('COMMENT ON VIEW %s IS %L', lock,
+                       'the lock of the sequences of the shard; it must keep this name');
+    END IF;
     FOR part IN
         SELECT DISTINCT c.oid::regclass AS name,
                CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS grantee

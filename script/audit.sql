@@ -504,8 +504,9 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
         (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
-        -- The clock was set back: the time in IDs is wrong, and they come slowly.
-        (NOT q.is_at_end AND q.drift > q.max_drift + interval '64 ms', 'warning',
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.  Load adds
+        -- 64 ms, and a restart after a crash a second, as in metrics.drift_limit_seconds.
+        (NOT q.is_at_end AND q.drift > q.max_drift + interval '1064 ms', 'warning',
          format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
                 q.max_drift),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'

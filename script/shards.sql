@@ -393,8 +393,7 @@ BEGIN
                                                     t.name))
     FROM unnest(tables) AS t (name);
     FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name,
-               format('%s.%I', c.relnamespace::regnamespace, c.relname || '_lock') AS lock
+        SELECT DISTINCT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
                                          AND k.oid = d.objid
@@ -407,11 +406,11 @@ BEGIN
         PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
             ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
         PERFORM instaid.advance_past(part.name, last, epoch);
-        PERFORM instaid._execute_as(shard.owner, 'DROP VIEW IF EXISTS ' || part.lock);
     END LOOP;
 
     PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
+        'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
+        ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
         ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
         -- As before, no role needs a right on the sequence.
         ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'

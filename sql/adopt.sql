@@ -224,6 +224,15 @@ CALL publish('adopt5_m', 415);
 CREATE TABLE adopt_m4.t (id bigint PRIMARY KEY DEFAULT adopt_m4.next_id());
 INSERT INTO adopt_m4.t SELECT FROM generate_series(1, 3);
 ALTER FUNCTION adopt5_m.next_id() OWNER TO regress_adopter;
+CREATE SCHEMA adopt_m5;
+CREATE SEQUENCE adopt_m5.global_id_seq;
+CREATE FUNCTION adopt_m5.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    result := ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)
+              + (410 << 10) + nextval('adopt_m5.global_id_seq') % 1024;
+END $$;
+CREATE TABLE adopt_m5.t (id bigint PRIMARY KEY DEFAULT adopt_m5.id_generator());
+SELECT cure FROM instaid.audit() WHERE object = 'adopt_m5.id_generator()' AND severity = 'error';
 CALL instaid.adopt_shards('adopt%m%', true);
 BEGIN;
 CALL instaid.adopt_shards('adopt%');
@@ -231,6 +240,11 @@ ROLLBACK;
 CALL instaid.adopt_shards(NULL);
 CALL instaid.adopt_shards('adopt_m%');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
+INSERT INTO adopt_m5.t VALUES (DEFAULT) RETURNING instaid.extract_shard_id(id);
+SELECT instaid.extract_shard_id(result) FROM adopt_m5.id_generator();
+SET client_min_messages = warning;
+DROP SCHEMA adopt_m5 CASCADE;
+RESET client_min_messages;
 SELECT instaid.adopt_shard('adopt_m3', 413, renumber => true);
 GRANT CREATE ON SCHEMA adopt5_m TO regress_adopter;
 ALTER SEQUENCE adopt5_m.table_id_seq OWNER TO regress_adopter;

@@ -50,6 +50,21 @@ SELECT pg_typeof(COALESCE(id, 0)) AS integer, pg_typeof(COALESCE(id, 40015118837
     pg_typeof(greatest(id, 0)) AS greatest, pg_typeof(lag(id) OVER ()) AS lag, pg_typeof(max(id) OVER ()) AS max,
     pg_typeof(id + 1) AS sum, pg_typeof(id & 1023::bigint) AS masked
 FROM typed.photos LIMIT 1 \gx
+-- what the reference says loses the type, and where the first of two types decides
+CREATE VIEW typed.both_types AS SELECT id, 7::bigint AS b FROM typed.photos;
+SELECT pg_typeof(min(id)) AS min, pg_typeof(max(id)) AS max, pg_typeof(max(id)::instaid.id) AS cast FROM typed.photos;
+SELECT pg_typeof(NULLIF(id, 0)) AS nullif, pg_typeof(generate_series(id, id)) AS series, pg_typeof(abs(id)) AS abs,
+    pg_typeof(COALESCE(id, b)) AS first, pg_typeof(COALESCE(b, id)) AS second, pg_typeof(GREATEST(b, id)) AS greatest,
+    pg_typeof(ARRAY[b, id]) AS array, pg_typeof(CASE WHEN b > 0 THEN id ELSE b END) AS case,
+    pg_typeof(CASE WHEN b > 0 THEN b ELSE id END) AS else,
+    (SELECT pg_typeof(id) FROM (SELECT b UNION ALL SELECT id) AS u (id) LIMIT 1) AS union,
+    (SELECT pg_typeof(id) FROM (SELECT id UNION ALL SELECT b) AS u LIMIT 1) AS id_union,
+    (SELECT pg_typeof(id) FROM (VALUES (b), (id)) AS v (id) LIMIT 1) AS values,
+    (SELECT pg_typeof(id) FROM (VALUES (5::bigint)) AS v (id) JOIN (VALUES (5::instaid.id)) AS w (id) USING (id)) AS using
+FROM typed.both_types LIMIT 1 \gx
+-- Why max(id) is a bigint: an aggregate would need a sort operator of instaid.id for the index.
+SELECT try($$CREATE AGGREGATE typed.max(instaid.id) (SFUNC = pg_catalog.int8larger, STYPE = bigint,
+    SORTOP = OPERATOR(pg_catalog.>))$$);
 SELECT 5::instaid.id = 5 AS integer, 5 = 5::instaid.id, 5::instaid.id = 5::bigint AS bigint, 5::instaid.id = 5::smallint AS smallint,
     5::instaid.id = '5' AS string, 5::instaid.id = 5::instaid.id AS id, 5::instaid.id IN (4, 5) AS integers,
     5::instaid.id IN (4001511883701836730, 5) AS mixed, 5::instaid.id IN ('4', '5') AS strings,
@@ -124,6 +139,7 @@ FROM unnest(ARRAY['= 5', '= 5::smallint', '= 4001511883701836730', $$= '5'$$, '=
 SELECT plan('SELECT * FROM typed.ids WHERE hashed = 5', 'ids_hashed');
 SELECT plan('SELECT * FROM typed.ids WHERE hashed = 5::instaid.id', 'ids_hashed');
 SELECT plan('SELECT max(id), min(id) FROM typed.ids', 'Scan Backward using ids_pkey', 'Scan using ids_pkey');
+SELECT plan('SELECT max(id)::instaid.id FROM typed.ids', 'Limit', 'Scan Backward using ids_pkey');
 SELECT plan('SELECT * FROM typed.ids ORDER BY id LIMIT 3', 'Index Scan using ids_pkey');
 SELECT plan('SELECT * FROM typed.ids ORDER BY id DESC LIMIT 3', 'Index Scan Backward using ids_pkey');
 PREPARE by_id AS SELECT * FROM typed.ids WHERE id = $1;

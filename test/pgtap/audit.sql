@@ -4,7 +4,7 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(44);
+SELECT plan(46);
 
 -- tests that audit() returns this finding
 CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
@@ -104,6 +104,11 @@ SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + inter
 SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', 'a sequence that is ahead');
 SET LOCAL instaid.max_drift = '2 h';
 SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... but not by more than max_drift');
+SET LOCAL instaid.max_drift = '1 h';
+SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 900 ms', 5, 0), instaid.default_epoch());
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... nor by a crash, which adds up to a second');
+SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 1 min', 5, 0), instaid.default_epoch());
+SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', '... and by more than both');
 
 ROLLBACK TO healthy;
 

@@ -66,7 +66,7 @@ sub waits
 # The first ID of shard 5 in a millisecond, in seconds since 1970
 sub first_id { return (int($_[0] * 1000 + 0.5) - 1314220021721) * 8388608 + 5120 }
 
-my $lock = 'LOCK TABLE insta5.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE';
+my $lock = 'LOCK TABLE insta5.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE';
 
 # Each check gets a database, and returns what it has seen.
 my %seen = (
@@ -92,8 +92,8 @@ my %seen = (
 		my ($database) = @_;
 		$clock->set(0, $noon + 2);
 		my $planted = waits($database, $lock, q{
-			CREATE TEMPORARY VIEW table_id_seq_lock AS SELECT 1;
-			GRANT ALL ON table_id_seq_lock TO PUBLIC;
+			CREATE TEMPORARY VIEW id_sequence_lock AS SELECT 1;
+			GRANT ALL ON id_sequence_lock TO PUBLIC;
 			SET search_path = pg_temp, insta5;}, 'SELECT insta5.next_id() > 0');
 		$clock->set(0);
 		return $planted;
@@ -183,7 +183,7 @@ my %seen = (
 				ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;
 			SELECT instaid.create_shard('insta7', 7); GRANT USAGE ON SCHEMA insta7 TO app});
 		return result($database, 'app', q{
-			BEGIN; LOCK TABLE insta7.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK;
+			BEGIN; LOCK TABLE insta7.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK;
 			SELECT setval('insta7.table_id_seq', 5000)}) =~ s/ERROR: +//gr;
 	},
 	# Which sequences a superuser reads by OID, which keeps a lock?  What another role can rename
@@ -307,17 +307,17 @@ for my $check (sort keys %seen)
 	is($seen{$check}->("of_$check"), $expected{$check}, $check);
 }
 
-my $identity =
-  qr/\(pg_catalog\.pg_identify_object\('pg_catalog\.pg_class'[^()]*, 0\)\)\.identity/;
+my $of_sequence =
+  qr/\(pg_catalog\.pg_identify_object\('pg_catalog\.pg_class'[^()]*, 0\)\)\.schema/;
 my @mutants = (
 	# what, check, changes
 	[ 'a queue while there is room', 'late', [ qr/FOR i IN 1 \.\. 50 LOOP/,
 		'FOR i IN 1 .. 0 LOOP' ] ],
 	[ 'no lock', 'queue', [ qr/EXECUTE instaid_sql\._lock_command\(sequence, options\);/, '' ] ],
-	[ 'the name of the lock depends on search_path', 'planted', [ $identity,
-		'sequence::pg_catalog.text' ],
-		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.identity/,
-			'sequence::text' ],
+	[ 'the name of the lock depends on search_path', 'planted',
+		[ qr/$of_sequence\s+OPERATOR\(pg_catalog\.\|\|\)\s+'\.id/, q('id) ],
+		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.schema\s+\|\| '\.id/,
+			q('id) ],
 		[ qr/(_lock_command\([^;]*?)\s+SET search_path = pg_catalog, pg_temp\b/, '$1' ] ],
 	[ 'the block is left by RETURN', 'kept',
 		[ qr/(id := instaid_sql\._take\(sequence, t\);\s*END IF;\s*)RAISE SQLSTATE 'ID001'/,

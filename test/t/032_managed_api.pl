@@ -391,8 +391,8 @@ is(as_app('SELECT insta5.next_id() > 0; SELECT count(*) FROM insta5.next_ids(10)
 is(as_app(q{
 	SELECT nextval('insta5.table_id_seq'); SELECT setval('insta5.table_id_seq', 5000);
 		SELECT last_value FROM insta5.table_id_seq;
-	ALTER SEQUENCE insta5.table_id_seq CACHE 5; SELECT * FROM insta5.table_id_seq_lock;
-	BEGIN; LOCK TABLE insta5.table_id_seq_lock IN ACCESS SHARE MODE; ROLLBACK;
+	ALTER SEQUENCE insta5.table_id_seq CACHE 5; SELECT * FROM insta5.id_sequence_lock;
+	BEGIN; LOCK TABLE insta5.id_sequence_lock IN ACCESS SHARE MODE; ROLLBACK;
 	SELECT instaid_sql._open('insta5.table_id_seq', 5120, instaid_sql._options(5, 1314220021721));
 	SELECT instaid_sql._take('insta5.table_id_seq', 5120);
 	SELECT instaid_sql._next_ids('insta5.table_id_seq', instaid_sql._options(5, 1314220021721), 5);
@@ -430,7 +430,7 @@ is(as_app(q{
 	CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.worse);
 	CREATE OPERATOR evil.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.worse);
 	CREATE TEMPORARY TABLE table_id_seq (a integer);
-		CREATE TEMPORARY VIEW table_id_seq_lock AS SELECT 1;
+		CREATE TEMPORARY VIEW id_sequence_lock AS SELECT 1;
 	SET search_path = evil, pg_temp, pg_catalog, insta5;
 	SELECT insta5.next_id() OPERATOR(pg_catalog.>) 0; SELECT pg_sleep(0.003) \g /dev/null
 	SELECT insta5.next_id() OPERATOR(pg_catalog.>) 0;
@@ -527,6 +527,41 @@ like(($node->psql('s', q{SELECT instaid.create_shard('locked', 99)}))[2],
 	qr/is creating a shard with ID 99\nDETAIL:  Session $pid of role .* has the advisory lock/,
 	'create_shard() names a session that holds its lock');
 $holder->('SELECT pg_advisory_unlock_all()');
+
+# The lock does not depend on the name of a sequence, and follows the schema's.
+is(outcome(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('Re"named', 85, sequence_name => repeat('s', 63)) \g /dev/null
+	SELECT instaid.add_sequence('Re"named', 'a"_lock') \g /dev/null
+	ALTER SEQUENCE "Re""named"."a""_lock" RENAME TO of_table;
+	ALTER SCHEMA "Re""named" RENAME TO "Renamed";
+	SELECT pg_sleep(0.005) \g /dev/null
+	SELECT count(*) FROM "Renamed".next_ids(2000, '"Renamed".of_table');
+	ALTER SEQUENCE "Renamed".of_table RENAME TO other;
+	SELECT pg_sleep(0.005) \g /dev/null
+	SELECT "Renamed".next_id('"Renamed".other') > 0; SELECT "Renamed".next_id() > 0;
+	SELECT count(*) FROM instaid.audit() WHERE object ~ 'Renamed';
+	DROP VIEW "Renamed".id_sequence_lock;
+	SELECT DISTINCT cure FROM instaid.audit() WHERE problem = 'has no lock: next_id() fails' \gexec
+	SELECT "Renamed".next_id() > 0; DROP SCHEMA "Renamed" CASCADE
+	}), '2000 t t 0 t', 'a sequence and a schema are renamed');
+
+# A copy of another name, with another sequence
+is(outcome(q{
+	SET client_min_messages = error;
+	CREATE SCHEMA named; CREATE SEQUENCE named.global_id_seq; CREATE SEQUENCE named.id;
+	CREATE FUNCTION named.id_generator(OUT result bigint) LANGUAGE sql AS $$
+		SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)
+			+ (86 << 10) + nextval('named.global_id_seq') % 1024 $$;
+	CREATE TABLE named.t (id bigint PRIMARY KEY DEFAULT named.id_generator());
+	SELECT cure ~ 'after ALTER FUNCTION .* RENAME TO next_id' FROM instaid.audit()
+		WHERE object = 'named.id_generator()';
+	CALL instaid.adopt_shards('named');
+	SELECT sequence FROM instaid.shards WHERE schema_name = 'named';
+	INSERT INTO named.t SELECT result FROM named.id_generator();
+	INSERT INTO named.t DEFAULT VALUES;
+	SELECT instaid.extract_shard_id(id) FROM named.t; DROP SCHEMA named CASCADE}),
+	't named.global_id_seq 86 86', 'adopt_shards() adopts a copy of another name');
 
 # advance_past() refuses what it cannot do.
 is(outcome(q{
@@ -689,7 +724,7 @@ is(Managed::as_app($node, 'hostile', q{
 	SELECT many10.next_id();
 	SELECT setval('insta5.table_id_seq', 5);
 	SELECT setval('instaid_tickets.invoices', 1, false);
-	BEGIN; LOCK TABLE insta5.table_id_seq_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
+	BEGIN; LOCK TABLE insta5.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
 	join(' ', ('42501') x 9), 'default privileges give no right');
 
 $node->stop;
