@@ -1,15 +1,30 @@
 /* managed/adopting.sql */
 
 -- Adopting what exists.
--- Run managed/instaid.sql and managed/shards.sql first.
+-- Run instaid.sql, shards.sql, audit.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/adopting.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END
+$$;
+CALL instaid._begin_file('adopting.sql', '1.0', '{
+    "shards.sql": "instaid.list_shards()",
+    "audit.sql": "instaid.audit()"}');
 
 --
 -- Old rows
 --
 
-CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
+CREATE OR REPLACE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -72,7 +87,8 @@ COMMENT ON FUNCTION instaid.make_ids(timestamptz[], integer, timestamptz) IS
 
 -- Let the roles that can use a sequence use the functions of its shard.
 -- Who could take values of the sequence for the published function can take IDs.
-CREATE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
@@ -100,7 +116,7 @@ END
 $$;
 
 -- The extension adopts shards of this edition; this edition has no other one to adopt.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+CREATE OR REPLACE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
                                              epoch timestamptz) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN false;
@@ -109,7 +125,8 @@ CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
-CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+CREATE OR REPLACE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer,
+                                         epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
     RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -137,7 +154,8 @@ $$;
 -- A sequence stays in its millisecond, past the room of the new shard, and not just before the
 -- room of the old one, for which a call that waits for this looks.  Such a call ends in
 -- _elsewhere().
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass,
+                                         shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -169,7 +187,7 @@ END
 $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
     RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
@@ -188,7 +206,7 @@ END;
 -- name any sequence, or the caller does not have the rights of that role.
 -- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
 -- range to each worker's copy of a sequence: widened, one copy would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
@@ -230,7 +248,7 @@ $$;
 --
 -- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
 -- or else the default, with which the time of that ID is the clock's.
-CREATE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
+CREATE OR REPLACE FUNCTION instaid._take_over_ids(schema_name text, INOUT shard_id integer,
                                        INOUT epoch timestamptz, renumber boolean, adopted oid,
                                        adopted_owner regrole, sequence regclass,
                                        OUT youngest bigint)
@@ -342,7 +360,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+CREATE OR REPLACE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
                                     epoch timestamptz DEFAULT NULL,
                                     sequence regclass DEFAULT NULL,
                                     renumber boolean DEFAULT false) RETURNS void
@@ -439,10 +457,10 @@ COMMENT ON FUNCTION instaid.adopt_shard(text, integer, timestamptz, regclass, bo
 'continue above the IDs of the columns that use it; acts with the rights of the owners of the '
 'function, the sequence and the tables, which the caller needs';
 
--- The schemas with a function that audit() calls a copy of the published function, and that the
--- caller may adopt, and the commands that adopt it.  A function of another name becomes next_id(),
--- so that defaults follow, and who calls it by its name calls next_id() then.
-CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[], OUT commands text[])
+-- The schemas with a copy of the published function that the caller may adopt, and the commands
+-- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
+CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
+                                     OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 BEGIN
@@ -470,7 +488,7 @@ END
 $$;
 
 -- The part of adopt_shards() between two commits; why it failed, or null.
-CREATE FUNCTION instaid._try_to_adopt(schema_name text, command text) RETURNS text
+CREATE OR REPLACE FUNCTION instaid._try_to_adopt(schema_name text, command text) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET client_min_messages = warning AS $$
 BEGIN
@@ -484,8 +502,8 @@ $$;
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean DEFAULT false)
-    LANGUAGE plpgsql AS $$
+CREATE OR REPLACE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
+                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
@@ -528,7 +546,7 @@ COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
 'that fails, and names those that failed in the end; dry_run only shows the commands';
 
-CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -562,8 +580,8 @@ COMMENT ON FUNCTION instaid.renumber_shard(text, integer) IS
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
 -- it; and why Citus changes neither the default nor the type of the column, null if it does.
-CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
-                                       OUT statements text[], OUT other_tables text,
+CREATE OR REPLACE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
+                                       owner regrole, OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -660,7 +678,7 @@ $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
-CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+CREATE OR REPLACE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
@@ -688,7 +706,7 @@ BEGIN ATOMIC
                                           AS r;
 END;
 
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+CREATE OR REPLACE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
@@ -869,5 +887,3 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS
 --
 
 CALL instaid._set_rights();
-
-RESET search_path;

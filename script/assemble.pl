@@ -15,6 +15,7 @@ for (@parts)
 		my ($file, $section) = ($1, $2);
 		text($file) =~ /^(--\n-- \Q$section\E) \(both editions\)(\n--\n.*?)(?=\n\n--\n-- [^\n]*\n--\n|\n*\z)/ms
 			or die "$file has no section \"$section (both editions)\"\n";
-		"$1$2\n"}gem;
+		# CREATE EXTENSION must not take over what another role has put there
+		"$1$2\n" =~ s/^CREATE OR REPLACE /CREATE /mgr}gem;
 }
 print join "\n", @parts;

@@ -95,7 +95,8 @@ is(as_dba(q{SELECT severity, problem FROM instaid.audit() WHERE object = 'insta5
 	'warning|role app has rights on it: it could take values, which the shard leaves out',
 	'what is left is to revoke the rights on the sequence');
 is(Managed::as_app($node, 'm', q{SELECT nextval('insta5.table_id_seq') > 0;
-	SELECT setval('insta5.table_id_seq', 1)}), 't 42501', '... which allow nextval(), not setval()');
+	SELECT setval('insta5.table_id_seq', 1)}), 't 42501',
+	'... which allow nextval(), not setval()');
 as_dba('REVOKE ALL ON SEQUENCE insta5.table_id_seq FROM app');
 is(as_dba(q{SELECT count(*) FROM instaid.audit() WHERE object = 'insta5.table_id_seq'}), 0,
 	'... and then nothing');
