@@ -82,7 +82,7 @@ as_dba(q{
 	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app});
 # with a key, the published function fails now and then by itself
 as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
-as_dba(Managed::changed());
+as_dba('BEGIN;' . Managed::changed() . 'COMMIT');
 my $step;
 while_inserting('from the published function', sub {
 	as_dba(q{CALL instaid.adopt_shards('insta5')});
@@ -258,7 +258,7 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
 	'a dump of the extension');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
-$node->safe_psql('back', Managed::changed());
+$node->safe_psql('back', Managed::changed(), extra_params => ['-1']);
 my $list = `make -s managed-restore-list DUMP=$dump`;
 append_to_file("$dump.list", $list);
 $node->safe_psql('back', join "\n", $list =~ /^;SQL (.*)/mg);
