@@ -136,22 +136,21 @@ COMMENT ON SCHEMA instaid IS
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
 -- Begin a file of a version, which needs other files, and of each of them a function.  Note what
--- exists before it, for _set_rights().
--- Without SET, because it looks whether the setting of the file still holds.
-CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, needs json DEFAULT '{}')
-    LANGUAGE plpgsql AS $$
+-- exists before it, for _set_rights().  The path is the search path that the file sees.
+CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, path text,
+                                                needs json DEFAULT '{}')
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    there pg_catalog.text;
-    missing pg_catalog.text;
+    there CONSTANT text := substring(obj_description('instaid_sql'::regnamespace, 'pg_namespace'),
+                                     '([0-9.]+) without C$');
+    missing text;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>) 'pg_catalog' THEN
+    IF path <> 'pg_catalog' THEN
         RAISE no_active_sql_transaction USING
-            MESSAGE = pg_catalog.format('managed/%s must run in one transaction', file),
+            MESSAGE = format('managed/%s must run in one transaction', file),
             DETAIL = 'Otherwise it could stop half way, and take functions of other roles.',
             HINT = 'BEGIN; before it, and COMMIT; after it. managed/all.sql has both.';
     END IF;
-    there := substring(obj_description('instaid_sql'::regnamespace, 'pg_namespace'),
-                       '([0-9.]+) without C$');
     SELECT n.key INTO missing FROM json_each_text(needs) AS n
     WHERE to_regprocedure(n.value) IS NULL LIMIT 1;
     IF there <> version OR missing IS NOT NULL THEN
@@ -167,10 +166,10 @@ BEGIN
     WHERE d.refclassid = 'pg_namespace'::regclass
       AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
       AND (file <> 'instaid.sql'
-           OR d.objid <> 'instaid._begin_file(text,text,json)'::regprocedure);
+           OR d.objid <> 'instaid._begin_file(text,text,text,json)'::regprocedure);
 END
 $$;
-CALL instaid._begin_file('instaid.sql', '1.0');
+CALL instaid._begin_file('instaid.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 --
 -- Checks (both editions)

@@ -8,7 +8,7 @@ BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/shards.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
@@ -16,7 +16,7 @@ BEGIN
     END IF;
 END
 $$;
-CALL instaid._begin_file('shards.sql', '1.0');
+CALL instaid._begin_file('shards.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 --
 -- Shards
@@ -46,7 +46,8 @@ BEGIN ATOMIC
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
       AND n.nspname !~ '^pg_' AND q.seqmin BETWEEN 631152000001 AND 4102444800000
       AND instaid.extract_sequence(q.seqmax) = 1023
-      AND p.prosrc ~ '^\s*BEGIN\s+RETURN QUERY SELECT instaid_sql._next_ids[(][^;]*;\s*END\s*$';
+      AND p.prosrc ~ ('^[[:space:]]*BEGIN[[:space:]]+RETURN QUERY SELECT instaid_sql[.]_next_ids'
+                      '[(][^;]*;[[:space:]]*END[[:space:]]*$');
 END;
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '

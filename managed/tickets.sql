@@ -8,7 +8,7 @@ BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/tickets.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
@@ -16,7 +16,7 @@ BEGIN
     END IF;
 END
 $$;
-CALL instaid._begin_file('tickets.sql', '1.0');
+CALL instaid._begin_file('tickets.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 --
 -- Tickets

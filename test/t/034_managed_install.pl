@@ -227,8 +227,8 @@ is("$sum->{twice} $sum->{inverted} "
 	'... of which none fails or comes twice');
 is($node->safe_psql('updated', $rights), $before, '... and rights stay');
 is(run_as('other', 'updated', q{SELECT instaid._update_shards();
-	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8",
-	'... and the other role updates its shard');
+	SELECT instaid.extract_shard_id(insta8.next_id())}) =~ s/^.*(WARNING|DETAIL|HINT).*\n?//mgr,
+	"\n8\n", '... and the other role updates its shard');
 is($node->safe_psql('updated', q{
 	SELECT count(*) FILTER (WHERE strpos(prosrc, 'as of 1.1') > 0), count(*) FROM pg_proc
 	WHERE proname = 'next_id' AND pronamespace::regnamespace::text IN ('insta5', 'insta8');
@@ -246,7 +246,7 @@ like(install('dba', 'updated', 'partitions.sql'),
 	'... for one file, either');
 $before = $node->safe_psql('updated', $rights);
 like(run_as('dba', 'updated', join('', @next{@files}), '-1'),
-	qr/\AWARNING:  shards of other[^E]*\z/, 'the same version again');
+	qr/\AWARNING:  shards of other(?!.*ERROR)/s, 'the same version again');
 is($node->safe_psql('updated', $rights), $before, '... changes no right');
 
 ### Removing
@@ -269,9 +269,9 @@ like(run_as('dba', 'removed', "$defaults\n\\set ON_ERROR_STOP on\n$functions"),
 	'the functions of a shard go only after its defaults');
 run_as('dba', 'removed', 'DROP TABLE insta5.other');
 is(run_as('dba', 'removed', $functions), '', '... and then without CASCADE');
-like(run_as('dba', 'removed', $using), qr/^column at of table insta5\.times\|/m,
+like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
 	'what uses functions is named');
-like(run_as('dba', 'removed', $drop), qr/^ERROR:.*\nDETAIL:.*insta5\.times/m, '... and kept');
+like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms, '... and kept');
 run_as('dba', 'removed', 'ALTER TABLE insta5.times DROP at');
 is(run_as('dba', 'removed', $drop), '', '... and then all of the edition goes');
 is(run_as('dba', 'removed', q{
