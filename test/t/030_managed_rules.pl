@@ -336,7 +336,9 @@ my @mutants = (
 		'r.oid = n.nspowner' ] ],
 	[ 'the owner of the schema', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,
 		'r.oid = c.relowner' ] ],
-	[ 'the search path', 'operators', [ qr/^SET search_path = pg_catalog;$/m, '' ] ],
+	[ 'the search path', 'operators',
+		[ qr/PERFORM pg_catalog\.set_config\('search_path', 'pg_catalog', true\);/, 'NULL;' ],
+		[ qr/pg_catalog\.current_setting\('search_path'\)/, q('pg_catalog') ] ],
 	[ 'another name', 'called', [ qr/_flush_at_commit\(/, '_flush(' ] ]);
 my $number = 0;
 for my $mutant (@mutants)

@@ -36,7 +36,8 @@ sub run_as
 	my $file = PostgreSQL::Test::Utils::tempdir . '/sql';
 	append_to_file($file, $sql);
 	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-U', $role, '-d',
-		$node->connstr($database), '-v', 'ON_ERROR_STOP=' . scalar(@options), @options, '-f', $file ],
+		$node->connstr($database), '-v', 'ON_ERROR_STOP=' . scalar(@options), @options, '-f',
+		$file ],
 		'<', \undef, '>', \$out, '2>', \$err);
 	unlink $file;
 	$err =~ s/^psql:\S+ //mg;
