@@ -166,6 +166,7 @@ $sum = while_inserting('to the extension', sub {
 is($sum->{twice}, 0, '... and no ID came twice');
 is($sum->{inverted}, 0, '... and IDs increase');
 like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\.(?!.*ERROR)/s,
+	'... and one error names a shard');
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 	WHERE problem ~ 'shard of the edition without C'; DROP SCHEMA insta1 CASCADE}), 'insta1',
 	'... which is left, and audit() names it');
