@@ -100,51 +100,6 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
--- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
--- table if the owner of its schema could put another table in its place, after this look and
--- before a command that names the table.
-CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
-           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
-    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
-    IF main.can_be_replaced THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
-            DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
-                            ' meanwhile.', main.schema_owner, main.nspname),
-            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
-                          relation, main.schema_owner);
-    END IF;
-END $$;
-
--- A table, its partitions and its children, at all levels, and their owners.
-CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    WITH RECURSIVE descendant (relid) AS (
-        SELECT relation
-        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
-    SELECT d.relid, c.relowner
-    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
-END;
-
--- The type under a domain, or under several; any other type unchanged; null if there is none.
-CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
-    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
-END;
-
 ---- Checks that need C or know of Citus ----
 
 -- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
@@ -259,11 +214,6 @@ CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_tim
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS
-'the smallest ID of now(), with the default epoch; for tools that partition by integers';
-
 ---- Text forms ----
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
@@ -351,6 +301,57 @@ CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS AS
 COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
 ---- Partitions ----
+
+CREATE FUNCTION instaid.integer_now() RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN instaid.min_id(pg_catalog.now());
+COMMENT ON FUNCTION instaid.integer_now() IS
+'the smallest ID of now(), with the default epoch; for tools that partition by integers';
+
+-- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
+-- table if the owner of its schema could put another table in its place, after this look and
+-- before a command that names the table.
+CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
+           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
+    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
+    IF main.can_be_replaced THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
+            DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
+                            ' meanwhile.', main.schema_owner, main.nspname),
+            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
+                          relation, main.schema_owner);
+    END IF;
+END $$;
+
+-- A table, its partitions and its children, at all levels, and their owners.
+CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE descendant (relid) AS (
+        SELECT relation
+        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
+    SELECT d.relid, c.relowner
+    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
+END;
+
+-- The type under a domain, or under several; any other type unchanged; null if there is none.
+CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
+        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
+    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
+END;
 
 -- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
@@ -667,8 +668,8 @@ END $$;
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
-CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
+                                         epoch timestamptz, adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
@@ -1241,10 +1242,10 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 ' (by default table_id_seq, or the one that its text names), and continue above the IDs of the '
 'columns that use it; needs the rights of the owners of the function, the sequence and the tables';
 
--- The schemas with a function that audit() calls a copy of the published function, and that the
--- caller may adopt, and the commands that adopt it.  A function of another name becomes next_id(),
--- so that defaults follow, and who calls it by its name calls next_id() then.
-CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[], OUT commands text[])
+-- The schemas with a copy of the published function that the caller may adopt, and the commands
+-- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
+CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
+                                     OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 BEGIN
@@ -1273,8 +1274,8 @@ END $$;
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean DEFAULT false)
-    LANGUAGE plpgsql AS $$
+CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
+                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
@@ -1350,8 +1351,8 @@ COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that ha
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
 -- it; and why Citus changes neither the default nor the type of the column, null if it does.
-CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
-                                       OUT statements text[], OUT other_tables text,
+CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
+                                       owner regrole, OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

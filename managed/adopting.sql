@@ -1,13 +1,27 @@
 /* managed/adopting.sql */
 
 -- Adopting what exists.
--- Run managed/instaid.sql and managed/shards.sql first.
+-- Run instaid.sql, shards.sql, audit.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/adopting.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('adopting.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+    "shards.sql": "instaid.list_shards()",
+    "audit.sql": "instaid.audit()"}');
 
 ---- Old rows ----
 
-CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
+CREATE OR REPLACE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -66,7 +80,8 @@ COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which mu
 
 -- Let the roles that can use a sequence use the functions of its shard.
 -- Who could take values of the sequence for the published function can take IDs.
-CREATE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
@@ -93,7 +108,7 @@ BEGIN
 END $$;
 
 -- The extension adopts shards of this edition; this edition has no other one to adopt.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
+CREATE OR REPLACE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
                                              epoch timestamptz) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN false;
@@ -102,7 +117,8 @@ CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
-CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+CREATE OR REPLACE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer,
+                                         epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint)
     RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -129,7 +145,8 @@ END $$;
 -- A sequence stays in its millisecond, past the room of the new shard, and not just before the
 -- room of the old one, for which a call that waits for this looks.  Such a call ends in
 -- _elsewhere().
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass,
+                                         shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -160,7 +177,7 @@ BEGIN
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
     RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
@@ -177,7 +194,7 @@ END;
 -- name any sequence, or the caller does not have the rights of that role.
 -- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
 -- range to each worker's copy of a sequence: widened, one copy would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
@@ -216,7 +233,7 @@ END $$;
 --
 -- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
 -- or else the default, with which the time of that ID is the clock's.
-CREATE FUNCTION instaid._take_over_ids(
+CREATE OR REPLACE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
     adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -322,7 +339,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+CREATE OR REPLACE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
                                     epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
                                     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -410,10 +427,10 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 ' (by default table_id_seq, or the one that its text names), and continue above the IDs of the '
 'columns that use it; needs the rights of the owners of the function, the sequence and the tables';
 
--- The schemas with a function that audit() calls a copy of the published function, and that the
--- caller may adopt, and the commands that adopt it.  A function of another name becomes next_id(),
--- so that defaults follow, and who calls it by its name calls next_id() then.
-CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[], OUT commands text[])
+-- The schemas with a copy of the published function that the caller may adopt, and the commands
+-- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
+CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
+                                     OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 BEGIN
@@ -442,8 +459,8 @@ END $$;
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%', dry_run boolean DEFAULT false)
-    LANGUAGE plpgsql AS $$
+CREATE OR REPLACE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
+                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
@@ -488,7 +505,7 @@ COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
 'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
 'that fails, and names those that failed in the end; dry_run only shows the commands';
 
-CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -519,8 +536,8 @@ COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that ha
 -- The statements that widen an integer column and, through foreign keys and partitions, the
 -- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
 -- it; and why Citus changes neither the default nor the type of the column, null if it does.
-CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint, owner regrole,
-                                       OUT statements text[], OUT other_tables text,
+CREATE OR REPLACE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
+                                       owner regrole, OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -610,7 +627,7 @@ END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
-CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+CREATE OR REPLACE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
@@ -636,7 +653,7 @@ BEGIN ATOMIC
                                           AS r;
 END;
 
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+CREATE OR REPLACE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
@@ -800,5 +817,3 @@ COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the n
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

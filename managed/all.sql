@@ -1,13 +1,16 @@
 /* managed/all.sql */
 
--- The whole edition without C, for psql: psql -1 -v ON_ERROR_STOP=1 -f managed/all.sql
+-- The whole edition without C, for psql, in one transaction: \i managed/all.sql
+\set ON_ERROR_STOP on
+BEGIN;
 \ir instaid.sql
 \ir shards.sql
 \ir many_shards.sql
 \ir partitions.sql
 \ir text_forms.sql
-\ir adopting.sql
 \ir tickets.sql
 \ir positions.sql
 \ir audit.sql
+\ir adopting.sql
 \ir missing.sql
+COMMIT;

@@ -1,13 +1,28 @@
 /* managed/audit.sql */
 
 -- What breaks, and what monitoring asks.
--- Run managed/instaid.sql and managed/shards.sql first.
+-- Run instaid.sql, shards.sql, partitions.sql, tickets.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/audit.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('audit.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+    "shards.sql": "instaid.list_shards()",
+    "partitions.sql": "instaid.list_partitions(regclass,timestamptz)",
+    "tickets.sql": "instaid.next_ticket(text)"}');
 
 ---- Monitoring ----
 
-CREATE VIEW instaid.metrics AS
+CREATE OR REPLACE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.last_shard END AS drift_shard,
@@ -63,7 +78,7 @@ COMMENT ON COLUMN instaid.metrics.empty_tickets IS '0 in this edition';
 -- Copies of the published function; for audit().
 -- A copy calls nextval(), reads a clock, and shifts to the left.  Comments and strings do not
 -- count, apart from the name in nextval('...').
-CREATE VIEW instaid._copies AS
+CREATE OR REPLACE VIEW instaid._copies AS
     SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
            pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
                              pg_catalog.oidvectortypes(p.proargtypes)) AS object,
@@ -83,7 +98,7 @@ CREATE VIEW instaid._copies AS
                END;
 
 -- The shards of this database; for audit().
-CREATE VIEW instaid._audited_shards AS
+CREATE OR REPLACE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.schema_name,
            s.shard_id, s.epoch, s.sequence, p.proowner AS owner,
            q.seqmax >> 23 <> 1099511627775 AS frozen
@@ -91,7 +106,7 @@ CREATE VIEW instaid._audited_shards AS
          JOIN pg_sequence AS q ON q.seqrelid = s.sequence;
 
 -- Columns whose default makes IDs; for audit().  is_own is false for copies.
-CREATE VIEW instaid._id_columns AS
+CREATE OR REPLACE VIEW instaid._id_columns AS
     SELECT a.adrelid AS relid, t.attnum, n.oid AS schema, m.schema AS maker_schema, m.is_own,
            o.table_name, o.column_name, o.table_name || '.' || o.column_name AS name, c.relkind,
            c.relispartition AS is_partition, instaid._base_type(t.atttypid) AS type
@@ -112,7 +127,7 @@ CREATE VIEW instaid._id_columns AS
 ---- Findings of audit() (both editions) ----
 
 -- Shard IDs that two shards have, and IDs that end
-CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
+CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
@@ -146,7 +161,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default
 -- partition is a finding only when the others have ended: create_partitions() creates none for
 -- times whose rows it has.  Alone, or before partitions of the future, it is meant so.
-CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
+CREATE OR REPLACE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
            format(CASE WHEN r.takes_now IS NOT TRUE
                        THEN 'no partition takes the IDs of now: INSERT fails'
@@ -178,7 +193,7 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
            OR r.have_ended OR r.is_short AND NOT r.is_open);
 
 -- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
-CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
+CREATE OR REPLACE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
     SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
            format('instaid_tickets.%I', t.name),
            format(CASE WHEN t.values_left > 0 THEN 'has %s values left until %s'
@@ -203,7 +218,7 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
 
 -- Roles that could add functions, which are found in the place of ours, or set a ticket back;
 -- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
-CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
+CREATE OR REPLACE VIEW instaid._right_findings (severity, object, problem, cure) AS
     SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
                                      o.harm),
            -- CASCADE takes what such a role has granted
@@ -227,7 +242,7 @@ CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
 ---- All findings ----
 
 -- The findings of audit().
-CREATE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
+CREATE OR REPLACE FUNCTION instaid._audit(OUT severity text, OUT object text, OUT problem text,
                                OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET jit = off
@@ -367,7 +382,7 @@ BEGIN ATOMIC
     UNION ALL TABLE instaid._right_findings;
 END;
 
-CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
+CREATE OR REPLACE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -384,5 +399,3 @@ COMMENT ON FUNCTION instaid.audit() IS
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

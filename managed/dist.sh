@@ -13,12 +13,9 @@ comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the sh
 rm -rf "$directory/dbdev/instaid"
 mkdir -p "$directory/dbdev/instaid"
 
-# CREATE EXTENSION restores the search path at the end, unless the script sets it for the session
 script()
 {
-	set_path="SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);"
-	sed -n 's,^\\ir ,managed/,p' managed/all.sql | xargs cat |
-		sed -e "s/^SET search_path = .*/$set_path/" -e '/^RESET search_path;$/d'
+	sed -n 's,^\\ir ,managed/,p' managed/all.sql | xargs cat
 }
 
 # the delimiter must not be in the script

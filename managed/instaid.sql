@@ -3,10 +3,11 @@
 --
 -- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
 --
--- Run the files that managed/all.sql lists once in each database, as a role with CREATE on the
--- database: psql -1 -v ON_ERROR_STOP=1 -f managed/all.sql.  In a web console, run one after the
--- other in that order, each as a whole.  This file and shards.sql make shards; leave out what you
--- do not need of the others.
+-- managed/all.sql runs all files in psql.  Each file can also be run alone, as a whole and in one
+-- transaction, as a role with CREATE on the database.  This file and shards.sql are complete for
+-- a new application, and each other file adds a subject.  They are two files because one would
+-- have more than 1,500 lines: this one has what next_id() calls, and shards.sql what makes,
+-- lists, freezes and updates shards.  A newer version of the files updates an older one.
 --
 -- A shard's sequence holds the ID that it issued last:
 --
@@ -42,39 +43,135 @@
 -- renamed to make room for the extension.
 --
 
--- Views and some functions are parsed now, and must not find an operator or a function that
--- another role has put into a schema of the search path.
-SET search_path = pg_catalog;
+-- What follows is parsed now, and must not find an operator or a function that another role has
+-- put into a schema of the search path.  The setting ends with the transaction.
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+END $$;
 
-CREATE SCHEMA instaid;
-CREATE SCHEMA instaid_sql;
-CREATE SCHEMA instaid_tickets;
--- Default privileges, which some clouds set for whole databases, must not let another role create
--- a function here: next_id() would call it with the rights of its owner.
-REVOKE ALL ON SCHEMA instaid, instaid_sql, instaid_tickets FROM PUBLIC;
+-- What is there already
 DO $$
 DECLARE
-    command text;
+    version CONSTANT text := '1.0';
+    there text;
+    part record;
 BEGIN
-    FOR command IN
-        SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname, x.grantee::regrole)
-        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
-        WHERE n.nspname ~ '^instaid(_sql|_tickets)?$' AND x.grantee <> n.nspowner
+    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>) 'pg_catalog' THEN
+        RAISE no_active_sql_transaction USING
+            MESSAGE = 'managed/instaid.sql must run in one transaction',
+            DETAIL = 'Otherwise it could stop half way, and take functions of other roles.',
+            HINT = 'BEGIN; before it, and COMMIT; after it. managed/all.sql has both.';
+    END IF;
+    SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+) without C$') INTO there
+    FROM pg_namespace AS s JOIN pg_namespace AS i ON i.nspname = 'instaid'
+    WHERE s.nspname = 'instaid_sql';
+    FOR part IN
+        SELECT n.nspname, n.nspowner::regrole AS owner, e.extname, e.extversion,
+               pg_get_userbyid(n.nspowner) = current_user AS is_own
+        FROM pg_namespace AS n
+             LEFT JOIN pg_depend AS d ON d.classid = 'pg_namespace'::regclass AND d.objid = n.oid
+                                     AND d.refclassid = 'pg_extension'::regclass
+             LEFT JOIN pg_extension AS e ON e.oid = d.refobjid
+        WHERE n.nspname IN ('instaid', 'instaid_sql', 'instaid_tickets')
+        ORDER BY e.extname, n.nspname
     LOOP
-        EXECUTE command;
+        IF part.extname IS NOT NULL THEN
+            RAISE duplicate_object USING
+                MESSAGE = format('extension "%s" is installed', part.extname),
+                DETAIL = format('It has version %s, and the functions of this file.',
+                                part.extversion),
+                HINT = 'Use the extension. "Back from the extension" in managed.md leads here.';
+        ELSIF NOT part.is_own OR there IS NULL AND part.nspname <> 'instaid_tickets' THEN
+            RAISE duplicate_schema USING
+                MESSAGE = format('schema "%s" already exists', part.nspname),
+                DETAIL = format('It belongs to role %s, and %s.', part.owner,
+                                COALESCE('instaid ' || there || ' without C is there',
+                                         'is no part of a complete instaid')),
+                HINT = CASE WHEN there IS NULL
+                            THEN 'Run nothing in it. Rename or drop it, and run this file again.'
+                            ELSE format('To update it: SET ROLE %s;', part.owner) END;
+        END IF;
     END LOOP;
-END
-$$;
-GRANT USAGE ON SCHEMA instaid, instaid_sql, instaid_tickets TO PUBLIC;
+    IF string_to_array(there, '.')::integer[] > string_to_array(version, '.')::integer[] THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('instaid %s without C is installed', there),
+            DETAIL = format('This file has version %s, which is older.', version),
+            HINT = 'Run the files of that version, or of a later one.';
+    END IF;
+    -- CREATE OR REPLACE would keep their owner
+    SELECT pg_describe_object(d.classid, d.objid, 0) AS name, o.refobjid::regrole AS owner
+    INTO part FROM pg_depend AS d JOIN pg_namespace AS n ON n.oid = d.refobjid
+         JOIN pg_shdepend AS o ON o.classid = d.classid AND o.objid = d.objid AND o.deptype = 'o'
+         JOIN pg_database AS b ON b.oid = o.dbid AND b.datname = current_database()
+    WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname IN ('instaid', 'instaid_sql')
+      AND o.refobjid <> n.nspowner LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s belongs to another role', part.name),
+            DETAIL = format('Its owner is %s, who could replace it.', part.owner),
+            HINT = 'Drop it if it is no part of instaid, and run this file again.';
+    END IF;
+    FOR part IN
+        SELECT s.name FROM unnest('{instaid,instaid_sql,instaid_tickets}'::text[]) AS s (name)
+        WHERE to_regnamespace(s.name) IS NULL
+    LOOP
+        EXECUTE format('CREATE SCHEMA %s', part.name);
+        -- Default privileges must not let another role create a function here: next_id() would
+        -- call it with the rights of its owner.
+        EXECUTE (
+            SELECT format('REVOKE ALL ON SCHEMA %1$s FROM %2$s;'
+                          ' GRANT USAGE ON SCHEMA %1$s TO PUBLIC', part.name,
+                          concat_ws(', ', 'PUBLIC', string_agg(x.grantee::regrole::text, ', ')))
+            FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+            WHERE n.nspname = part.name AND x.grantee NOT IN (0, n.nspowner));
+    END LOOP;
+    EXECUTE format('COMMENT ON SCHEMA instaid_sql IS %L',
+                   format('what the functions of shards call: instaid %s without C', version));
+END $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; edition without C';
-COMMENT ON SCHEMA instaid_sql IS 'what the functions of shards call';
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
+
+-- Begin a file of a version, which needs other files, and of each of them a function.  Note what
+-- exists before it, for _set_rights().  The path is the search path that the file sees.
+CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, path text,
+                                                needs json DEFAULT '{}')
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    there CONSTANT text := substring(obj_description('instaid_sql'::regnamespace, 'pg_namespace'),
+                                     '([0-9.]+) without C$');
+    missing text;
+BEGIN
+    IF path <> 'pg_catalog' THEN
+        RAISE no_active_sql_transaction USING
+            MESSAGE = format('managed/%s must run in one transaction', file),
+            DETAIL = 'Otherwise it could stop half way, and take functions of other roles.',
+            HINT = 'BEGIN; before it, and COMMIT; after it. managed/all.sql has both.';
+    END IF;
+    SELECT n.key INTO missing FROM json_each_text(needs) AS n
+    WHERE to_regprocedure(n.value) IS NULL LIMIT 1;
+    IF there <> version OR missing IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('managed/%s needs managed/%s', file,
+                             CASE WHEN there <> version THEN 'instaid.sql' ELSE missing END),
+            DETAIL = format('The file has version %s, and instaid %s without C is installed.',
+                            version, there),
+            HINT = format('Run that file of version %s first.', version);
+    END IF;
+    PERFORM set_config('instaid_files.known', array_agg(d.objid)::text, true)
+    FROM pg_depend AS d
+    WHERE d.refclassid = 'pg_namespace'::regclass
+      AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
+      AND (file <> 'instaid.sql'
+           OR d.objid <> 'instaid._begin_file(text,text,text,json)'::regprocedure);
+END $$;
+CALL instaid._begin_file('instaid.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 ---- Checks (both editions) ----
 
 -- Refuse null arguments of a function that is not STRICT.
-CREATE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     nulls CONSTANT text := (SELECT string_agg(a.key, ', ') FROM json_each_text(arguments) AS a
@@ -88,7 +185,7 @@ BEGIN
 END $$;
 
 -- Refuse an isolation level that does not show what other transactions commit meanwhile.
-CREATE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_read_committed(routine text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
@@ -100,7 +197,7 @@ BEGIN
 END $$;
 
 -- Refuse a caller who does not have the rights of the owner of an object.
-CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_has_role(owner, 'USAGE') THEN
@@ -113,7 +210,7 @@ END $$;
 -- The function of a schema with a name and argument types; null if there is none.
 -- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
 -- name alone, as in a cast to regprocedure, reads all of them.
-CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
+CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN (SELECT p.oid FROM pg_proc AS p
@@ -122,63 +219,18 @@ CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
 
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
-CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
+CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
             FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
--- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
--- table if the owner of its schema could put another table in its place, after this look and
--- before a command that names the table.
-CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
-           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
-    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
-    IF main.can_be_replaced THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
-            DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
-                            ' meanwhile.', main.schema_owner, main.nspname),
-            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
-                          relation, main.schema_owner);
-    END IF;
-END $$;
-
--- A table, its partitions and its children, at all levels, and their owners.
-CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    WITH RECURSIVE descendant (relid) AS (
-        SELECT relation
-        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
-    SELECT d.relid, c.relowner
-    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
-END;
-
--- The type under a domain, or under several; any other type unchanged; null if there is none.
-CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
-    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
-END;
-
 ---- Checks of this edition ----
 
 -- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
-CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     max_bytes CONSTANT integer := current_setting('max_identifier_length');
@@ -194,11 +246,10 @@ BEGIN
             MESSAGE = format('%s name is empty', what),
             DETAIL = format('A name has 1 to %s bytes.', max_bytes);
     END IF;
-END
-$$;
+END $$;
 
 -- Refuse a shard ID that is out of range.
-CREATE FUNCTION instaid_sql._check_shard_id(shard_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION instaid_sql._check_shard_id(shard_id integer) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF shard_id NOT BETWEEN 0 AND 8191 THEN
@@ -206,14 +257,13 @@ BEGIN
             MESSAGE = format('shard ID %s is out of range', shard_id),
             DETAIL = 'A shard ID is between 0 and 8191.';
     END IF;
-END
-$$;
+END $$;
 
 -- Run a command of the caller, who must be this role; return the first column of its first
 -- row.
 -- Tables, indexes and views can hold code of their owner.  Without C nothing can run it with
 -- the owner's rights only.  Therefore the caller must be the owner.
-CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+CREATE OR REPLACE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     result text;
@@ -231,8 +281,17 @@ BEGIN
         EXECUTE command;
     END IF;
     RETURN result;
-END
-$$;
+END $$;
+
+-- Refuse what only the extension has, and say what to do instead.
+CREATE OR REPLACE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = 'this edition of instaid has no C',
+        DETAIL = what || ' needs the extension instaid.',
+        HINT = instead;
+END $$;
 
 ---- Reading and packing IDs ----
 
@@ -240,14 +299,14 @@ $$;
 -- replaces the call with its expression.  It evaluates what depends on a constant epoch only
 -- once.  A timestamptz and an interval would not do: adding them depends on the time zone.
 
-CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
+CREATE OR REPLACE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN timestamptz '2011-08-24 21:07:01.721+00';
 COMMENT ON FUNCTION instaid.default_epoch() IS
 'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
 
 -- Say why an epoch cannot be used.
-CREATE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS timestamp
+CREATE OR REPLACE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
@@ -266,12 +325,11 @@ BEGIN
         MESSAGE = format('epoch %s is not a whole millisecond', epoch),
         DETAIL = format('It is %s us after a whole millisecond. IDs count milliseconds.', excess),
         HINT = format('Pass %s.', epoch - excess * interval '1 us');
-END
-$$;
+END $$;
 
 -- An epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond.
 -- With an epoch before the end, the time of each bigint is a timestamp.
-CREATE FUNCTION instaid_sql._utc_epoch(epoch timestamptz) RETURNS timestamp
+CREATE OR REPLACE FUNCTION instaid_sql._utc_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
     -- without SET, because queries call it for each row if the epoch is not constant
@@ -283,11 +341,11 @@ BEGIN
         RETURN pg_catalog.timezone('UTC', epoch);
     END IF;
     RETURN instaid_sql._refuse_epoch(epoch);
-END
-$$;
+END $$;
 
 -- The milliseconds from the epoch to a time, which must be from 0 to last_ms.
-CREATE FUNCTION instaid_sql._id_ms(created_at timestamptz, epoch timestamptz, last_ms bigint)
+CREATE OR REPLACE FUNCTION instaid_sql._id_ms(created_at timestamptz, epoch timestamptz,
+                                   last_ms bigint)
     RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -302,25 +360,24 @@ BEGIN
                             last_ms);
     END IF;
     RETURN ms;
-END
-$$;
+END $$;
 
-CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
+CREATE OR REPLACE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer,
+                                sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid_sql._check_shard_id(shard_id);
     RETURN (instaid_sql._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
            | (sequence & 1023);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
 'the ID that has this time, shard ID and sequence; the time is rounded down to the '
 'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
 'time is before the epoch or 2^41 ms or more after it';
 
 -- The 41 bits of the time have no sign.
-CREATE FUNCTION instaid.extract_timestamp(id bigint,
+CREATE OR REPLACE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -329,17 +386,17 @@ CREATE FUNCTION instaid.extract_timestamp(id bigint,
 COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
 'the time of an ID, to the millisecond';
 
-CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
+CREATE OR REPLACE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (id >> 10 & 8191)::integer;
 COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
 
-CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
+CREATE OR REPLACE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (id & 1023)::integer;
 COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
 
-CREATE FUNCTION instaid.decode(id bigint,
+CREATE OR REPLACE FUNCTION instaid.decode(id bigint,
                                epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
                                OUT sequence integer)
@@ -354,31 +411,13 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 
 -- The milliseconds from an epoch to a time, with fractions.
 -- In numeric, because times can be infinite.  The result counts from the epoch.
-CREATE FUNCTION instaid_sql._ms_since(epoch timestamptz, created_at timestamptz) RETURNS numeric
+CREATE OR REPLACE FUNCTION instaid_sql._ms_since(epoch timestamptz, created_at timestamptz)
+    RETURNS numeric
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (extract(epoch FROM created_at AT TIME ZONE 'UTC')
             - extract(epoch FROM instaid_sql._utc_epoch(epoch))) * 1000;
-END
-$$;
-
-CREATE FUNCTION instaid.min_id(created_at timestamptz,
-                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
-                 1099511627775)::bigint << 23;
-COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
-'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
-'first millisecond of the format, and a time after its end as the last';
-
-CREATE FUNCTION instaid.max_id(created_at timestamptz,
-                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
-                  1099511627775)::bigint << 23) | 8388607;
-COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
-'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
-'first millisecond of the format, and a time after its end as the last';
+END $$;
 
 -- The first millisecond of the format that begins at a time or after it; 2^40 if there is
 -- none.
@@ -389,15 +428,14 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 --  max_id_before  -1                  largest, time <     9223372036854775807
 --
 -- The first whole millisecond since the epoch that is not before a time
-CREATE FUNCTION instaid_sql._first_ms_from(created_at timestamptz, epoch timestamptz)
+CREATE OR REPLACE FUNCTION instaid_sql._first_ms_from(created_at timestamptz, epoch timestamptz)
     RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN LEAST(GREATEST(ceil(instaid_sql._ms_since(epoch, created_at)), 0), 1099511627776);
-END
-$$;
+END $$;
 
-CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
+CREATE OR REPLACE FUNCTION instaid.min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -405,7 +443,7 @@ CREATE FUNCTION instaid.min_id_from(created_at timestamptz,
 COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
 'the smallest ID whose time is not before created_at; null if there is none';
 
-CREATE FUNCTION instaid.max_id_before(created_at timestamptz,
+CREATE OR REPLACE FUNCTION instaid.max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -417,18 +455,13 @@ COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
 -- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
-CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
+CREATE OR REPLACE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
                                         epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
-
-CREATE FUNCTION instaid.integer_now() RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS
-'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
 ---- Making IDs ----
 
@@ -443,19 +476,18 @@ COMMENT ON FUNCTION instaid.integer_now() IS
 -- They run with the rights of the shard's owner.  8387584 are the bits of the shard ID.  What
 -- each INSERT can reach does without SET, which costs more than qualified names.
 
-CREATE TYPE instaid_sql.sequence_options AS (
-    start_value bigint,
-    minimum_value bigint,
-    maximum_value bigint,
-    increment bigint,
-    cycle_option boolean,
-    cache_size bigint,
-    data_type oid
-);
+DO $$
+BEGIN
+    IF to_regtype('instaid_sql.sequence_options') IS NULL THEN
+        CREATE TYPE instaid_sql.sequence_options AS (
+            start_value bigint, minimum_value bigint, maximum_value bigint, increment bigint,
+            cycle_option boolean, cache_size bigint, data_type oid);
+    END IF;
+END $$;
 COMMENT ON TYPE instaid_sql.sequence_options IS 'what pg_sequence_parameters() returns';
 
 -- The options of the sequences of this shard and epoch.
-CREATE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
+CREATE OR REPLACE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
     RETURNS instaid_sql.sequence_options
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ROW(epoch_ms, epoch_ms, (1099511627775 << 23) + (shard_id << 10) + 1023, 1, false, 1,
@@ -465,17 +497,17 @@ CREATE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
 -- A cast to bigint rounds to the nearest.  Therefore half a millisecond is taken away, less half
 -- a microsecond for the error of a double.  A clock that reads a time before 1991, or after the
 -- last ID, is an error: bigint is out of range.
-CREATE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (date_part('epoch', clock_timestamp()) * 1000
             - (options.minimum_value + 0.4995::float8))::bigint * 8388608
            + (options.maximum_value & 8387584);
-END
-$$;
+END $$;
 
 -- Say why a sequence cannot serve.
-CREATE FUNCTION instaid_sql._refuse(sequence regclass, options instaid_sql.sequence_options)
+CREATE OR REPLACE FUNCTION instaid_sql._refuse(sequence regclass,
+                                    options instaid_sql.sequence_options)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -506,14 +538,13 @@ BEGIN
         DETAIL = format('Its parameters are %s. They must be %s.', actual, options),
         HINT = format('ALTER SEQUENCE %I.%I AS bigint INCREMENT BY 1 START WITH %s CACHE 1'
                       ' NO CYCLE;', main.nspname, main.relname, actual.minimum_value);
-END
-$$;
+END $$;
 
 -- Whether the extension makes the IDs of a sequence now.
 -- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
 -- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
 -- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
-CREATE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
+CREATE OR REPLACE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
@@ -522,12 +553,12 @@ BEGIN
                                               AND p.proname = 'next_ids'
                             JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
                        WHERE c.oid = sequence);
-END
-$$;
+END $$;
 
 -- These options, or those that renumber_shard() has given to the sequence and its shard.
 -- A call that waited for that meanwhile ends here, or in _elsewhere().
-CREATE FUNCTION instaid_sql._renumbered(sequence regclass, options instaid_sql.sequence_options)
+CREATE OR REPLACE FUNCTION instaid_sql._renumbered(sequence regclass,
+                                        options instaid_sql.sequence_options)
     RETURNS instaid_sql.sequence_options
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -541,12 +572,12 @@ BEGIN
                                     actual.minimum_value);
     END IF;
     RETURN options;
-END
-$$;
+END $$;
 
 -- The next ID of a sequence that was renumbered, or that the extension has adopted; refuse any
 -- other that cannot serve.
-CREATE FUNCTION instaid_sql._elsewhere(sequence regclass, options instaid_sql.sequence_options)
+CREATE OR REPLACE FUNCTION instaid_sql._elsewhere(sequence regclass,
+                                       options instaid_sql.sequence_options)
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -562,15 +593,15 @@ BEGIN
         USING sequence, (options.maximum_value >> 10 & 8191)::integer,
               to_timestamp(options.minimum_value / 1000.0);
     RETURN id;
-END
-$$;
+END $$;
 
 -- The command that locks a sequence for setval(); null if the extension has adopted it;
 -- refuse any other that cannot serve.
 -- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
 -- leaves views alone.  An advisory lock could be held by any role.  The sequences of a shard
 -- share one lock, which their schema tells: a sequence or the schema can be renamed.
-CREATE FUNCTION instaid_sql._lock_command(sequence regclass, options instaid_sql.sequence_options)
+CREATE OR REPLACE FUNCTION instaid_sql._lock_command(sequence regclass,
+                                          options instaid_sql.sequence_options)
     RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -581,17 +612,16 @@ BEGIN
         PERFORM instaid_sql._refuse(sequence, options);
     END IF;
     RETURN NULL;
-END
-$$;
+END $$;
 
 -- The next ID of a sequence whose lock the caller has.
 -- Under the lock, where the sequence may be at or after t: an ID of the millisecond in which it
 -- is, or else the first of a later one.  An ID may be up to 100 ms late, as in _share().
-CREATE FUNCTION instaid_sql._take(sequence regclass, t bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._take(sequence regclass, t bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     base CONSTANT bigint := t & 8387584;
-    last bigint := instaid_sql._last_value(sequence, t);
+    last bigint := instaid_sql._last_or_ahead(sequence, t);
     id bigint;
 BEGIN
     IF last >= t - (100::bigint << 23) AND (last + 1 - base) & 8387584 = 0 THEN
@@ -607,11 +637,11 @@ BEGIN
         PERFORM instaid_sql._flush_at_commit();
     END IF;
     RETURN id;
-END
-$$;
+END $$;
 
 -- The first ID of the millisecond after the one of a value; error if there is none.
-CREATE FUNCTION instaid_sql._ms_after(sequence regclass, last bigint, base bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._ms_after(sequence regclass, last bigint, base bigint)
+    RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF last - base >> 23 >= 1099511627775 THEN
@@ -621,14 +651,13 @@ BEGIN
             HINT = 'If the sequence was set too far by mistake, set it back with setval().';
     END IF;
     RETURN (last - base | 8388607) + 1 + base;
-END
-$$;
+END $$;
 
 -- The last value of a sequence; if it was restarted, one that is 2.1 s ahead of the clock.
 -- A sequence that was RESTARTed, or restored without data, begins after all that next_ids() can
 -- have reserved.  From PostgreSQL 17 on, pg_sequence_last_value() is null for want of a
 -- privilege, too, and setval() could then go back.
-CREATE FUNCTION instaid_sql._last_value(sequence regclass, t bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._last_or_ahead(sequence regclass, t bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     last CONSTANT bigint := pg_sequence_last_value(sequence);
@@ -638,15 +667,14 @@ BEGIN
             MESSAGE = format('permission denied for sequence %s', sequence);
     END IF;
     RETURN COALESCE(last, t + (2100::bigint << 23) + 1023);
-END
-$$;
+END $$;
 
 -- The next ID of a sequence that has no room in the millisecond of the clock.
 -- Opens the millisecond of the clock, or takes an ID of a later one.  The lock is taken in a
 -- subtransaction that is always rolled back: by the RAISE, by an error, or by a cancel.  What
 -- setval() did stays.  An exception that is raised for this must not be caught as another:
 -- SQLSTATE 'ID000' would be the whole class ID.
-CREATE FUNCTION instaid_sql._open(sequence regclass, t bigint,
+CREATE OR REPLACE FUNCTION instaid_sql._open(sequence regclass, t bigint,
                                   options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 DECLARE
@@ -679,13 +707,12 @@ BEGIN
             NULL;
     END;
     RETURN instaid_sql._share(sequence, t, options);
-END
-$$;
+END $$;
 
 -- The next ID of a sequence while another session has its lock.
 -- Another session opens a millisecond, and may be off the processor.  An ID that is up to 100 ms
 -- late is better than a queue, which gives one ID for each turn of the lock.
-CREATE FUNCTION instaid_sql._share(sequence regclass, t bigint,
+CREATE OR REPLACE FUNCTION instaid_sql._share(sequence regclass, t bigint,
                                    options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -709,8 +736,7 @@ BEGIN
     RAISE SQLSTATE 'ID001';
 EXCEPTION WHEN SQLSTATE 'ID001' THEN
     RETURN id;
-END
-$$;
+END $$;
 
 -- Let the COMMIT of this transaction flush the WAL of all transactions so far.
 -- An ID ahead of the clock is only as durable as the setval() that opened its millisecond, which
@@ -719,19 +745,19 @@ $$;
 --
 -- One case is left: a transaction that has an ID and has written no WAL, for example because it
 -- only writes to temporary tables.
-CREATE FUNCTION instaid_sql._flush_at_commit() RETURNS void
+CREATE OR REPLACE FUNCTION instaid_sql._flush_at_commit() RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF pg_current_xact_id_if_assigned() IS NULL THEN
         PERFORM pg_logical_emit_message(true, 'instaid', ''::text);
     END IF;
-END
-$$;
+END $$;
 
 -- The first of many IDs, 1024 in each millisecond; null if too many are reserved already.
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
-CREATE FUNCTION instaid_sql._reserve(sequence regclass, options instaid_sql.sequence_options,
+CREATE OR REPLACE FUNCTION instaid_sql._reserve(sequence regclass,
+                                     options instaid_sql.sequence_options,
                                      count integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -745,7 +771,7 @@ BEGIN
     END IF;
     EXECUTE command;
     t := instaid_sql._clock(options);
-    last := instaid_sql._last_value(sequence, t);
+    last := instaid_sql._last_or_ahead(sequence, t);
     IF last <= t + (1000::bigint << 23) THEN
         first := GREATEST(t, instaid_sql._ms_after(sequence, last, t & 8387584));
         PERFORM setval(sequence, first + ((count - 1)::bigint >> 10 << 23) + (count - 1 & 1023));
@@ -753,11 +779,11 @@ BEGIN
     RAISE SQLSTATE 'ID001';
 EXCEPTION WHEN SQLSTATE 'ID001' THEN
     RETURN first;
-END
-$$;
+END $$;
 
 -- The next IDs of a sequence, in increasing order.
-CREATE FUNCTION instaid_sql._next_ids(sequence regclass, options instaid_sql.sequence_options,
+CREATE OR REPLACE FUNCTION instaid_sql._next_ids(sequence regclass,
+                                      options instaid_sql.sequence_options,
                                       count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
@@ -802,8 +828,7 @@ BEGIN
         END IF;
         RETURN NEXT id;
     END LOOP;
-END
-$$;
+END $$;
 
 -- Create the type and the functions of a shard, or replace the functions.
 -- The functions of a shard are in its schema, belong to its owner, and hold its shard ID and
@@ -817,8 +842,8 @@ $$;
 --
 -- It has as few expressions as possible: PL/pgSQL prepares each of them anew in each
 -- transaction.  It is without SET, so it names everything in full.
-CREATE FUNCTION instaid_sql._declare(schema_name text, shard_id integer, epoch_ms bigint,
-                                     sequence regclass, adopted oid DEFAULT NULL,
+CREATE OR REPLACE FUNCTION instaid_sql._declare(schema_name text, shard_id integer,
+                                     epoch_ms bigint, sequence regclass, adopted oid DEFAULT NULL,
                                      or_replace boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $create$
@@ -865,16 +890,14 @@ BEGIN
     -- past the room: others took the rest of it
     RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824,
                              %6$L::instaid_sql.sequence_options);
-END
-$$;
+END $$;
 CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
     RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L::instaid_sql.sequence_options, count);
-END
-$$;
+END $$;
 $f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,
      epoch_ms + 3.4995, shard_id << 10, options, CASE WHEN or_replace THEN 'OR REPLACE' END);
 END
@@ -882,25 +905,28 @@ $create$;
 
 ---- Rights ----
 
--- Give PUBLIC its rights on the functions, views and types of this edition, and no role others.
--- Default privileges, which some clouds set for whole databases, grant rights or take them away.
--- Each file ends with this.
-CREATE PROCEDURE instaid._set_rights()
+-- Give PUBLIC its rights on the new functions, views and types of this edition, and no role
+-- others; those that were there keep their rights.  Default privileges, which some clouds set for
+-- whole databases, grant rights or take them away.  Each file ends with this.
+CREATE OR REPLACE PROCEDURE instaid._set_rights()
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     others CONSTANT text := concat_ws(', ', 'PUBLIC', (
         SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
         FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
              JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '');
 BEGIN
-    EXECUTE format('REVOKE ALL ON ALL ROUTINES IN SCHEMA instaid, instaid_sql FROM %1$s;'
-                   ' GRANT EXECUTE ON ALL ROUTINES IN SCHEMA instaid, instaid_sql TO PUBLIC;'
-                   ' REVOKE ALL ON ALL TABLES IN SCHEMA instaid FROM %1$s;'
-                   ' GRANT SELECT ON ALL TABLES IN SCHEMA instaid TO PUBLIC;'
-                   ' REVOKE ALL ON TYPE instaid_sql.sequence_options FROM %1$s;'
-                   ' GRANT USAGE ON TYPE instaid_sql.sequence_options TO PUBLIC', others);
-END
-$$;
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE ALL ON %1$s %2$s FROM %3$s;'
+                                          ' GRANT %4$s ON %1$s %2$s TO PUBLIC;', k.kind,
+                                          o.identity, others, k.public_right), ''), '')
+        FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
+             JOIN (VALUES ('function', 'FUNCTION', 'EXECUTE'),
+                          ('procedure', 'PROCEDURE', 'EXECUTE'), ('view', 'TABLE', 'SELECT'),
+                          ('composite type', 'TYPE', 'USAGE'))
+                  AS k (type, kind, public_right) ON k.type = o.type
+        WHERE d.refclassid = 'pg_namespace'::regclass AND (d.objid = ANY (known)) IS NOT TRUE
+          AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace));
+END $$;
 CALL instaid._set_rights();
-
-RESET search_path;

@@ -1,14 +1,27 @@
 /* managed/many_shards.sql */
 
 -- create_shards(): thousands of shards by one command.
--- Run managed/instaid.sql and managed/shards.sql first.
+-- Run instaid.sql, shards.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/many_shards.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('many_shards.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+    "shards.sql": "instaid.list_shards()"}');
 
 ---- Many shards (both editions) ----
 
 -- What create_shards() checks.
-CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
+CREATE OR REPLACE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
     RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(
@@ -25,7 +38,7 @@ BEGIN
 END $$;
 
 -- The part of create_shards() between two commits.
-CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
+CREATE OR REPLACE FUNCTION instaid._create_batch(format text, first integer, last integer,
                                       epoch timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -64,7 +77,7 @@ END $$;
 -- skips those that exist: after an interruption, the same call creates the rest.  Inside a
 -- transaction block the first COMMIT fails, before anything is created.
 -- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
+CREATE OR REPLACE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -87,5 +100,3 @@ COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first t
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

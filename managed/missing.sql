@@ -1,24 +1,26 @@
 /* managed/missing.sql */
 
 -- What only the extension has: each of these functions says so.
--- Run managed/instaid.sql first.
+-- Run instaid.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/missing.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('missing.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 ---- What this edition lacks ----
 
--- Fail, and say what to do instead.
-CREATE FUNCTION instaid._refuse_without_c(what text, instead text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE feature_not_supported USING
-        MESSAGE = 'this edition of instaid has no C',
-        DETAIL = what || ' needs the extension instaid.',
-        HINT = instead;
-END $$;
-
 -- A caller would need UPDATE on the sequence, and could set it back.
-CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
+CREATE OR REPLACE FUNCTION instaid.next_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
@@ -28,7 +30,7 @@ END $$;
 COMMENT ON FUNCTION instaid.next_id(regclass, integer, timestamptz) IS
 'not in this edition: fails';
 
-CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
+CREATE OR REPLACE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
@@ -39,7 +41,7 @@ END $$;
 COMMENT ON FUNCTION instaid.next_ids(regclass, integer, integer, timestamptz) IS
 'not in this edition: fails';
 
-CREATE FUNCTION instaid.next_id() RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.next_id() RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('The shard of the node', 'Use the next_id() of a shard,'
@@ -47,7 +49,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.next_id() IS 'not in this edition: fails';
 
-CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
+CREATE OR REPLACE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT NULL)
     RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
@@ -56,7 +58,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS 'not in this edition: fails';
 
-CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true)
+    RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
@@ -64,7 +67,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'not in this edition: fails';
 
-CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
+CREATE OR REPLACE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
                                    epoch timestamptz DEFAULT instaid.default_epoch(),
                                    wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
@@ -75,7 +78,8 @@ END $$;
 COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
 'not in this edition: fails';
 
-CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
+CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, source text[],
+                                      server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
                                       step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
     RETURNS regclass
@@ -87,7 +91,7 @@ COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint
                                           regtype) IS
 'not in this edition: fails';
 
-CREATE FUNCTION instaid.audit_servers(servers text[],
+CREATE OR REPLACE FUNCTION instaid.audit_servers(servers text[],
                                       OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
@@ -99,5 +103,3 @@ COMMENT ON FUNCTION instaid.audit_servers(text[]) IS 'not in this edition: fails
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

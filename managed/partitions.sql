@@ -1,13 +1,43 @@
 /* managed/partitions.sql */
 
 -- Partitions by time.
--- Run managed/instaid.sql first.
+-- Run instaid.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/partitions.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('partitions.sql', '1.0', pg_catalog.current_setting('search_path'));
 
----- Partitions ----
+---- Time ranges ----
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.min_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
+                 1099511627775)::bigint << 23;
+COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
+'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
+'first millisecond of the format, and a time after its end as the last';
+
+CREATE OR REPLACE FUNCTION instaid.max_id(created_at timestamptz,
+                               epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
+                  1099511627775)::bigint << 23) | 8388607;
+COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
+'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
+'first millisecond of the format, and a time after its end as the last';
+
+CREATE OR REPLACE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ms numeric;
@@ -32,9 +62,60 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 
 ---- Partitions (both editions) ----
 
+CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN instaid.min_id(pg_catalog.now());
+COMMENT ON FUNCTION instaid.integer_now() IS
+'the smallest ID of now(), with the default epoch; for tools that partition by integers';
+
+-- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
+-- table if the owner of its schema could put another table in its place, after this look and
+-- before a command that names the table.
+CREATE OR REPLACE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
+           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
+    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
+    IF main.can_be_replaced THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
+            DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
+                            ' meanwhile.', main.schema_owner, main.nspname),
+            HINT = format('Give it to the owner of the schema: ALTER TABLE %s OWNER TO %s;',
+                          relation, main.schema_owner);
+    END IF;
+END $$;
+
+-- A table, its partitions and its children, at all levels, and their owners.
+CREATE OR REPLACE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE descendant (relid) AS (
+        SELECT relation
+        UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
+    SELECT d.relid, c.relowner
+    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
+END;
+
+-- The type under a domain, or under several; any other type unchanged; null if there is none.
+CREATE OR REPLACE FUNCTION instaid._base_type(type regtype) RETURNS regtype
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
+        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
+        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
+    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
+END;
+
 -- No rows for tables that are partitioned in another way.
 -- Without the table's OID, pg_get_expr() takes no lock.
-CREATE FUNCTION instaid.list_partitions(
+CREATE OR REPLACE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -66,7 +147,7 @@ COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
 'the partitions of a table by range of its IDs: each has the IDs from first_id to below end_id, '
 'whose times are from from_time to before to_time; the default partition, with nulls, is last';
 
-CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
+CREATE OR REPLACE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF regclass LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -191,5 +272,3 @@ COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing 
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

@@ -1,16 +1,30 @@
 /* managed/positions.sql */
 
 -- Where all shards and tickets stand, for a database that takes the place of this one.
--- Run managed/instaid.sql and managed/tickets.sql first.
+-- Run instaid.sql, shards.sql, tickets.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/positions.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('positions.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+    "shards.sql": "instaid.list_shards()",
+    "tickets.sql": "instaid.next_ticket(text)"}');
 
 ---- Positions of a database (both editions) ----
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
 -- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
 -- another role could have put functions of these names: in a database without the extension.
-CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
+CREATE OR REPLACE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
@@ -70,7 +84,7 @@ COMMENT ON FUNCTION instaid.dump_positions() IS
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
 -- Only warnings: one statement must not keep psql from running the next.
-CREATE FUNCTION instaid.restore_position(
+CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -132,5 +146,3 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

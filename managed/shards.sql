@@ -1,16 +1,30 @@
 /* managed/shards.sql */
 
 -- Shards: the list of them, create_shard(), freezing and thawing.
--- Run managed/instaid.sql first.
+-- Run instaid.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/shards.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('shards.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 ---- Shards ----
 
 -- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
 -- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
--- it from an ordinary sequence: an epoch that can serve is between 1990 and 2100.
-CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+-- it from an ordinary sequence: an epoch that can serve is between 1990 and 2100.  Any role can
+-- create functions of these names.  They declare a shard only with the type and the text that
+-- _declare() gives them, and if all of it belongs to one role.
+CREATE OR REPLACE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
@@ -22,9 +36,15 @@ BEGIN ATOMIC
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                             AND d.refclassid = 'pg_class'::regclass
          JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1
+         JOIN pg_type AS t ON t.oid = p.proargtypes[1] AND t.typname = 'id_sequence'
+                          AND t.typnamespace = p.pronamespace AND t.typowner = p.proowner
+         JOIN pg_proc AS f ON f.proname = 'next_id' AND f.pronargs = 1 AND f.prosecdef
+                          AND f.proargtypes[0] = t.oid AND f.proowner = p.proowner
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
       AND n.nspname !~ '^pg_' AND q.seqmin BETWEEN 631152000001 AND 4102444800000
-      AND instaid.extract_sequence(q.seqmax) = 1023;
+      AND instaid.extract_sequence(q.seqmax) = 1023
+      AND p.prosrc ~ ('^[[:space:]]*BEGIN[[:space:]]+RETURN QUERY SELECT instaid_sql[.]_next_ids'
+                      '[(][^;]*;[[:space:]]*END[[:space:]]*$');
 END;
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
@@ -38,7 +58,7 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 -- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
 -- read by name only if it and its schema belong to the reader, to a superuser, or to the owner
 -- of these functions.
-CREATE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' AS $$
 DECLARE
@@ -64,10 +84,9 @@ EXCEPTION
     WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state
          OR internal_error THEN
         RETURN NULL;
-END
-$$;
+END $$;
 
-CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+CREATE OR REPLACE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -75,13 +94,12 @@ BEGIN
     RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 'the last ID that a sequence of a shard issued; null if there is none, if it is a sequence of '
 'another shard or epoch, and without SELECT on it';
 
-CREATE VIEW instaid.shards AS
+CREATE OR REPLACE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) AS drift,
            q.seqmax >> 23 < 1099511627775 AS frozen,
@@ -106,7 +124,7 @@ COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped t
 COMMENT ON COLUMN instaid.shards.expires_at IS
 'time when the IDs of the shard end: later IDs would be negative';
 
-CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+CREATE OR REPLACE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT d.refobjid::regclass
@@ -128,8 +146,8 @@ COMMENT ON FUNCTION instaid.shard_sequences(text) IS
 -- The sequence begins at the end of the millisecond that the clock reads: the first call opens
 -- the next one.  Default privileges, which some clouds set for whole databases, must not let
 -- other roles use the sequence or the lock.
-CREATE FUNCTION instaid._prepare_sequence(sequence regclass, shard_id integer, epoch_ms bigint,
-                                          is_new boolean) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._prepare_sequence(sequence regclass, shard_id integer,
+                                          epoch_ms bigint, is_new boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     schema CONSTANT text := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
@@ -159,12 +177,11 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', part.name, part.grantee);
     END LOOP;
-END
-$$;
+END $$;
 
 -- Let nobody but the owner use the functions of these shards, and everybody their type.
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
-CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     others CONSTANT text := concat_ws(', ', 'PUBLIC', (
@@ -182,12 +199,11 @@ BEGIN
                                         ' %1$I.next_ids(integer, %1$I.id_sequence)', s), ', '),
                       string_agg(format('%I.id_sequence', s), ', '))
         FROM unnest(schemas) AS s);
-END
-$$;
+END $$;
 
 -- Keep other sessions from creating a shard with this ID until the transaction ends.
 -- Any role can hold an advisory lock.  Therefore this does not wait, and names the session.
-CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
@@ -202,14 +218,13 @@ BEGIN
                   AND a.datname = current_database()), 'It has not ended yet.'),
             HINT = 'Repeat the call when it has ended.';
     END IF;
-END
-$$;
+END $$;
 
 -- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
 -- with the name of one that it needs, and the epoch of another shard.  The function that is
 -- adopted comes last: it hides none of the others.
-CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT taken_by name,
-                                       OUT routine oid, OUT other_schema name,
+CREATE OR REPLACE FUNCTION instaid._find_conflict(schema_name text, shard_id integer,
+                                       OUT taken_by name, OUT routine oid, OUT other_schema name,
                                        OUT other_epoch timestamptz)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -221,12 +236,11 @@ BEGIN
     WHERE n.nspname = schema_name
       AND (p.proname = 'next_id' AND p.pronargs < 2 OR p.proname = 'next_ids' AND p.pronargs < 3)
     ORDER BY p.proname DESC, p.pronargs DESC LIMIT 1;
-END
-$$;
+END $$;
 
 -- The commands that make a schema a shard.
-CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                        sequence text) RETURNS text
+CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id integer,
+                                        epoch timestamptz, sequence text) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     RETURN format('CREATE SEQUENCE %1$s;'
                   ' SELECT instaid._prepare_sequence(%1$L, %2$s, %3$s, true);'
@@ -237,8 +251,8 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
-CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
+                                         epoch timestamptz, adopted oid DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
@@ -333,7 +347,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
+CREATE OR REPLACE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -366,7 +380,7 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 
 -- A shard; refuse a schema that is not one, and a caller who does not own it.
 -- The owner of the shard's sequences, as far as this edition can act for the caller
-CREATE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
@@ -384,10 +398,10 @@ BEGIN
     PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
     FROM instaid.shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
     RETURN shard;
-END
-$$;
+END $$;
 
-CREATE FUNCTION instaid.add_sequence(schema_name text, sequence_name text) RETURNS regclass
+CREATE OR REPLACE FUNCTION instaid.add_sequence(schema_name text, sequence_name text)
+    RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
@@ -406,13 +420,13 @@ BEGIN
         FROM (SELECT q FROM instaid.shard_sequences(schema_name) AS q
               UNION SELECT sequence::regclass) AS s (q));
     RETURN sequence::regclass;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 'create a sequence of a shard for a table, whose default is then next_id(sequence); its IDs are '
 'unique only among those of that sequence';
 
-CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
@@ -452,20 +466,19 @@ BEGIN
     EXECUTE instaid_sql._lock_command(sequence, options);
     last := GREATEST(pg_sequence_last_value(sequence), (ms << 23) + (main.shard_id << 10) + 1023);
     -- a sequence that was RESTARTed has no value yet
-    last := GREATEST(last, instaid_sql._last_value(sequence, instaid_sql._clock(options)));
+    last := GREATEST(last, instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options)));
     PERFORM setval(sequence, last);
     PERFORM instaid_sql._flush_at_commit();
     RAISE SQLSTATE 'ID001';
 EXCEPTION WHEN SQLSTATE 'ID001' THEN
     RETURN;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
 'negative; needs to own the sequence';
 
 -- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
-CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
@@ -480,19 +493,18 @@ BEGIN
         -- until this transaction commits.
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
         last := COALESCE(pg_sequence_last_value(part),
-                         instaid.max_id(clock_timestamp(), shard.epoch));
+                         instaid.make_id(clock_timestamp(), 8191, 1023, shard.epoch));
         -- if nextval() ran past the room, in the next one
         last := (last - base + 8388607 - 1023 >> 23 << 23) + base + 1023;
         PERFORM setval(part, last);
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, last);
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs to '
 'own it';
 
-CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard CONSTANT record := instaid._check_owned_shard(schema_name);
@@ -503,13 +515,46 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
                        (1099511627775 << 23) + (shard.shard_id << 10) + 1023);
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs to own it';
+
+---- Updating ----
+
+-- Give the shards of the caller the functions of this version.
+-- A shard keeps its sequences, the identity of its functions, and the rights on them.  It can be
+-- used meanwhile.  Only for the owner: his own code is all that it can run.
+CREATE OR REPLACE FUNCTION instaid._update_shards() RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+    others text;
+BEGIN
+    FOR shard IN
+        SELECT s.*, p.proowner::regrole::text AS owner,
+               pg_get_userbyid(p.proowner) = current_user AS is_own
+        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+        ORDER BY owner
+    LOOP
+        IF shard.is_own THEN
+            PERFORM instaid_sql._declare(shard.schema_name, shard.shard_id,
+                                         (extract(epoch FROM shard.epoch) * 1000)::bigint,
+                                         shard.sequence,
+                                         instaid._find_function(shard.schema_name, 'next_id', ''),
+                                         true);
+        ELSIF shard.owner <> COALESCE(substring(others, '[^ ]+$'), '') THEN
+            others := concat_ws(', ', others, shard.owner);
+        END IF;
+    END LOOP;
+    IF others IS NOT NULL THEN
+        RAISE WARNING USING
+            MESSAGE = 'shards of other roles keep the functions that they have',
+            DETAIL = format('They belong to %s. They go on as before.', others),
+            HINT = 'As each of these roles: SELECT instaid._update_shards();';
+    END IF;
+END $$;
 
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;
+DO $$ BEGIN PERFORM instaid._update_shards(); END $$;

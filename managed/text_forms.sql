@@ -1,9 +1,21 @@
 /* managed/text_forms.sql */
 
 -- IDs as text.
--- Run managed/instaid.sql first.
+-- Run instaid.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/text_forms.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('text_forms.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 ---- Text forms ----
 
@@ -12,7 +24,7 @@ SET search_path = pg_catalog;
 --  base32         0-9 A-Z without I, L, O and U    5     13      000...0   7ZZZZZZZZZZZZ
 
 -- Refuse an ID that has no text form.
-CREATE FUNCTION instaid_sql._refuse_negative(id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION instaid_sql._refuse_negative(id bigint) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE numeric_value_out_of_range USING
@@ -21,7 +33,7 @@ BEGIN
 END $$;
 
 -- Twelve digits of base64 are 9 bytes.  The first digit is 0.
-CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN CASE WHEN id < 0 THEN instaid_sql._refuse_negative(id) WHEN id = 0 THEN 'A'
                 ELSE ltrim(translate(encode(decode('00', 'hex') || int8send(id), 'base64'),
@@ -30,7 +42,7 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 'an ID as Instagram writes it in addresses: 1 to 11 base64url digits, the most significant '
 'first, without padding; error if it is negative';
 
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION instaid.to_base32(id bigint) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     result text := '';
@@ -49,7 +61,8 @@ COMMENT ON FUNCTION instaid.to_base32(bigint) IS
 'it is negative';
 
 -- The number that digits of an alphabet stand for.
-CREATE FUNCTION instaid_sql._from_digits(digits text, alphabet text, bits integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._from_digits(digits text, alphabet text, bits integer)
+    RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id bigint := 0;
@@ -62,7 +75,8 @@ END $$;
 
 -- Say why a text is no shortcode, or no base32.
 -- The first fault from the left counts.
-CREATE FUNCTION instaid_sql._refuse_digits(input text, form text, digits text, alphabet text,
+CREATE OR REPLACE FUNCTION instaid_sql._refuse_digits(input text, form text, digits text,
+                                           alphabet text,
                                            bits integer, most integer, last text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -124,7 +138,7 @@ BEGIN
                       ELSE explanation END;
 END $$;
 
-CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     alphabet CONSTANT text := 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -139,7 +153,7 @@ END $$;
 COMMENT ON FUNCTION instaid.from_shortcode(text) IS
 'the ID of a shortcode; error for text that to_shortcode() does not return';
 
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     alphabet CONSTANT text := '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -159,5 +173,3 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

@@ -1,13 +1,25 @@
 /* managed/tickets.sql */
 
 -- Tickets.
--- Run managed/instaid.sql first.
+-- Run instaid.sql first.
 
-SET search_path = pg_catalog;
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    IF NOT EXISTS (SELECT FROM pg_namespace AS n
+                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
+       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/tickets.sql needs managed/instaid.sql',
+            DETAIL = format('Role %I has not run it in this database.', current_user),
+            HINT = 'Run that file first, as the same role.';
+    END IF;
+END $$;
+CALL instaid._begin_file('tickets.sql', '1.0', pg_catalog.current_setting('search_path'));
 
 ---- Tickets ----
 
-CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
     RETURNS regclass
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -34,7 +46,7 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS 'the sequence of a
 'GRANT and ALTER SEQUENCE; if there is none, null with missing_ok, or else an error';
 
 -- Refuse a ticket that stands at a value of another server.
-CREATE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
@@ -53,7 +65,7 @@ END $$;
 
 -- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
 -- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
-CREATE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
+CREATE OR REPLACE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
                                       OUT last_value bigint, OUT increment bigint)
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -120,7 +132,7 @@ END $$;
 
 -- A value is durable when the caller's transaction commits: the WAL record that covers it can
 -- be of a transaction that is still open.
-CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT regclass := instaid.ticket_sequence(name);
@@ -141,7 +153,7 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, wh
 
 ---- Creating tickets ----
 
-CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
+CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
                                       data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
@@ -203,7 +215,7 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 ---- Tickets and their servers (both editions) ----
 
 -- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF server NOT BETWEEN 1 AND servers THEN
@@ -214,7 +226,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ticket regclass := instaid.ticket_sequence(name);
@@ -230,7 +242,7 @@ COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
 -- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
-CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
+CREATE OR REPLACE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass;
@@ -260,7 +272,7 @@ BEGIN
     RETURN sequence;
 END $$;
 
-CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
+CREATE OR REPLACE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass := instaid._lock_ticket(name);
@@ -297,7 +309,7 @@ COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
 'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
 'the number of servers, on all of them; needs to own its sequence';
 
-CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
+CREATE OR REPLACE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
                                         boundary bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -329,7 +341,7 @@ COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at 
 
 -- nextval() takes one value at a time, and setval() could go back while others call nextval().
 -- Therefore a lease waits for the transactions that have taken values.
-CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
+CREATE OR REPLACE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -357,7 +369,7 @@ COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
 'the next count values of a ticket, from first to last by increment; waits for the transactions '
 'that have taken values; error if count is less than 1; needs to own its sequence';
 
-CREATE VIEW instaid.tickets AS
+CREATE OR REPLACE VIEW instaid.tickets AS
     -- in numeric, because any sequence can be there
     SELECT c.relname AS name,
            (mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement)
@@ -394,5 +406,3 @@ COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
 ---- Rights ----
 
 CALL instaid._set_rights();
-
-RESET search_path;

@@ -17,7 +17,8 @@ for (@parts)
 		my ($file, $section) = ($1, $2);
 		text($file) =~ /^(---- \Q$section\E) \(both editions\)( ----\n.*?)(?=\n\n---- |\n*\z)/ms
 			or die "$file has no section \"$section (both editions)\"\n";
-		"$1$2\n"}gem;
+		# CREATE EXTENSION must not take over what another role has put there
+		"$1$2\n" =~ s/^CREATE OR REPLACE /CREATE /mgr}gem;
 	s/\bVERSION\b/$version/g;
 }
 print join "\n", @parts;

@@ -59,7 +59,7 @@ check 'released scripts are never edited' \
 check 'lines of SQL are under 100 columns' in_width 99 script/*.sql managed/*.sql
 check 'each private function and view of SQL has a comment above it' perl -ne '
 	print "$ARGV: $1\n" and $bad = 1
-		if /^CREATE (?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
+		if /^CREATE (?:OR REPLACE )?(?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
 	$above = $_; END { exit $bad }' script/*.sql managed/*.sql
 check 'the script of the extension is what make script assembles' sh -c '
 	perl script/assemble.pl >assembled && version=$(sed -n "1s/.*--\(.*\)\.sql.*/\1/p" assembled) &&

@@ -38,7 +38,7 @@ not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wa
 not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
 	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_managed_rules
-	031_managed_storms 032_managed_api 033_managed_moves'
+	031_managed_storms 032_managed_api 033_managed_moves 034_managed_install'
 
 # all_but SUITE...: every other suite
 all_but()

@@ -525,6 +525,30 @@ is($node->safe_psql('s', q{SET client_min_messages = error; SET ROLE app;
 	SELECT count(*) FROM instaid.audit() WHERE object ~ 'evil.s|pg_temp'}), "0\n0",
 	'a sequence whose MINVALUE is no time is no shard, nor is one of a temporary schema');
 
+# Another role's functions that look like a shard's declare no shard: the text, the domain and
+# next_id() must be of one owner.
+is(outcome(q{
+	SELECT count(*) FROM instaid.shards \gset
+	SELECT drift_seconds AS drift FROM instaid.metrics \gset
+	SET client_min_messages = error; CREATE SCHEMA fake AUTHORIZATION app; SET ROLE app;
+	CREATE SEQUENCE fake.fake MINVALUE 1314220021721 MAXVALUE 9223372036846467071;
+	SELECT setval('fake.fake', 9223372036846467071) \g /dev/null
+	GRANT SELECT ON fake.fake TO PUBLIC;
+	CREATE FUNCTION fake.next_ids(integer, regclass DEFAULT 'fake.fake') RETURNS bigint
+		LANGUAGE sql AS 'SELECT 1 -- instaid_sql._next_ids(';
+	CREATE DOMAIN fake.id_sequence AS regclass;
+	CREATE FUNCTION fake.next_id(fake.id_sequence) RETURNS bigint SECURITY DEFINER
+		LANGUAGE sql AS 'SELECT 1';
+	CREATE FUNCTION fake.next_ids(integer, fake.id_sequence DEFAULT 'fake.fake'::regclass)
+		RETURNS bigint SECURITY DEFINER LANGUAGE sql AS 'SELECT 1 -- instaid_sql._next_ids(';
+	RESET ROLE;
+	SELECT count(*) - :count FROM instaid.shards;
+	SELECT drift_seconds < :drift + 60 FROM instaid.metrics;
+	SELECT instaid.create_shard('insta77', 77);
+	SELECT instaid.extract_shard_id(insta77.next_id()); DROP SCHEMA insta77 CASCADE;
+	DROP SCHEMA fake CASCADE}),
+	'0 t 77', 'functions that look like those of a shard take no shard ID, and move no metric');
+
 # Any role can hold the advisory locks of all shard IDs, as it can fill the table of locks.  It
 # does not make create_shard() wait, and the error names its session.
 my $holder = Clients::session($node, 's');

@@ -82,7 +82,7 @@ as_dba(q{
 	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app});
 # with a key, the published function fails now and then by itself
 as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
-as_dba(Managed::changed());
+as_dba('BEGIN;' . Managed::changed() . 'COMMIT');
 my $step;
 while_inserting('from the published function', sub {
 	as_dba(q{CALL instaid.adopt_shards('insta5')});
@@ -139,18 +139,24 @@ as_dba(q{
 		WHERE instaid.created_between(id, 'today', 'infinity');
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
+# a shard that cannot be moved does not stop the others
+$node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); RESET ROLE;
+	ALTER SEQUENCE insta1.table_id_seq OWNER TO app});
 like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
 	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in managed\.md/,
 	'CREATE EXTENSION tells where to read on');
+my $move_said;
 $sum = while_inserting('to the extension', sub {
-	$node->safe_psql('m', q{
+	$node->psql('m', q{
 		BEGIN;
 		ALTER SCHEMA instaid RENAME TO instaid_managed;
 		ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
-		SELECT instaid.adopt_shard(schema_name) FROM instaid_managed.list_shards();
-		COMMIT});
+		COMMIT;
+		SELECT format('SELECT instaid.adopt_shard(%L)', schema_name)
+		FROM instaid_managed.list_shards() ORDER BY 1 \gexec
+		}, on_error_stop => 0, on_error_die => 0, stderr => \$move_said);
 	}, "SELECT s, i, nextval('insta5.steps')"
 	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
 	  . " insta5.next_ids(2000 + 0 * s::integer) AS i;",
@@ -158,6 +164,11 @@ $sum = while_inserting('to the extension', sub {
 	"INSERT INTO insta6.likes (n) VALUES (1);");
 is($sum->{twice}, 0, '... and no ID came twice');
 is($sum->{inverted}, 0, '... and IDs increase');
+like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\.(?!.*ERROR)/s,
+	'... and one error names a shard');
+is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
+	WHERE problem ~ 'shard of the edition without C'; DROP SCHEMA insta1 CASCADE}), 'insta1',
+	'... which is left, and audit() names it');
 my @dependants = ('codes_id_check on insta6.codes', 'insta6.codes.code', 'insta6.codes.shard',
 	'insta6.codes_at', 'insta6.today');
 my $again = 'Create it again without instaid_managed before you drop this schema.';
@@ -165,7 +176,7 @@ is($node->safe_psql('m', q{
 	SELECT DISTINCT object COLLATE "C", cure FROM audited WHERE problem ~ 'without C'
 	ORDER BY 1}),
 	join("\n", "$dependants[0]|$again", (map { "insta$_|SELECT instaid.adopt_shard('insta$_', $_,"
-		. " '2011-08-24 21:07:01.721+00');" } 5, 6),
+		. " '2011-08-24 21:07:01.721+00');" } 1, 5, 6),
 		map { "$_|$again" } @dependants[ 1 .. 4 ]),
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{
@@ -193,7 +204,7 @@ is($node->safe_psql('m', q{
 # Following docs/managed.md loses nothing: the query names what audit() names, and the drop
 # fails as a whole before its commands have run.
 my ($query, $drop) = map { $_->{text} } (section_blocks('docs/managed.md',
-	'To the extension'))[ 2, 3 ];
+	'To the extension'))[ 3, 4 ];
 $node->safe_psql('m', q{
 	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id,
 		insta6.managed_next_ids;
@@ -257,7 +268,7 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
 	'a dump of the extension');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
-$node->safe_psql('back', Managed::changed());
+$node->safe_psql('back', Managed::changed(), extra_params => ['-1']);
 my $list = `make -s managed-restore-list DUMP=$dump`;
 append_to_file("$dump.list", $list);
 $node->safe_psql('back', join "\n", $list =~ /^;SQL (.*)/mg);

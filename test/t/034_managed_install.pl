@@ -1,0 +1,288 @@
+# Installing, updating and removing the edition without C: what it refuses to be installed
+# over, files that stand alone, default privileges that are an attack, an update while clients
+# insert, and columns that keep their values without it.  pg_regress has one role and one
+# session.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Docs;
+use Managed;
+
+my $node = Managed::server('main', 'autovacuum = off');
+$node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
+my @files = slurp_file('managed/all.sql') =~ /^\\ir (\S+)/mg;
+my %text = map { $_ => slurp_file("managed/$_") } @files;
+
+sub database
+{
+	my ($name) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $name;
+		GRANT CREATE ON DATABASE $name TO dba, mallory, other");
+	return $name;
+}
+
+# What psql says about statements of a role; errors with their DETAIL and HINT
+sub run_as
+{
+	my ($role, $database, $sql, @options) = @_;
+	my ($out, $err) = ('', '');
+	# from a file, because psql that ends at an error breaks a pipe
+	my $file = PostgreSQL::Test::Utils::tempdir . '/sql';
+	append_to_file($file, $sql);
+	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-U', $role, '-d',
+		$node->connstr($database), '-v', 'ON_ERROR_STOP=' . scalar(@options), @options, '-f',
+		$file ],
+		'<', \undef, '>', \$out, '2>', \$err);
+	unlink $file;
+	$err =~ s/^psql:\S+ //mg;
+	$err =~ s/^(CONTEXT|SQL statement|PL\/pgSQL function|LINE| +\^).*\n?//mg;
+	return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
+}
+
+# Install files in one transaction.
+sub install
+{
+	my ($role, $database, @names) = @_;
+	return run_as($role, $database, join('', map { $text{$_} } @names), '-1');
+}
+
+### Files
+
+database('alone');
+is(install('dba', 'alone', 'instaid.sql', 'shards.sql'), '', 'the core is installed alone');
+is(run_as('dba', 'alone', q{
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+	INSERT INTO insta5.photos SELECT FROM generate_series(1, 10);
+	SELECT count(*), count(DISTINCT (instaid.decode(id)).shard_id) FROM insta5.photos
+	WHERE instaid.created_between(id, now() - interval '1 d', now() + interval '1 d');
+	SELECT count(*) FROM insta5.next_ids(3000);
+	SELECT instaid.add_sequence('insta5', 'likes_id_seq');
+	SELECT insta5.next_id('insta5.likes_id_seq') > 0;
+	SELECT instaid.freeze_shard('insta5'); SELECT frozen FROM instaid.shards;
+	SELECT instaid.thaw_shard('insta5');
+	SELECT instaid.extract_shard_id(insta5.next_id());
+	SELECT instaid.create_shard('x', 8192)}) =~ s/\s+/ /gr,
+	' 10|1 3000 insta5.likes_id_seq t t 5 ERROR: shard ID 8192 is out of range'
+	  . ' DETAIL: A shard ID is between 0 and 8191.', '... and is complete for a new application');
+my %needs;
+for my $file (grep { $_ !~ /^(instaid|shards)\.sql$/ } @files)
+{
+	$needs{$file} = [ $text{$file} =~ /"(\w+\.sql)"/g ];
+	my $name = "without_" . $file =~ s/\.sql//r;
+	like(install('dba', 'postgres', $file),
+		qr/ERROR:  managed\/$file needs managed\/instaid\.sql.*HINT:  Run that file first/s,
+		"$file names the core if that is missing");
+	database($name);
+	install('dba', $name, 'instaid.sql', 'shards.sql');
+	# what a file needs can need others
+	my ($tries, $said) = (0);
+	while (($said = install('dba', $name, $file))
+		=~ /ERROR:  managed\/$file needs managed\/(\w+\.sql)/ && $tries++ < 5)
+	{
+		my $missing = $1;
+		ok(scalar(grep { $_ eq $missing } @{ $needs{$file} }), "$file names $missing");
+		install('dba', $name, @{ $needs{$missing} }, $missing);
+	}
+	is($said, '', "$file needs only the core" . join '', map { " and $_" } @{ $needs{$file} });
+}
+database('backwards');
+my ($core, $shards, @rest) = @files;
+my %done = ($core => 1, $shards => 1);
+install('dba', 'backwards', $core, $shards);
+while (my ($next) = grep { !$done{$_} && !grep { !$done{$_} } @{ $needs{$_} } } reverse @rest)
+{
+	is(install('dba', 'backwards', $next), '', "$next in another order");
+	$done{$next} = 1;
+}
+is(scalar(keys %done), scalar(@files), '... all of them');
+
+### All files by one command, which leaves nothing in the session of a pooler
+
+database('session');
+my $all = "\\i managed/all.sql\n";
+my $shown = q{SHOW search_path; SELECT current_setting('instaid_files.known')};
+is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
+	'all.sql leaves the search path as it was');
+is(run_as('dba', 'session', qq{$all $shown}), '"$user", public', '... a second time');
+my $failed = run_as('dba', database('aborted'),
+	qq{CREATE SCHEMA instaid;\nBEGIN;\n$text{'instaid.sql'} ROLLBACK; SHOW search_path});
+like($failed, qr/^ERROR:  schema "instaid" already exists/m, '... and ends at an error');
+like($failed, qr/^"\$user", public/m, '... which leaves no search path, either');
+like(run_as('dba', 'aborted', $all), qr/\AERROR:  schema "instaid" already exists\n.*\n.*\z/,
+	'all.sql ends at the first error');
+is($node->safe_psql('aborted', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
+	'instaid', '... with nothing done');
+
+### What is there already
+
+for my $case (
+	# what is done before, the role that installs, the error, its DETAIL and HINT
+	[ q{CREATE SCHEMA instaid}, 'mallory', 'schema "instaid" already exists',
+		'is no part of a complete instaid', 'Run nothing in it' ],
+	[ q{CREATE SCHEMA instaid_sql}, 'dba', 'schema "instaid_sql" already exists',
+		'belongs to role mallory' ],
+	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
+		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
+	[ $text{'instaid.sql'}, 'other', 'schema "instaid" already exists',
+		'belongs to role dba, and instaid 1\.0 without C is there', 'SET ROLE dba' ],
+	[ "$text{'instaid.sql'}; ALTER SCHEMA instaid RENAME TO instaid_managed", 'dba',
+		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
+		'Rename or drop it' ],
+	[ $text{'instaid.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba', 'instaid 1\.10 without C is installed',
+		'This file has version 1\.0', 'Run the files of that version' ])
+{
+	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
+	my $name = database('there' . ++$needs{there});
+	run_as($before =~ /^CREATE/ ? 'mallory' : 'dba', $name, $before, '-1');
+	like(install($role, $name, 'instaid.sql'),
+		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  .*$hint/, "refused: $error");
+}
+for my $file ('instaid.sql', 'partitions.sql')
+{
+	my $name = database('no_transaction_' . $file =~ s/\.sql//r);
+	install('dba', $name, 'instaid.sql') if $file ne 'instaid.sql';
+	like(run_as('dba', $name, $text{$file}),
+		qr/\AERROR:  managed\/$file must run in one transaction\nDETAIL:  .*\nHINT:  BEGIN;/,
+		"$file is refused outside a transaction");
+}
+is($node->safe_psql('no_transaction_instaid',
+		q{SELECT count(*) FROM pg_namespace WHERE nspname ~ '^instaid'}), 0,
+	'... even if psql goes on after errors');
+# what another role has put there, with a right that an administrator gave
+database('planted');
+install('dba', 'planted', @files);
+$node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
+run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
+	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
+like(install('dba', 'planted', @files),
+	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory/,
+	'an update does not adopt what another role has planted');
+
+### Update
+
+# all rights that other roles have on an object, or the lack of one
+my $rights = q{
+	SELECT o.name, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+		x.privilege_type
+	FROM (SELECT n.nspname::text, n.nspowner, COALESCE(n.nspacl, acldefault('n', n.nspowner))
+		  FROM pg_namespace AS n WHERE n.nspname ~ '^instaid'
+		  UNION ALL
+		  SELECT p.oid::regprocedure::text, p.proowner,
+			  COALESCE(p.proacl, acldefault('f', p.proowner))
+		  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+		  WHERE n.nspname ~ '^(instaid|insta5$)'
+		  UNION ALL
+		  SELECT c.oid::regclass::text, c.relowner,
+			  COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char",
+				  c.relowner))
+		  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		  WHERE n.nspname ~ '^(instaid|insta5$)' AND c.relkind IN ('v', 'S')
+		  UNION ALL
+		  SELECT t.oid::regtype::text, t.typowner, COALESCE(t.typacl, acldefault('T', t.typowner))
+		  FROM pg_type AS t WHERE t.oid = 'instaid_sql.sequence_options'::regtype)
+		 AS o (name, owner, acl)
+		 CROSS JOIN LATERAL aclexplode(o.acl) AS x
+	ORDER BY 1, 2, 3};
+
+Managed::install($node, 'updated');
+$node->safe_psql('updated', 'GRANT CREATE ON DATABASE updated TO other');
+run_as('dba', 'updated', q{
+	SELECT instaid.create_ticket('invoices'); SELECT instaid.next_ticket('invoices');
+	GRANT CREATE ON SCHEMA instaid_tickets TO app;
+	SELECT instaid.add_sequence('insta5', 'likes_id_seq');
+	CREATE TABLE insta5.likes (id bigint PRIMARY KEY
+		DEFAULT insta5.next_id('insta5.likes_id_seq'));
+	CREATE TABLE insta5.uses (id bigint DEFAULT insta5.next_id(),
+		at timestamptz GENERATED ALWAYS AS (instaid.extract_timestamp(id)) STORED);
+	INSERT INTO insta5.uses DEFAULT VALUES;
+	REVOKE EXECUTE ON FUNCTION instaid.create_shard FROM PUBLIC;
+	GRANT EXECUTE ON FUNCTION instaid.create_shard TO other});
+run_as('other', 'updated', q{SELECT instaid.create_shard('insta8', 8)});
+my $before = $node->safe_psql('updated', $rights);
+my %next = map { $_ => $text{$_} =~ s/'1\.0'/'1.1'/gr } @files;
+$next{'instaid.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
+$next{'instaid.sql'} =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
+my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
+my $sessions = Managed->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
+	SELECT generate_series(1, 300)/r =~ s/\n\s+/ /gr, "BEGIN; $row $row COMMIT;");
+my $deadline = time + 180;
+sleep(0.05) while $sessions->received < 40 * 5_000 && time < $deadline;
+is(run_as('dba', 'updated', join('', @next{@files}), '-1'),
+	"WARNING:  shards of other roles keep the functions that they have\n"
+	  . "DETAIL:  They belong to other. They go on as before.\n"
+	  . 'HINT:  As each of these roles: SELECT instaid._update_shards();',
+	'an update names the shards of other roles');
+my $received = $sessions->received;
+sleep(0.05) while $sessions->received < $received + 40 * 5_000 && time < $deadline;
+my $sum = $sessions->stop->findings;
+cmp_ok($sum->{count}, '>', 9_000, "... while clients insert $sum->{count} IDs");
+is("$sum->{twice} $sum->{inverted} "
+	  . $sessions->errors(qr/terminating connection|connection to server|server closed/), '0 0 ',
+	'... of which none fails or comes twice');
+is($node->safe_psql('updated', $rights), $before, '... and rights stay');
+is(run_as('other', 'updated', q{SELECT instaid._update_shards();
+	SELECT instaid.extract_shard_id(insta8.next_id())}) =~ s/^.*(WARNING|DETAIL|HINT).*\n?//mgr,
+	"\n8\n", '... and the other role updates its shard');
+is($node->safe_psql('updated', q{
+	SELECT count(*) FILTER (WHERE strpos(prosrc, 'as of 1.1') > 0), count(*) FROM pg_proc
+	WHERE proname = 'next_id' AND pronamespace::regnamespace::text IN ('insta5', 'insta8');
+	SELECT obj_description('instaid.extract_timestamp'::regproc), obj_description(
+		'instaid_sql'::regnamespace);
+	SELECT instaid.next_ticket('invoices'), count(*) FROM instaid.shards;
+	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
+	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
+	"2|2\nthe time of an ID, to the millisecond, as of 1.1|what the functions of shards call:"
+	  . " instaid 1.1 without C\n2|2\nt\nt", '... and what is there is of the new version');
+like(install('dba', 'updated', @files), qr/\AERROR:  instaid 1\.1 without C is installed/,
+	'no way back');
+like(install('dba', 'updated', 'partitions.sql'),
+	qr/\AERROR:  managed\/partitions\.sql needs managed\/instaid\.sql\nDETAIL: .*1\.0, and .*1\.1/,
+	'... for one file, either');
+$before = $node->safe_psql('updated', $rights);
+like(run_as('dba', 'updated', join('', @next{@files}), '-1'),
+	qr/\AWARNING:  shards of other(?!.*ERROR)/s, 'the same version again');
+is($node->safe_psql('updated', $rights), $before, '... changes no right');
+
+### Removing
+
+my $columns = (map { $_->{text} } section_blocks('docs/managed.md', 'Removing this edition'))[-1];
+my ($using, $drop) = grep { /^WITH old|^DO / }
+  map { $_->{text} } section_blocks('docs/managed.md', 'To the extension');
+database('removed');
+install('dba', 'removed', @files);
+run_as('dba', 'removed', q{
+	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	INSERT INTO insta5.photos (n) VALUES (1), (2);
+	CREATE TABLE insta5.other (id bigint DEFAULT insta5.next_id());
+	CREATE TABLE insta5.times (id bigint, at timestamptz
+		GENERATED ALWAYS AS (instaid.extract_timestamp(id)) STORED)});
+my ($defaults, $functions) = $columns =~ /\A(.*^COMMIT;\n)(.*)\z/ms;
+like(run_as('dba', 'removed', "$defaults\n\\set ON_ERROR_STOP on\n$functions"),
+	qr/^ERROR:.* depend on them\nDETAIL:  default value for column id of table insta5\.other/m,
+	'the functions of a shard go only after its defaults');
+run_as('dba', 'removed', 'DROP TABLE insta5.other');
+is(run_as('dba', 'removed', $functions), '', '... and then without CASCADE');
+like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
+	'what uses functions is named');
+like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms, '... and kept');
+run_as('dba', 'removed', 'ALTER TABLE insta5.times DROP at');
+is(run_as('dba', 'removed', $drop), '', '... and then all of the edition goes');
+is(run_as('dba', 'removed', q{
+	INSERT INTO insta5.photos (n) VALUES (3);
+	SELECT count(*), max(id) - min(id) < 100 FROM insta5.photos;
+	SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'insta5.photos'::regclass;
+	SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ '^instaid'}),
+	"3|t\nnextval('insta5.photos_id_seq'::regclass)\ninstaid_tickets",
+	'... while columns go on as bigserial, and tickets stay');
+is(install('dba', 'removed', @files), '', '... and it can be installed again');
+is(run_as('dba', 'removed', q{SELECT instaid.next_ticket('invoices')}), 1, '... with its tickets');
+
+done_testing();
