@@ -109,6 +109,15 @@ sub stop_clients
 	return;
 }
 
+# How many conflicts of two different rows a node has seen.  A node that was killed receives some
+# rows again: both rows then have the same contents, origin and time of commit.
+sub conflicts
+{
+	return run($_[0], 'SELECT count(*) FROM spock.resolutions
+		WHERE (local_tuple, local_origin, local_timestamp)
+			IS DISTINCT FROM (remote_tuple, remote_origin, remote_timestamp)');
+}
+
 # All nodes have the same rows, every ID that a client received is there, and none came twice.
 sub same_rows
 {
@@ -128,7 +137,7 @@ sub same_rows
 	is(scalar(grep { $_ > 1 } values %different), 0, '... no ID was issued twice');
 	my %stored = map { $_ => 1 } split /\n/, run($first, 'SELECT id FROM photos');
 	is(scalar(grep { !$stored{$_} } keys %different), 0, '... and none that a client has is lost');
-	is(join(' ', map { run($_, 'SELECT count(*) FROM spock.resolutions') } sort keys %nodes),
+	is(join(' ', map { conflicts($_) } sort keys %nodes),
 		join(' ', (0) x keys %nodes), '... Spock saw no conflict');
 	is(join(' ', map { run($_, 'SELECT count(*) FROM spock.exception_log') } sort keys %nodes),
 		join(' ', (0) x keys %nodes), '... and no exception');
@@ -271,8 +280,7 @@ run($_, 'SELECT spock.sub_disable(subscription_name, true) FROM spock.sub_show_s
 run($_, "INSERT INTO photos VALUES (1, 'of n$_')") for 1, 2;
 run($_, 'SELECT spock.sub_enable(subscription_name, true) FROM spock.sub_show_status()') for 1, 2;
 catch_up();
-is(run($_, 'SELECT count(*), min(conflict_type) FROM spock.resolutions'), '1|insert_exists',
-	"n$_: Spock's table names a conflict") for 1, 2;
+is(conflicts($_), 1, "n$_: Spock's table names a conflict") for 1, 2;
 
 run(1, q{SELECT spock.repset_add_all_seqs('default', '{instaid}')});
 is(run(1, 'SELECT set_seqoid::regclass FROM spock.replication_set_seq'), 'instaid.node_id_seq',
