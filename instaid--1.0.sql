@@ -206,8 +206,9 @@ COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that 
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
 -- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
-CREATE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
-                                        epoch timestamptz DEFAULT instaid.default_epoch())
+CREATE FUNCTION instaid.created_between(
+    id bigint, from_time timestamptz, to_time timestamptz,
+    epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
@@ -796,7 +797,8 @@ COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
 ---- Many shards ----
 
 -- What create_shards() checks.
-CREATE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
+CREATE FUNCTION instaid._check_batches(format text, first integer, last integer,
+                                                  epoch timestamptz)
     RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(
@@ -2134,7 +2136,8 @@ COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, 
 ---- Tickets and their servers ----
 
 -- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer)
+    RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF server NOT BETWEEN 1 AND servers THEN

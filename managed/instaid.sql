@@ -455,8 +455,9 @@ COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
 -- subselect.  ">=", because "> the largest before" does not prune the partition that ends there.
-CREATE OR REPLACE FUNCTION instaid.created_between(id bigint, from_time timestamptz, to_time timestamptz,
-                                        epoch timestamptz DEFAULT instaid.default_epoch())
+CREATE OR REPLACE FUNCTION instaid.created_between(
+    id bigint, from_time timestamptz, to_time timestamptz,
+    epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= instaid.min_id_from(from_time, epoch)
            AND id <= instaid.max_id_before(to_time, epoch);
@@ -924,7 +925,7 @@ BEGIN
         FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
              JOIN (VALUES ('function', 'FUNCTION', 'EXECUTE'),
                           ('procedure', 'PROCEDURE', 'EXECUTE'), ('view', 'TABLE', 'SELECT'),
-                          ('composite type', 'TYPE', 'USAGE'))
+                          ('type', 'TYPE', 'USAGE'))
                   AS k (type, kind, public_right) ON k.type = o.type
         WHERE d.refclassid = 'pg_namespace'::regclass AND (d.objid = ANY (known)) IS NOT TRUE
           AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace));

@@ -21,7 +21,8 @@ CALL instaid._begin_file('many_shards.sql', '1.0', pg_catalog.current_setting('s
 ---- Many shards (both editions) ----
 
 -- What create_shards() checks.
-CREATE OR REPLACE FUNCTION instaid._check_batches(format text, first integer, last integer, epoch timestamptz)
+CREATE OR REPLACE FUNCTION instaid._check_batches(format text, first integer, last integer,
+                                                  epoch timestamptz)
     RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', json_build_object(

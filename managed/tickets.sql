@@ -215,7 +215,8 @@ COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, intege
 ---- Tickets and their servers (both editions) ----
 
 -- What create_ticket() and restripe_ticket() check.
-CREATE OR REPLACE FUNCTION instaid._check_ticket_server(server integer, servers integer) RETURNS void
+CREATE OR REPLACE FUNCTION instaid._check_ticket_server(server integer, servers integer)
+    RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF server NOT BETWEEN 1 AND servers THEN

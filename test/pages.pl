@@ -5,10 +5,10 @@
 use strict;
 use warnings;
 
-my $words_at_most = 49_000;
+my $words_at_most = 51_300;
 
 # What a native writer does not write, and how often all pages together still do
-my %turns_at_most = ('is no ' => 18, ', too[.,]' => 13, 'has them' => 0);
+my %turns_at_most = ('is no ' => 18, ', too[.,]' => 6, 'has them' => 0);
 
 my $wrong = 0;
 
