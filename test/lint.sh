@@ -46,8 +46,8 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\d+\.\d+)/m);
 	for (glob "managed/*.sql") {
 		my $file = text($_);
-		$found{$_} = $1
-		  while $file =~ /^(?:CALL instaid._begin_file\(.*?, | +version CONSTANT text := )\x27(.*?)\x27/mg;
+		$found{$_} = $1 while $file =~
+		  /^(?:CALL instaid._begin_file\(.*?, | +version CONSTANT text := )\x27(.*?)\x27/mg;
 	}
 	my @others = grep { $found{$_} ne $v } sort keys %found;
 	die map { "$_ has the version $found{$_}, and instaid.control has $v\n" } @others if @others;
