@@ -48,7 +48,7 @@ sub wait_for_ids
 }
 
 wait_for_ids();
-follow([ section_blocks('docs/moving-a-shard.md', $_) ], source => $nodes{one},
+follow([ moving_blocks($_) ], source => $nodes{one},
 	target => $nodes{two})
   for 'Before', 'With logical replication';
 my %old = map { $_ => 1 } split /\n/,

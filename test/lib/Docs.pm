@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(blocks section_blocks follow);
+our @EXPORT = qw(blocks section_blocks moving_blocks follow);
 
 # The blocks of a page, in order.  Each is a hash:
 #
@@ -72,6 +72,24 @@ sub section_blocks
 {
 	my ($file, $section) = @_;
 	return grep { $_->{section} eq $section } blocks(slurp_file($file));
+}
+
+# The blocks of a section of docs/moving-a-shard.md, and those of other sections to which
+# it refers: how a shard is stopped, and how the last changes are waited for
+sub moving_blocks
+{
+	my ($section) = @_;
+	my ($dump, $logical, $here) =
+	  map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump',
+	  'With logical replication', $section;
+	my ($wait) = grep { $_->{text} =~ /pg_logical_emit_message/ } @$logical;
+	return map {
+		my @first;
+		@first = @$dump[ 0, 1 ] if $_->{text} eq $wait->{text};
+		@first = { %$wait, text => $wait->{text} =~ s/'insta5'/'app'/r }
+		  if $_->{text} =~ /REFRESH SEQUENCES/;
+		(@first, $_)
+	} @$here;
 }
 
 # Run blocks in the databases postgres of the servers that they are for.  A shell
