@@ -25,6 +25,9 @@ our @EXPORT = qw(blocks section_blocks moving_blocks follow);
 #
 # A comment "<!-- setup" is a block of SQL that readers do not see.  It creates what
 # the page takes for granted.  A server can follow the word.
+#
+# A comment "<!-- again SERVER: FROM -> TO -->" stands for the block before it on another
+# server, with TO in the place of FROM.
 sub blocks
 {
 	my ($page) = @_;
@@ -33,7 +36,8 @@ sub blocks
 
 	while ($page =~ /^\#+\ (?<section>.*)\n
 		| ^(?<indent>\ *)```(?<info>.*)\n(?<text>(?:.*\n)*?)\k<indent>```\n
-		| ^<!--\ setup(?<setup>.*)\n(?<text>(?:.*\n)*?)-->\n/mxg)
+		| ^<!--\ setup(?<setup>.*)\n(?<text>(?:.*\n)*?)-->\n
+		| ^<!--\ again\ (?<again>\w+):\ (?<from>.+)\ ->\ (?<to>.+)\ -->\n/mxg)
 	{
 		my %match = %+;
 		my $line  = 1 + (substr($page, 0, $-[0]) =~ tr/\n//);
@@ -42,6 +46,12 @@ sub blocks
 		if (defined $match{section})
 		{
 			$section = $match{section};
+			next;
+		}
+		if (defined $match{again})
+		{
+			my $text = $blocks[-1]{text} =~ s/\Q$match{from}\E/$match{to}/gr;
+			push @blocks, { %{ $blocks[-1] }, server => $match{again}, text => $text };
 			next;
 		}
 		my $indent = $match{indent} // '';
