@@ -51,7 +51,8 @@ sub blocks
 		if (defined $match{again})
 		{
 			my $text = $blocks[-1]{text} =~ s/\Q$match{from}\E/$match{to}/gr;
-			push @blocks, { %{ $blocks[-1] }, server => $match{again}, text => $text };
+			push @blocks,
+			  { %{ $blocks[-1] }, server => $match{again}, text => $text, shows => undef };
 			next;
 		}
 		my $indent = $match{indent} // '';
