@@ -137,8 +137,15 @@ follow($blocks{Citus}, coordinator => $coordinator);
 is(run_on($_, $shard_5 =~ s/insta5/insta6/r), 6, '... and reaches ' . $_->name . ' after it')
   for @workers;
 
-my ($setup, $temporary) = @{ $blocks{'Where rows are inserted'} };
-follow([ $setup, $temporary ], coordinator => $coordinator);
+run('SET citus.enable_schema_based_sharding = off;' . q{
+	SELECT instaid.create_shard('insta7', 7);
+	CREATE TABLE insta7.events (user_id bigint);
+	SELECT create_distributed_table('insta7.events', 'user_id');
+	INSERT INTO insta7.events SELECT generate_series(1, 100);
+	CREATE TABLE insta7.likes (id bigint DEFAULT insta7.next_id(), user_id bigint);
+	SELECT create_distributed_table('insta7.likes', 'user_id')});
+my ($temporary) = @{ $blocks{'Where rows are inserted'} };
+follow([$temporary], coordinator => $coordinator);
 run(q{INSERT INTO insta7.likes (user_id)
 	SELECT user_id FROM (SELECT user_id FROM insta7.events OFFSET 0) AS e WHERE user_id = 7});
 is(run(q{SELECT count(*), count(DISTINCT id), min(s), max(s)
