@@ -454,9 +454,10 @@ is(run_on($late, $granted), 'f', '... and not a worker that is added later');
 is(findings('worker_1,worker_2,late'),
 	'worker_1 has the same instaid.node_shard_id as late: 2',
 	'... whose number another worker has');
-my $frozen = q{SELECT frozen FROM instaid.shards WHERE schema_name = 'insta6'};
-is(run_on($late, $frozen), 't', '... and which knows that a shard is frozen');
-is(run_on($workers[0], $frozen), 'f', '... as the others do not');
+# Its copy of the sequence has a range of its own.  Therefore it issues no IDs, frozen or not.
+like(failure('SELECT insta6.next_id()', $_),
+	qr/sequence "table_id_seq" cannot serve as a source of IDs/,
+	'... and which issues no IDs of a frozen shard, like ' . $_->name) for $late, $workers[0];
 
 ### A clone of a worker
 
