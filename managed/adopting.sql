@@ -166,9 +166,19 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
         SELECT q.* INTO old FROM pg_sequence AS q WHERE q.seqrelid = part;
         old_base := old.seqmax & 8387584;
+        -- A call of the old next_id(), which waited for the lock, looks once more.  Sessions that
+        -- run past the room of the new shard ID must not reach that of the old one.
+        IF old_base BETWEEN base + 1 AND base + 1023 + (
+               SELECT sum(s.setting::integer) FROM pg_settings AS s
+               WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('shard ID %s is too close below %s', shard_id, old_base >> 10),
+                DETAIL = 'A call that began before could still take an ID of the old shard.',
+                HINT = format('Give the shard another ID first, and %s when the transactions that'
+                              ' are open now have ended.', shard_id);
+        END IF;
         old.seqmax := old.seqmax - old_base + base;
-        last := (pg_sequence_last_value(part) - old_base + 8387584 >> 23 << 23) + base
-                + CASE WHEN base + 1024 = old_base THEN 2047 ELSE 1023 END;
+        last := (pg_sequence_last_value(part) - old_base + 8387584 >> 23 << 23) + base + 1023;
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part, old.seqmax);
         PERFORM setval(part, LEAST(last, old.seqmax)) WHERE last IS NOT NULL;
     END LOOP;

@@ -43,8 +43,8 @@ BEGIN ATOMIC
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
       AND n.nspname !~ '^pg_' AND q.seqmin BETWEEN 631152000001 AND 4102444800000
       AND instaid.extract_sequence(q.seqmax) = 1023
-      AND p.prosrc ~ ('^[[:space:]]*BEGIN[[:space:]]+RETURN QUERY SELECT instaid_sql[.]_next_ids'
-                      '[(][^;]*;[[:space:]]*END[[:space:]]*$');
+      AND starts_with(p.prosrc, E'\nBEGIN\n    RETURN QUERY SELECT instaid_sql._next_ids(')
+      AND substr(p.prosrc, strpos(p.prosrc, ';')) = E';\nEND ';
 END;
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '

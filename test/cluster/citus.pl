@@ -128,7 +128,7 @@ my $refused = qr/ERROR:  sequence "table_id_seq" cannot serve as a source of IDs
 my %blocks = map {
 	my $section = $_;
 	$section => [ section_blocks('docs/clusters.md', $section) ]
-} 'Citus', map { "$_ on Citus" } 'INSERT ... SELECT', 'The shard of a node', 'Existing tables';
+} 'Citus', 'Where rows are inserted', 'The shard of a node on Citus';
 $_->{text} =~ s/DATABASE app/DATABASE postgres/ for @{ $blocks{Citus} };
 run('CREATE ROLE other LOGIN', 'GRANT CREATE ON DATABASE postgres TO other');
 like(failure(q{SET ROLE other; SELECT instaid.create_shard('insta9', 9)}),
@@ -137,11 +137,20 @@ follow($blocks{Citus}, coordinator => $coordinator);
 is(run_on($_, $shard_5 =~ s/insta5/insta6/r), 6, '... and reaches ' . $_->name . ' after it')
   for @workers;
 
-my ($setup, $temporary, $offset) = @{ $blocks{'INSERT ... SELECT on Citus'} };
-follow([ $setup, $temporary, $offset ], coordinator => $coordinator);
+run('SET citus.enable_schema_based_sharding = off;' . q{
+	SELECT instaid.create_shard('insta7', 7);
+	CREATE TABLE insta7.events (user_id bigint);
+	SELECT create_distributed_table('insta7.events', 'user_id');
+	INSERT INTO insta7.events SELECT generate_series(1, 100);
+	CREATE TABLE insta7.likes (id bigint DEFAULT insta7.next_id(), user_id bigint);
+	SELECT create_distributed_table('insta7.likes', 'user_id')});
+my ($temporary) = @{ $blocks{'Where rows are inserted'} };
+follow([$temporary], coordinator => $coordinator);
+run(q{INSERT INTO insta7.likes (user_id)
+	SELECT user_id FROM (SELECT user_id FROM insta7.events OFFSET 0) AS e WHERE user_id = 7});
 is(run(q{SELECT count(*), count(DISTINCT id), min(s), max(s)
 	FROM insta7.likes, instaid.extract_shard_id(id) AS s}),
-	'2|2|7|7', 'INSERT ... SELECT as the page has it');
+	'2|2|7|7', 'INSERT ... SELECT as the page has it, and through a subquery with OFFSET 0');
 run(q{SELECT instaid.create_shard('insta8', 8)},
 	'CREATE TABLE insta8.events (user_id bigint)',
 	'INSERT INTO insta8.events SELECT generate_series(1, 100)');
@@ -272,7 +281,11 @@ $session->('ROLLBACK; \q');
 
 ### Existing tables
 
-my ($find_copies, $way_back) = @{ $blocks{'Existing tables on Citus'} };
+my $find_copies = q{
+	SELECT nodename, nodeport, result FROM run_command_on_workers($$
+		SELECT string_agg(object || ': ' || problem, '; ') FROM instaid.audit()
+		WHERE problem LIKE 'copy of the published function%' $$)
+	WHERE result <> ''};
 for my $language ('sql', 'plpgsql')
 {
 	my $schema = "old_$language";
@@ -289,8 +302,8 @@ for my $language ('sql', 'plpgsql')
 		"INSERT INTO $schema.photos (n) SELECT generate_series(1, 10)",
 		"CREATE TABLE $schema.tags (id bigint DEFAULT $schema.next_id())",
 		"SELECT create_reference_table('$schema.tags')");
-	is(scalar(() = run($find_copies->{text}) =~ /$schema/g),
-		2, "$language: the query of the page finds the published function on the workers");
+	is(scalar(() = run($find_copies) =~ /$schema/g),
+		2, "$language: audit() finds the published function on the workers");
 	like(run_on($workers[0], 'SELECT cure FROM instaid.audit()'),
 		qr/adopt_shard\('$schema', shard_id\)\. Do this on the coordinator: this is a worker/,
 		'... and the cure of audit() on a worker names the coordinator');
@@ -299,7 +312,7 @@ for my $language ('sql', 'plpgsql')
 	# with the shards of tables visible, too
 	my $visible = $language eq 'sql' ? 'on' : 'off';
 	is(run("SET citus.override_table_visibility = $visible;"
-			  . "SELECT instaid.adopt_shard('$schema', 21)", $find_copies->{text}),
+			  . "SELECT instaid.adopt_shard('$schema', 21)", $find_copies),
 		'', "... and which replaces the function everywhere, override_table_visibility = $visible");
 	is(run_on($_, $shard_5 =~ s/insta5/$schema/r), 21, '... as ' . $_->name . ' shows')
 	  for @workers;
@@ -395,8 +408,9 @@ for my $case (
 		'10|instaid.id', "... and works between $before and the opposite");
 }
 
-follow([$way_back], coordinator => $coordinator);
-run('INSERT INTO insta7.likes (user_id) SELECT user_id FROM insta7.events');
+run('CREATE SEQUENCE insta7.likes_id_seq',
+	q{ALTER TABLE insta7.likes ALTER id SET DEFAULT nextval('insta7.likes_id_seq')},
+	'INSERT INTO insta7.likes (user_id) SELECT user_id FROM insta7.events');
 run_on($_, 'INSERT INTO insta7.likes (user_id) VALUES (1)') for @workers;
 is(run('SELECT count(*), count(DISTINCT id) FROM insta7.likes'),
 	'182|182', 'the way back to bigserial, on all nodes');
@@ -440,9 +454,10 @@ is(run_on($late, $granted), 'f', '... and not a worker that is added later');
 is(findings('worker_1,worker_2,late'),
 	'worker_1 has the same instaid.node_shard_id as late: 2',
 	'... whose number another worker has');
-my $frozen = q{SELECT frozen FROM instaid.shards WHERE schema_name = 'insta6'};
-is(run_on($late, $frozen), 't', '... and which knows that a shard is frozen');
-is(run_on($workers[0], $frozen), 'f', '... as the others do not');
+# Its copy of the sequence has a range of its own.  Therefore it issues no IDs, frozen or not.
+like(failure('SELECT insta6.next_id()', $_),
+	qr/sequence "table_id_seq" cannot serve as a source of IDs/,
+	'... and which issues no IDs of a frozen shard, like ' . $_->name) for $late, $workers[0];
 
 ### A clone of a worker
 

@@ -23,6 +23,27 @@ my $switch = pop @blocks;
 $_->{text} =~ s/host=(\w+)\.example dbname=app/sprintf 'host=%s port=%s dbname=postgres',
 	$nodes{$1}->host, $nodes{$1}->port/eg
   for @blocks, $switch;
+# two servers with 32 shards each, and a table in each shard
+for my $case ([ 'one', 0, 31 ], [ 'two', 32, 63 ])
+{
+	my ($name, $first, $last) = @$case;
+	$nodes{$name}->safe_psql('postgres', qq{
+		CALL instaid.create_shards('insta%s', $first, $last);
+		CREATE ROLE app LOGIN;
+		DO \$\$
+		DECLARE s name;
+		BEGIN
+			FOR s IN SELECT schema_name FROM instaid.shards LOOP
+				EXECUTE format('CREATE TABLE %1\$I.photos (
+									id      bigint PRIMARY KEY DEFAULT %1\$I.next_id(),
+									user_id bigint NOT NULL,
+									caption text);
+								GRANT USAGE ON SCHEMA %1\$I TO app;
+								GRANT USAGE ON ALL SEQUENCES IN SCHEMA %1\$I TO app;
+								GRANT SELECT, INSERT ON %1\$I.photos TO app', s);
+			END LOOP;
+		END \$\$;});
+}
 for my $block (@blocks)
 {
 	follow([ { %$block, server => $_ } ], %nodes)
@@ -48,7 +69,7 @@ sub wait_for_ids
 }
 
 wait_for_ids();
-follow([ section_blocks('docs/moving-a-shard.md', $_) ], source => $nodes{one},
+follow([ moving_blocks($_) ], source => $nodes{one},
 	target => $nodes{two})
   for 'Before', 'With logical replication';
 my %old = map { $_ => 1 } split /\n/,

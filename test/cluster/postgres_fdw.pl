@@ -15,7 +15,6 @@ use Docs;
 my %nodes = map { $_ => Clients::server($_) } qw(one two router);
 my $router = $nodes{router};
 my @blocks = section_blocks('docs/clusters.md', 'postgres_fdw');
-my $import = pop @blocks;
 $_->{text} =~ s/host '(\w+)', dbname 'app'/sprintf "host '%s', port '%s', dbname 'postgres'",
 	$nodes{$1}->host, $nodes{$1}->port/eg
   for @blocks;
@@ -66,9 +65,9 @@ sub last_ids
 		q{SELECT pg_sequence_last_value('insta5.table_id_seq')}) } @_;
 }
 $router->safe_psql('postgres', 'CREATE SCHEMA insta5');
-my $import_default =
-	$import->{text} =~ s/^CREATE SCHEMA.*\n//r
-	=~ s/INTO insta5;/INTO insta5 OPTIONS (import_default 'true');/r;
+my $insert = q{INSERT INTO insta5.photos (caption) VALUES ('breakfast')};
+my $import_default = "IMPORT FOREIGN SCHEMA insta5 FROM SERVER one INTO insta5
+	OPTIONS (import_default 'true'); $insert";
 my ($ret, $stdout, $stderr) = $router->psql('postgres', $import_default);
 like($stderr, qr/ERROR:  function insta5.next_id\(\) does not exist/,
 	'import_default fails where there is no shard');
@@ -82,7 +81,8 @@ is($server_after, $server,
 isnt($after, $before, '... and the router makes IDs of the same shard');
 
 $router->safe_psql('postgres', 'DROP SCHEMA insta5 CASCADE');
-$router->safe_psql('postgres', $import->{text});
+$router->safe_psql('postgres',
+	"CREATE SCHEMA insta5; IMPORT FOREIGN SCHEMA insta5 FROM SERVER one INTO insta5; $insert");
 isnt((last_ids($nodes{one}))[0], $server, 'without import_default, the server makes the ID');
 
 $_->stop for values %nodes;

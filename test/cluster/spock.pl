@@ -25,7 +25,11 @@ sub configure
 {
 	my ($node, $number) = @_;
 	$node->append_conf('postgresql.conf',
-		$settings =~ s/^instaid\.node_shard_id = \K1/$number/mr . "max_connections = 60\n"
+		$settings =~ s/^instaid\.node_shard_id = \K1/$number/mr
+		# what Spock's manual asks for
+		  . join('', map { "$_\n" } 'wal_level = logical', 'track_commit_timestamp = on',
+			map { "max_$_ = 20" } qw(worker_processes replication_slots wal_senders))
+		  . "max_connections = 60\n"
 		# Spock writes no conflict into its table without it
 		  . "spock.save_resolutions = on\n");
 	$nodes{$number} = $node;

@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(blocks section_blocks follow);
+our @EXPORT = qw(blocks section_blocks moving_blocks follow);
 
 # The blocks of a page, in order.  Each is a hash:
 #
@@ -25,6 +25,9 @@ our @EXPORT = qw(blocks section_blocks follow);
 #
 # A comment "<!-- setup" is a block of SQL that readers do not see.  It creates what
 # the page takes for granted.  A server can follow the word.
+#
+# A comment "<!-- again SERVER: FROM -> TO -->" stands for the block before it on another
+# server, with TO in the place of FROM.
 sub blocks
 {
 	my ($page) = @_;
@@ -33,7 +36,8 @@ sub blocks
 
 	while ($page =~ /^\#+\ (?<section>.*)\n
 		| ^(?<indent>\ *)```(?<info>.*)\n(?<text>(?:.*\n)*?)\k<indent>```\n
-		| ^<!--\ setup(?<setup>.*)\n(?<text>(?:.*\n)*?)-->\n/mxg)
+		| ^<!--\ setup(?<setup>.*)\n(?<text>(?:.*\n)*?)-->\n
+		| ^<!--\ again\ (?<again>\w+):\ (?<from>.+)\ ->\ (?<to>.+)\ -->\n/mxg)
 	{
 		my %match = %+;
 		my $line  = 1 + (substr($page, 0, $-[0]) =~ tr/\n//);
@@ -42,6 +46,13 @@ sub blocks
 		if (defined $match{section})
 		{
 			$section = $match{section};
+			next;
+		}
+		if (defined $match{again})
+		{
+			my $text = $blocks[-1]{text} =~ s/\Q$match{from}\E/$match{to}/gr;
+			push @blocks,
+			  { %{ $blocks[-1] }, server => $match{again}, text => $text, shows => undef };
 			next;
 		}
 		my $indent = $match{indent} // '';
@@ -72,6 +83,24 @@ sub section_blocks
 {
 	my ($file, $section) = @_;
 	return grep { $_->{section} eq $section } blocks(slurp_file($file));
+}
+
+# The blocks of a section of docs/moving-a-shard.md, and those of other sections to which
+# it refers: how a shard is stopped, and how the last changes are waited for
+sub moving_blocks
+{
+	my ($section) = @_;
+	my ($dump, $logical, $here) =
+	  map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump',
+	  'With logical replication', $section;
+	my ($wait) = grep { $_->{text} =~ /pg_logical_emit_message/ } @$logical;
+	return map {
+		my @first;
+		@first = @$dump[ 0, 1 ] if $_->{text} eq $wait->{text};
+		@first = { %$wait, text => $wait->{text} =~ s/'insta5'/'app'/r }
+		  if $_->{text} =~ /REFRESH SEQUENCES/;
+		(@first, $_)
+	} @$here;
 }
 
 # Run blocks in the databases postgres of the servers that they are for.  A shell

@@ -14,8 +14,7 @@ use Clients;
 use Docs;
 
 my @before = section_blocks('docs/moving-a-shard.md', 'Before');
-my @ways = map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump',
-  'With logical replication';
+my @ways = map { [ moving_blocks($_) ] } 'With pg_dump', 'With logical replication';
 my @statements = (
 	('SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3,
 	'SET ROLE app; INSERT INTO insta5.likes (photo_id) SELECT min(id) FROM insta5.photos;
@@ -103,7 +102,7 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 		my $arrived = $target->safe_psql('postgres', 'SELECT count(*) FROM insta5.photos');
 		$source->poll_query_until('postgres', "SELECT count(*) > $arrived FROM insta5.photos")
 			or die;
-		follow([ shift @blocks ], source => $source, target => $target);
+		follow([ splice @blocks, 0, 2 ], source => $source, target => $target);
 		local $ENV{PGOPTIONS} = '-c statement_timeout=3s';
 		like(($source->psql('postgres', $blocks[0]{text}))[2],
 			qr/ERROR:  canceling statement due to statement timeout/,

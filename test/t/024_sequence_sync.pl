@@ -49,8 +49,9 @@ my $clients = Clients->start($source, @statements);
 sleep(0.5);
 my ($refused, @as_app) = ('', on_error_stop => 0, connstr => $target->connstr('postgres')
 	. ' user=app');
-for my $block (section_blocks('docs/moving-a-shard.md', $section))
+for my $block (moving_blocks($section))
 {
+	$block->{text} =~ s/DATABASE app/DATABASE postgres/;
 	follow([$block], source => $source, target => $target);
 	$refused .= ($target->psql('postgres', 'SELECT insta6.next_id()', @as_app))[2]
 		if $block->{language} eq 'sh';

@@ -40,10 +40,11 @@ sub session
 }
 
 # The result of a statement of app in a session of its own, or "waits" if it waits for a lock
-# that a session of dba has.  The statements before it do not count.
+# that a session of dba has.  The statements before it do not count.  If the session of dba is to
+# end in another way than by ROLLBACK, the result comes after the wait.
 sub waits
 {
-	my ($database, $lock, $before, $sql) = @_;
+	my ($database, $lock, $before, $sql, $end) = @_;
 	my ($holder, $out, $err, $state) = (session($database, 'dba'), '', '', '');
 	$holder->("BEGIN; $lock");
 	my $psql = IPC::Run::start([ $node->installed_command('psql'), '-XqAt', '-v',
@@ -58,9 +59,9 @@ sub waits
 			SELECT 'waits' FROM pg_stat_activity
 			WHERE application_name = 'waiter' AND wait_event_type = 'Lock'});
 	}
-	$holder->('ROLLBACK');
+	$holder->($end // 'ROLLBACK');
 	$psql->finish;
-	return $state || join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
+	return !$end && $state || join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
 }
 
 # The first ID of shard 5 in a millisecond, in seconds since 1970
@@ -153,6 +154,25 @@ my %seen = (
 			  =~ s/ERROR: +//r
 		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2',
 			'INCREMENT 1 MAXVALUE 9223372036854775807';
+	},
+	# the shard in the ID of a call that waited for renumber_shard(), when the new one has used up
+	# a millisecond
+	renumbered => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		result($database, 'dba', 'SELECT insta5.next_id()');
+		return join ' ', map {
+			my $error = result($database, 'dba',
+				"SELECT instaid.renumber_shard('insta5', $_) \\g /dev/null");
+			$error =~ s/ERROR: +//r || do {
+				result($database, 'dba', q{SELECT instaid.renumber_shard('insta5', 5)
+					\g /dev/null});
+				waits($database, "SELECT instaid.renumber_shard('insta5', $_);"
+					. q{SELECT setval('insta5.table_id_seq', (last_value | 1023)
+							+ (60000::bigint << 23)) FROM insta5.table_id_seq},
+					'', 'SELECT insta5.next_id() >> 10 & 8191', 'COMMIT')
+			}
+		} 4, 3, 6;
 	},
 	restarted => sub {
 		my ($database) = @_;
@@ -283,6 +303,7 @@ my %expected = (
 	queue          => 'waits',
 	planted        => 'waits',
 	kept           => '0',
+	renumbered     => '55000 3 6',
 	repeated       => '0',
 	foreign        => "1024\n23514\n23514\n23514",
 	options        => '55000 55000 55000 55000',
@@ -326,6 +347,8 @@ my @mutants = (
 	[ 'options that are not compared', 'options',
 		[ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(\S+\) options/,
 		'WHEN true' ] ],
+	[ 'a shard ID just below the old one', 'renumbered',
+		[ qr/IF old_base BETWEEN base \+ 1 AND/, 'IF false AND old_base BETWEEN base + 1 AND' ] ],
 	[ 'a restarted sequence begins at the clock', 'restarted',
 		[ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
 	[ 'an ID of any millisecond that was opened lately', 'time', [ qr/epoch_ms \+ 3\.4995/,

@@ -145,7 +145,7 @@ my @commands = (
 	(map { (q{instaid.freeze_shard('taken')}, "instaid.renumber_shard('taken', $_)",
 		q{(SELECT (shard_id, frozen)::text FROM instaid.shards WHERE schema_name = 'taken')},
 		q{instaid.thaw_shard('taken')}, q{instaid.extract_shard_id(taken.next_id())},
-		q{instaid.extract_shard_id(taken.next_ids(1))}) } 9, 8, 8191, 0, 6),
+		q{instaid.extract_shard_id(taken.next_ids(1))}) } 8, 9, 8191, 0, 6),
 	q{instaid.adopt_column('taken.t', 'nothing')},
 		q{instaid.adopt_column('taken.t', 'words', true)},
 		q{instaid.adopt_column('public.t', 'id', true)},

@@ -69,10 +69,8 @@ for (const [driver, db] of [['node-postgres', drizzle(pool)], ['postgres.js', dr
 
   await trial(`${driver}: a bulk insert: IDs in the order of the rows`, async () => {
     const all = captions(3000).map((caption) => ({ caption }));
-    // recipe: bulk
     // all: [{ caption: 'sunset' }, ...]; the IDs come back in their order
     const rows = await db.insert(photos).values(all).returning();
-    // end of recipe
     areNewIds(ids(rows), 3000, 'bigint');
     same(rows.map((r) => ({ caption: r.caption })), all);
     areNewIds(ids(await db.insert(comments).values([{ body: 'a' }, { body: 'b' }]).returning()), 2);

@@ -5,17 +5,17 @@ import java.util.*;
 import java.util.function.Function;
 import javax.persistence.*;
 
-// recipe: entity
 @Entity
 @Table(name = "photos", schema = "insta5")
 class Photo
 {
+	// recipe: entity
 	@Id
 	@GeneratedValue(generator = "insta5")
 	Long id;
+	// end of recipe
 	String caption;
 }
-// end of recipe
 
 @Entity
 @Table(name = "comments", schema = "insta5")

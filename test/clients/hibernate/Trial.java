@@ -48,17 +48,17 @@ class Comment
 	String body;
 }
 
-// recipe: entity
 @Entity
 @Table(name = "photos", schema = "insta5")
 class IdentityPhoto
 {
+	// recipe: entity
 	@Id
 	@GeneratedValue(strategy = GenerationType.IDENTITY)
 	Long id;
+	// end of recipe
 	String caption;
 }
-// end of recipe
 
 @Entity
 @Table(name = "photos", schema = "insta5")

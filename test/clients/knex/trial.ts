@@ -1,15 +1,11 @@
 // Knex
 //
 // packages: nodejs npm
-// recipe: migration
 import knexFactory from 'knex';
-// end of recipe
 import { BIG, EXTREMES, areNewIds, captions, end, same, trial } from '../lib/tap.mjs';
 
-// recipe: migration
 
 const knex = knexFactory({ client: 'pg', connection: process.env.DATABASE_URL });
-// end of recipe
 
 await trial('default and returning', async () => {
   areNewIds((await knex('insta5.photos').insert({ caption: 'a' }).returning('id')).map((r) => r.id), 1);
@@ -18,10 +14,8 @@ await trial('default and returning', async () => {
 
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const photos = captions(3000).map((caption) => ({ caption }));
-  // recipe: bulk
   // photos: [{ caption: 'sunset' }, ...]; the IDs come back in their order
   const rows = await knex('insta5.photos').insert(photos, ['id', 'caption']);
-  // end of recipe
   areNewIds(rows.map((r) => r.id), 3000);
   same(rows.map((r) => ({ caption: r.caption })), photos);
 });

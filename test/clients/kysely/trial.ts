@@ -1,14 +1,11 @@
 // Kysely
 //
 // packages: nodejs npm
-// recipe: types
 import pg from 'pg';
 import { Kysely, PostgresDialect, sql, type Generated } from 'kysely';
-// end of recipe
 import { BIG, EXTREMES, areNewIds, captions, end, same, trial } from '../lib/tap.mjs';
 
 // recipe: types
-
 interface Database {
   'insta5.photos': { id: Generated<string>, caption: string | null };
   'insta5.comments': {
@@ -16,9 +13,9 @@ interface Database {
     likers: string | null,      // an array of instaid.id is read as one string, '{1,2}'
   };
 }
+// end of recipe
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 4 });
 const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-// end of recipe
 
 await trial('default and returning', async () => {
   areNewIds((await db.insertInto('insta5.photos').values({ caption: 'a' }).returning('id').execute()).map((r) => r.id), 1);
@@ -27,10 +24,8 @@ await trial('default and returning', async () => {
 
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const photos = captions(3000).map((caption) => ({ caption }));
-  // recipe: bulk
   // photos: [{ caption: 'sunset' }, ...]; the IDs come back in their order
   const rows = await db.insertInto('insta5.photos').values(photos).returning(['id', 'caption']).execute();
-  // end of recipe
   areNewIds(rows.map((r) => r.id), 3000);
   same(rows.map((r) => ({ caption: r.caption })), photos);
 });

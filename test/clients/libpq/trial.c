@@ -40,11 +40,11 @@ get_id(const PGresult *result, int row)
 	return (int64_t) be64toh((uint64_t) id);
 }
 
-/* recipe: binary */
 /* An ID as a parameter, and as the result, in binary: that of bigint, for both types */
 static PGresult *
 exec_with_id(const char *sql, int64_t id)
 {
+	/* recipe: binary */
 	int64_t		bits = (int64_t) htobe64((uint64_t) id);
 	const char *values[] = {(const char *) &bits};
 	const Oid	types[] = {20};		/* bigint */
@@ -52,8 +52,8 @@ exec_with_id(const char *sql, int64_t id)
 	const int	formats[] = {1};
 
 	return PQexecParams(connection, sql, 1, types, values, lengths, formats, 1);
+	/* end of recipe */
 }
-/* end of recipe */
 
 static void
 test_binary(const char *table)

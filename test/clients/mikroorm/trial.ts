@@ -56,11 +56,9 @@ await trial('default and RETURNING', async () => {
 await trial('a bulk insert: IDs in the order of creation', async () => {
   const em = orm.em.fork();
   const all = captions(3000);
-  // recipe: bulk
   // one INSERT for each 300; each photo has its ID after that
   const photos = all.map((caption) => em.create('Photo', { caption }));
   await em.flush();
-  // end of recipe
   const comments = all.map((body) => em.create('Comment', { body }));
   await em.flush();
   areNewIds(ids(photos), 3000, 'bigint');

@@ -4,11 +4,9 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
 import { to as copyTo } from 'pg-copy-streams';
-// recipe: bulk
 import { from as copyFrom } from 'pg-copy-streams';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-// end of recipe
 import { text } from 'node:stream/consumers';
 import { BIG, EXTREMES, areNewIds, captions, end, pooled, same, trial } from '../lib/tap.mjs';
 import { app, pool } from './app.ts';
@@ -24,7 +22,6 @@ await trial('default and RETURNING', async () => {
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const all = captions(3000);
   // recipe: bulk
-
   // all: the captions; the IDs come back in their order
   const { rows } = await client.query(
     'INSERT INTO insta5.photos (caption) SELECT unnest($1::text[]) RETURNING id, caption', [all]);
@@ -35,11 +32,8 @@ await trial('a bulk insert: IDs in the order of the rows', async () => {
 
 await trial('COPY, IDs made by the server', async () => {
   const lines = captions(3000).map((c) => `copied ${c}\n`);
-  // recipe: bulk
-
   // lines: as COPY wants them, 'caption\n'
   await pipeline(Readable.from(lines), client.query(copyFrom('COPY insta5.photos (caption) FROM STDIN')));
-  // end of recipe
   const rows = await query("SELECT id, caption FROM insta5.photos WHERE caption ~ '^copied' ORDER BY id");
   areNewIds(rows.map((r) => r.id), 3000);
   same(rows.map((r) => `${r.caption}\n`), lines);

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v4/pgxpool"
 )
 
-// recipe: register
 // registerIds makes instaid.id an int64.
+// recipe: register
 func registerIds(ctx context.Context, conn *pgx.Conn) error {
 	var id, array uint32
 	err := conn.QueryRow(ctx, "SELECT 'instaid.id'::regtype::oid, 'instaid.id[]'::regtype::oid").Scan(&id, &array)
@@ -33,9 +33,7 @@ func connect(register bool) *pgxpool.Pool {
 		config.AfterConnect = registerIds
 		// end of recipe
 	}
-	// recipe: register
 	pool, err := pgxpool.ConnectConfig(ctx, config)
-	// end of recipe
 	must(err)
 	return pool
 }

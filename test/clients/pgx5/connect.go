@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// recipe: register
 // registerIds makes instaid.id an int64.
+// recipe: register
 func registerIds(ctx context.Context, conn *pgx.Conn) error {
 	var id, array uint32
 	err := conn.QueryRow(ctx, "SELECT 'instaid.id'::regtype::oid, 'instaid.id[]'::regtype::oid").Scan(&id, &array)
@@ -37,9 +37,7 @@ func connect(register bool) *pgxpool.Pool {
 		config.AfterConnect = registerIds
 		// end of recipe
 	}
-	// recipe: register
 	pool, err := pgxpool.NewWithConfig(ctx, config)
-	// end of recipe
 	must(err)
 	return pool
 }

@@ -2,19 +2,14 @@
 //
 // packages: nodejs npm
 import { text } from 'node:stream/consumers';
-// recipe: bulk
 import postgres from 'postgres';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-// end of recipe
 import { BIG, EXTREMES, areNewIds, captions, end, pooled, same, trial } from '../lib/tap.mjs';
 
 const options = { max: 4, prepare: !pooled };
-// recipe: bulk
-
 // behind pgbouncer before 1.21, in transaction mode, the options must have prepare: false
 const sql = postgres(process.env.DATABASE_URL, options);
-// end of recipe
 
 await trial('default and RETURNING', async () => {
   areNewIds((await sql`INSERT INTO insta5.photos ${sql({ caption: 'a' })} RETURNING id`).map((r) => r.id), 1);
@@ -24,7 +19,6 @@ await trial('default and RETURNING', async () => {
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const photos = captions(3000).map((caption) => ({ caption }));
   // recipe: bulk
-
   // photos: [{ caption: 'sunset' }, ...]; the IDs come back in their order
   const rows = await sql`INSERT INTO insta5.photos ${sql(photos)} RETURNING id, caption`;
   // end of recipe
@@ -34,11 +28,8 @@ await trial('a bulk insert: IDs in the order of the rows', async () => {
 
 await trial('COPY, IDs made by the server', async () => {
   const lines = captions(3000).map((c) => `copied ${c}\n`);
-  // recipe: bulk
-
   // lines: as COPY wants them, 'caption\n'
   await pipeline(Readable.from(lines), await sql`COPY insta5.photos (caption) FROM STDIN`.writable());
-  // end of recipe
   const rows = await sql`SELECT id, caption FROM insta5.photos WHERE caption ~ '^copied' ORDER BY id`;
   areNewIds(rows.map((r) => r.id), 3000);
   same(rows.map((r) => `${r.caption}\n`), lines);

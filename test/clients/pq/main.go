@@ -21,10 +21,11 @@ func value[T any](query string, parameters ...any) (any, error) {
 }
 
 // insertPhotos inserts a photo for each caption, and returns their IDs in the order of the captions.
-// recipe: bulk
 func insertPhotos(db *sql.DB, captions []string) (ids []int64, err error) {
+	// recipe: bulk
 	rows, err := db.Query(`INSERT INTO insta5.photos (caption)
 		SELECT unnest($1::text[]) RETURNING id`, pq.Array(captions))
+	// end of recipe
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +40,6 @@ func insertPhotos(db *sql.DB, captions []string) (ids []int64, err error) {
 	return ids, rows.Err()
 }
 
-// end of recipe
-
 // copyIn sends one row to a table by COPY.
 func copyIn(table string, columns []string, row ...any) error {
 	tx, err := db.Begin()
@@ -50,6 +49,7 @@ func copyIn(table string, columns []string, row ...any) error {
 	defer tx.Rollback()
 	// recipe: copy
 	copy, err := tx.Prepare(pq.CopyInSchema("insta5", table, columns...))
+	// end of recipe
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,6 @@ func copyIn(table string, columns []string, row ...any) error {
 	if _, err = copy.Exec(); err != nil {
 		return err
 	}
-	// end of recipe
 	if err = copy.Close(); err != nil {
 		return err
 	}

@@ -3,12 +3,10 @@
 // packages: nodejs npm
 import { spawnSync } from 'node:child_process';
 import { BIG, EXTREMES, areNewIds, captions, end, pooled, same, trial } from '../lib/tap.mjs';
-// recipe: bulk
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from './generated/client.ts';
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
-// end of recipe
 const ids = (rows) => rows.map((r) => r.id);
 
 await trial('default and RETURNING', async () => {
@@ -18,10 +16,8 @@ await trial('default and RETURNING', async () => {
 
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const photos = captions(3000).map((caption) => ({ caption }));
-  // recipe: bulk
   // photos: [{ caption: 'sunset' }, ...]; the IDs come back in their order
   const rows = await prisma.photo.createManyAndReturn({ data: photos });
-  // end of recipe
   areNewIds(ids(rows), 3000, 'bigint');
   same(rows.map((r) => ({ caption: r.caption })), photos);
   areNewIds(ids(await prisma.comment.createManyAndReturn({ data: [{ body: 'a' }, { body: 'b' }] })), 2, 'bigint');

@@ -2,14 +2,11 @@
 //
 // packages: nodejs npm
 import { Op, QueryTypes } from 'sequelize';
-// recipe: model
 import { DataTypes, Sequelize } from 'sequelize';
-// end of recipe
 import { BIG, EXTREMES, areNewIds, captions, end, same, trial } from '../lib/tap.mjs';
 
 const options = { logging: false };
 // recipe: model
-
 const sequelize = new Sequelize(process.env.DATABASE_URL, options);
 const id = { type: DataTypes.BIGINT, primaryKey: true, defaultValue: sequelize.literal('insta5.next_id()') };
 const Photo = sequelize.define('photo', { id, caption: DataTypes.TEXT }, { schema: 'insta5', timestamps: false });
@@ -31,10 +28,8 @@ await trial('default and RETURNING', async () => {
 
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const photos = captions(3000).map((caption) => ({ caption }));
-  // recipe: bulk
   // photos: [{ caption: 'sunset' }, ...]; the IDs come back in their order
   const rows: any[] = await Photo.bulkCreate(photos);
-  // end of recipe
   areNewIds(ids(rows), 3000);
   same((await Photo.findAll({ order: ['id'], offset: 1 })).map((p: any) => p.caption), captions(3000));
   areNewIds(ids(await Comment.bulkCreate([{ body: 'a' }, { body: 'b' }])), 2);

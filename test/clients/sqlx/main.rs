@@ -36,21 +36,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tap.is("a default, by RETURNING, instaid.id", true, new);
 
     let captions: Vec<String> = (0..2500).map(|i| format!("caption {}", i)).collect();
-    // recipe: bulk
     let insert = "INSERT INTO insta5.photos (caption) SELECT unnest($1::text[]) RETURNING id";
     let ids: Vec<i64> = sqlx::query_scalar(insert).bind(&captions).fetch_all(&pool).await?;
-    // end of recipe
     tap.is("many rows in one INSERT: IDs in order", true, Ok::<_, ()>(are_new_ids(&ids, 2500)));
     let query = "SELECT caption FROM insta5.photos WHERE id = ANY ($1) ORDER BY id";
     let found = sqlx::query_scalar(query).bind(&ids).fetch_all(&pool).await;
     tap.is("many rows in one INSERT: in the order of the rows", captions, found);
 
     let mut connection = pool.acquire().await?;
-    // recipe: copy
     let mut copy = connection.copy_in_raw("COPY insta5.photos (caption) FROM STDIN").await?;
     copy.send("copied\ncopied\n".as_bytes()).await?;
     let rows = copy.finish().await?;
-    // end of recipe
     tap.is("COPY of rows", 2, Ok::<_, ()>(rows));
     let copied = "SELECT count(*) FROM insta5.photos WHERE caption = 'copied' AND instaid.extract_shard_id(id) = 5";
     tap.is("COPY, IDs made by the server", 2i64, sqlx::query_scalar(copied).fetch_one(&pool).await);
@@ -117,10 +113,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tap.is("the types of columns", vec!["instaid.id".to_string(), "instaid.id[]".to_string()], Ok::<_, ()>(types));
     transaction.commit().await?;
 
-    // recipe: migration
     let mut migrator = Migrator::new(std::path::Path::new("migrations")).await?;
     migrator.set_locking(false); // through a pooler of transactions
-    // end of recipe
     migrator.run(&pool).await?;
     migrator.run(&pool).await?;
     let insert = sqlx::query_scalar("INSERT INTO insta5.albums DEFAULT VALUES RETURNING id");

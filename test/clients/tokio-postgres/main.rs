@@ -83,11 +83,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tap.is("a default, by RETURNING, instaid.id", true, new);
 
     let captions: Vec<String> = (0..2500).map(|i| format!("caption {}", i)).collect();
-    // recipe: bulk
     let insert = "INSERT INTO insta5.photos (caption) SELECT unnest($1::text[]) RETURNING id";
     let rows = client.query(insert, &[&captions]).await?;
     let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-    // end of recipe
     tap.is("many rows in one INSERT: IDs in order", true, Ok::<_, ()>(are_new_ids(&ids, 2500)));
     let query = "SELECT caption FROM insta5.photos WHERE id = ANY ($1) ORDER BY id";
     tap.is("many rows in one INSERT: in the order of the rows", captions, values(&client, query, &[&ids]).await);

@@ -3,13 +3,10 @@
 // packages: nodejs npm
 import 'reflect-metadata';
 import { In, PrimaryGeneratedColumn } from 'typeorm';
-// recipe: entity
 import { Column, DataSource, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-// end of recipe
 import { BIG, EXTREMES, areNewIds, captions, end, same, trial } from '../lib/tap.mjs';
 
 // recipe: entity
-
 const instaId = 'instaid.id' as any;
 
 @Entity({ name: 'photos', schema: 'insta5' })
@@ -70,10 +67,8 @@ await trial('default and RETURNING', async () => {
 
 await trial('a bulk insert: IDs in the order of the rows', async () => {
   const rows = captions(3000).map((caption) => ({ caption }));
-  // recipe: bulk
   // rows: [{ caption: 'sunset' }, ...]; the IDs come back in their order, and are put into rows
   const { identifiers } = await photos.insert(rows);
-  // end of recipe
   areNewIds(ids(identifiers), 3000);
   same(ids(rows), ids(identifiers));
   same((await photos.find({ order: { id: 'ASC' }, skip: 1 })).map((p) => p.caption), captions(3000));
