@@ -146,7 +146,7 @@ RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
 bench:
 	@RESULT=$(abspath $(RESULT)) $(srcdir_of_makefile)test/lib/run bench/bench.sh
 
-# the tables of bench/README.md, and the pictures of docs/benchmarks.md
+# the tables of bench/tables.md, and the pictures of docs/benchmarks.md
 bench-docs:
 	@sh $(srcdir_of_makefile)bench/docs.sh $(abspath $(RESULT))
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench/docs.sh RESULT: put the tables of a result into bench/README.md, and draw
+# bench/docs.sh RESULT: put the tables of a result into bench/tables.md, and draw
 # the pictures of docs/benchmarks.md.
 
 set -eu
@@ -15,11 +15,4 @@ command -v gnuplot >/dev/null ||
 	cat bench/plots.gp
 } | gnuplot
 
-page=bench/README.md
-{
-	sed '/^<!-- measured -->$/q' $page
-	echo
-	perl bench/report.pl "$result"
-	sed -n '/^<!-- end -->$/,$p' $page
-} >$page.new
-mv $page.new $page
+perl bench/report.pl "$result" >bench/tables.md

@@ -1,7 +1,7 @@
 # Numbers in README.md and docs/ that are no longer those of the benchmark; prints a line for
 # each.  A number that has a comment after it is compared with the counts of
 # bench/instructions.expected for PostgreSQL 15: 0.92<!-- = insert sent / serial sent -->.
-# "16 sequences" is their rate in the table of contention.  The tables of bench/README.md
+# "16 sequences" is their rate in the table of contention.  The tables of bench/tables.md
 # must be those that bench/report.pl makes from bench/result.tsv.
 # Started by test/lint.sh.
 
@@ -25,7 +25,7 @@ sub slurp
 	return scalar <$text>;
 }
 
-my ($tables) = slurp('bench/README.md') =~ /^<!-- measured -->\n\n(.*)^<!-- end -->$/ms;
+my $tables = slurp('bench/tables.md');
 my %count = slurp('bench/instructions.expected') =~ /^15 x86_64 \| (.+) \| ([\d.]+)$/mg;
 ($count{'16 sequences'}) = $tables =~ /^\| instaid, CACHE 1 \| 16 \| 16 \| 1000 \| (\d+) /m;
 $count{million} = 1_000_000;
@@ -45,6 +45,6 @@ for my $file ('README.md', glob 'docs/*.md')
 	}
 }
 wrong('no number was compared') unless $compared;
-wrong('bench/README.md has other tables: make bench-docs')
+wrong('bench/tables.md has other tables: make bench-docs')
 	if $tables ne `$^X bench/report.pl bench/result.tsv`;
 exit($wrong ? 1 : 0);

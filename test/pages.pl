@@ -5,10 +5,10 @@
 use strict;
 use warnings;
 
-my $words_at_most = 51_300;
+my $words_at_most = 35_800;
 
-# What a native writer does not write, and how often all pages together still do
-my %turns_at_most = ('is no ' => 18, ', too[.,]' => 6, 'has them' => 0);
+# What a native writer does not write, and how often all pages together do: "there is no such ticket"
+my %turns_at_most = ('is no ' => 11, ', too[.,]' => 0, 'has them' => 0);
 
 my $wrong = 0;
 
@@ -70,7 +70,7 @@ for my $page (@pages)
 			wrong("$page: no heading $link") unless $anchors{$target}{$anchor};
 		}
 	}
-	next unless $page =~ m,^(README|docs/|clients/|monitoring/|bench/|test/),;
+	next unless $page =~ m,^(README|docs/|clients/|monitoring/|bench/README|test/),;
 	$words += () = slurp($page) =~ /\S+/g;
 	for my $turn (keys %turns_at_most)
 	{
