@@ -7,7 +7,8 @@ use warnings;
 
 my $words_at_most = 35_800;
 
-# What a native writer does not write, and how often all pages together do: "there is no such ticket"
+# What a native writer does not write, and how often all pages together do, as in "there is no
+# such ticket"
 my %turns_at_most = ('is no ' => 11, ', too[.,]' => 0, 'has them' => 0);
 
 my $wrong = 0;
