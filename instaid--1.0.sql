@@ -2329,12 +2329,13 @@ CREATE FUNCTION instaid.restore_position(
     shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence CONSTANT regclass := to_regclass(sequence_name);
+    sequence regclass;
     options record;
     value numeric;
     detail text;
     hint text;
 BEGIN
+    sequence := to_regclass(sequence_name);
     IF sequence IS NULL OR last IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = CASE WHEN last IS NULL THEN 'it could not be read'

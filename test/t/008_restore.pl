@@ -257,6 +257,11 @@ for my $edition ('extension', 'without C')
 	like($out, qr/restore_position\('insta5\.table_id_seq', NULL\)/,
 		'... and the file says so, too');
 	$altering->('ROLLBACK');
+	# nor is a schema that the role may not use an error
+	(undef, undef, $err) = $main->psql($newer, q{SET ROLE pg_monitor;
+		SELECT instaid.restore_position('insta5.table_id_seq', 5, instaid.default_epoch())});
+	like($err, qr/WARNING:  position of sequence insta5\.table_id_seq not restored: permission/,
+		'... and a position that the role cannot set');
 }
 
 $main->stop;
