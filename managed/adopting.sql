@@ -160,6 +160,14 @@ BEGIN
     SELECT n.nspname INTO schema_name
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = declaration;
     PERFORM instaid._check_owned_shard(schema_name);
+    -- Others would go from the first number to the last, which can be just below it: see below.
+    IF (SELECT age(p.xmin) <= 0 FROM pg_proc AS p WHERE p.oid = declaration) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I was just created or renumbered', schema_name),
+            DETAIL = 'A transaction can give it one number.',
+            HINT = 'Commit, and repeat the call when the transactions that are open now have'
+                   ' ended.';
+    END IF;
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
@@ -172,7 +180,7 @@ BEGIN
                SELECT sum(s.setting::integer) FROM pg_settings AS s
                WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('shard ID %s is too close below %s', shard_id, old_base >> 10),
+                MESSAGE = format('shard ID %s is just below %s', shard_id, old_base >> 10),
                 DETAIL = 'A call that began before could still take an ID of the old shard.',
                 HINT = format('Give the shard another ID first, and %s when the transactions that'
                               ' are open now have ended.', shard_id);

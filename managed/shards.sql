@@ -101,7 +101,9 @@ COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
 
 CREATE OR REPLACE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval) AS drift,
+           CASE WHEN i.last_id IS NOT NULL
+                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+           END AS drift,
            q.seqmax >> 23 < 1099511627775 AS frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at

@@ -163,7 +163,7 @@ my %seen = (
 		result($database, 'dba', 'SELECT insta5.next_id()');
 		return join ' ', map {
 			my $error = result($database, 'dba',
-				"SELECT instaid.renumber_shard('insta5', $_) \\g /dev/null");
+				"BEGIN; SELECT instaid.renumber_shard('insta5', $_) \\g /dev/null\nCOMMIT");
 			$error =~ s/ERROR: +//r || do {
 				result($database, 'dba', q{SELECT instaid.renumber_shard('insta5', 5)
 					\g /dev/null});
@@ -172,7 +172,7 @@ my %seen = (
 							+ (60000::bigint << 23)) FROM insta5.table_id_seq},
 					'', 'SELECT insta5.next_id() >> 10 & 8191', 'COMMIT')
 			}
-		} 4, 3, 6;
+		} 4, q{7); SELECT instaid.renumber_shard('insta5', 4}, 3, 6;
 	},
 	restarted => sub {
 		my ($database) = @_;
@@ -303,7 +303,7 @@ my %expected = (
 	queue          => 'waits',
 	planted        => 'waits',
 	kept           => '0',
-	renumbered     => '55000 3 6',
+	renumbered     => '55000 55000 3 6',
 	repeated       => '0',
 	foreign        => "1024\n23514\n23514\n23514",
 	options        => '55000 55000 55000 55000',
