@@ -1,8 +1,7 @@
 /* managed/all.sql */
 
--- The whole edition without C, for psql, in one transaction: \i managed/all.sql
+-- The whole edition without C, for psql: \i managed/all.sql
 \set ON_ERROR_STOP on
-BEGIN;
 \ir instaid.sql
 \ir shards.sql
 \ir many_shards.sql
@@ -13,4 +12,3 @@ BEGIN;
 \ir audit.sql
 \ir adopting.sql
 \ir missing.sql
-COMMIT;

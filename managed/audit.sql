@@ -3,19 +3,20 @@
 -- What breaks, and what monitoring asks.
 -- Run instaid.sql, shards.sql, partitions.sql, tickets.sql first.
 
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/audit.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;
 END $$;
-CALL instaid._begin_file('audit.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+CALL instaid._begin_file('audit.sql', '1.0', '{
     "shards.sql": "instaid.list_shards()",
     "partitions.sql": "instaid.list_partitions(regclass,timestamptz)",
     "tickets.sql": "instaid.next_ticket(text)"}');
@@ -399,3 +400,4 @@ COMMENT ON FUNCTION instaid.audit() IS
 ---- Rights ----
 
 CALL instaid._set_rights();
+COMMIT;

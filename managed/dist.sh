@@ -13,9 +13,10 @@ comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the sh
 rm -rf "$directory/dbdev/instaid"
 mkdir -p "$directory/dbdev/instaid"
 
+# CREATE EXTENSION is one transaction.
 script()
 {
-	sed -n 's,^\\ir ,managed/,p' managed/all.sql | xargs cat
+	sed -n 's,^\\ir ,managed/,p' managed/all.sql | xargs sed '/^BEGIN;$/d; /^COMMIT;$/d'
 }
 
 # the delimiter must not be in the script

@@ -3,9 +3,9 @@
 --
 -- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
 --
--- managed/all.sql runs all files in psql.  Each file can also be run alone, as a whole and in one
--- transaction, as a role with CREATE on the database.  This file and shards.sql are complete for
--- a new application, and each other file adds a subject.  They are two files because one would
+-- managed/all.sql runs all files in psql.  Each file can also be run alone, as a role with CREATE
+-- on the database, and is one transaction.  This file and shards.sql are complete for a new
+-- application, and each other file adds a subject.  They are two files because one would
 -- have more than 1,500 lines: this one has what next_id() calls, and shards.sql what makes,
 -- lists, freezes and updates shards.  A newer version of the files updates an older one.
 --
@@ -43,12 +43,10 @@
 -- renamed to make room for the extension.
 --
 
+BEGIN;
 -- What follows is parsed now, and must not find an operator or a function that another role has
--- put into a schema of the search path.  The setting ends with the transaction.
-DO $$
-BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
-END $$;
+-- put into a schema of the search path.
+SET LOCAL search_path = pg_catalog;
 
 -- What is there already
 DO $$
@@ -57,12 +55,6 @@ DECLARE
     there text;
     part record;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>) 'pg_catalog' THEN
-        RAISE no_active_sql_transaction USING
-            MESSAGE = 'managed/instaid.sql must run in one transaction',
-            DETAIL = 'Otherwise it could stop half way, and take functions of other roles.',
-            HINT = 'BEGIN; before it, and COMMIT; after it. managed/all.sql has both.';
-    END IF;
     SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+) without C$') INTO there
     FROM pg_namespace AS s JOIN pg_namespace AS i ON i.nspname = 'instaid'
     WHERE s.nspname = 'instaid_sql';
@@ -134,21 +126,14 @@ COMMENT ON SCHEMA instaid IS
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
 -- Begin a file of a version, which needs other files, and of each of them a function.  Note what
--- exists before it, for _set_rights().  The path is the search path that the file sees.
-CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, path text,
-                                                needs json DEFAULT '{}')
+-- exists before it, for _set_rights().
+CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, needs json DEFAULT '{}')
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     there CONSTANT text := substring(obj_description('instaid_sql'::regnamespace, 'pg_namespace'),
                                      '([0-9.]+) without C$');
     missing text;
 BEGIN
-    IF path <> 'pg_catalog' THEN
-        RAISE no_active_sql_transaction USING
-            MESSAGE = format('managed/%s must run in one transaction', file),
-            DETAIL = 'Otherwise it could stop half way, and take functions of other roles.',
-            HINT = 'BEGIN; before it, and COMMIT; after it. managed/all.sql has both.';
-    END IF;
     SELECT n.key INTO missing FROM json_each_text(needs) AS n
     WHERE to_regprocedure(n.value) IS NULL LIMIT 1;
     IF there <> version OR missing IS NOT NULL THEN
@@ -164,9 +149,9 @@ BEGIN
     WHERE d.refclassid = 'pg_namespace'::regclass
       AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
       AND (file <> 'instaid.sql'
-           OR d.objid <> 'instaid._begin_file(text,text,text,json)'::regprocedure);
+           OR d.objid <> 'instaid._begin_file(text,text,json)'::regprocedure);
 END $$;
-CALL instaid._begin_file('instaid.sql', '1.0', pg_catalog.current_setting('search_path'));
+CALL instaid._begin_file('instaid.sql', '1.0');
 
 ---- Checks (both editions) ----
 
@@ -931,3 +916,4 @@ BEGIN
           AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace));
 END $$;
 CALL instaid._set_rights();
+COMMIT;

@@ -3,19 +3,20 @@
 -- create_shards(): thousands of shards by one command.
 -- Run instaid.sql, shards.sql first.
 
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/many_shards.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;
 END $$;
-CALL instaid._begin_file('many_shards.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+CALL instaid._begin_file('many_shards.sql', '1.0', '{
     "shards.sql": "instaid.list_shards()"}');
 
 ---- Many shards (both editions) ----
@@ -101,3 +102,4 @@ COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first t
 ---- Rights ----
 
 CALL instaid._set_rights();
+COMMIT;

@@ -3,19 +3,20 @@
 -- Where all shards and tickets stand, for a database that takes the place of this one.
 -- Run instaid.sql, shards.sql, tickets.sql first.
 
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/positions.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;
 END $$;
-CALL instaid._begin_file('positions.sql', '1.0', pg_catalog.current_setting('search_path'), '{
+CALL instaid._begin_file('positions.sql', '1.0', '{
     "shards.sql": "instaid.list_shards()",
     "tickets.sql": "instaid.next_ticket(text)"}');
 
@@ -147,3 +148,4 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on
 ---- Rights ----
 
 CALL instaid._set_rights();
+COMMIT;

@@ -3,19 +3,20 @@
 -- Shards: the list of them, create_shard(), freezing and thawing.
 -- Run instaid.sql first.
 
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/shards.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;
 END $$;
-CALL instaid._begin_file('shards.sql', '1.0', pg_catalog.current_setting('search_path'));
+CALL instaid._begin_file('shards.sql', '1.0');
 
 ---- Shards ----
 
@@ -560,3 +561,4 @@ END $$;
 
 CALL instaid._set_rights();
 DO $$ BEGIN PERFORM instaid._update_shards(); END $$;
+COMMIT;

@@ -3,19 +3,20 @@
 -- IDs as text.
 -- Run instaid.sql first.
 
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,text,json)') IS NULL THEN
+       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'managed/text_forms.sql needs managed/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;
 END $$;
-CALL instaid._begin_file('text_forms.sql', '1.0', pg_catalog.current_setting('search_path'));
+CALL instaid._begin_file('text_forms.sql', '1.0');
 
 ---- Text forms ----
 
@@ -173,3 +174,4 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 ---- Rights ----
 
 CALL instaid._set_rights();
+COMMIT;

@@ -53,7 +53,7 @@ sub install
 	my ($node, $database, $script) = @_;
 	$node->safe_psql('postgres',
 		"CREATE DATABASE $database; GRANT CREATE ON DATABASE $database TO dba");
-	$node->safe_psql($database, $script // changed(), extra_params => [ '-1', '-U', 'dba' ]);
+	$node->safe_psql($database, $script // changed(), extra_params => [ '-U', 'dba' ]);
 	$node->safe_psql($database, q{
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE SEQUENCE insta5.steps;

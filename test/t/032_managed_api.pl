@@ -196,12 +196,10 @@ for my $database ('c', 's')
 		CREATE TABLE taken.t (id serial PRIMARY KEY, n integer, words text);
 		CREATE TABLE taken.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);});
 }
-# text in single quotes, as a psql variable may hold anything
-my $tries = join ",\n", map { my $t = "SELECT $_"; $t =~ s/'/''/g; "('$t')" } @commands;
-my ($c, $s) = in_both("SET client_min_messages = error;
-	SELECT regexp_replace(c || '  =>  ' || try(c), '[\\n]', ' ', 'g')
-	FROM unnest(ARRAY[" . join(',', map { "'SELECT " . s/'/''/gr . "'" } @commands) . "])
-		WITH ORDINALITY AS u (c, n) ORDER BY n");
+# each a transaction: without C, one can renumber a shard only once
+my ($c, $s) = in_both('SET client_min_messages = error;' . join '', map {
+	"SELECT regexp_replace(c || '  =>  ' || try(c), '[\\n]', ' ', 'g')
+	FROM (VALUES ('SELECT " . s/'/''/gr . "')) AS u (c);\n" } @commands);
 # the clock, and a type that one edition has
 s/The clock reads [^;|]*//g, s/ or instaid\.id// for $c, $s;
 my @c = split /\n/, $c;
@@ -249,7 +247,7 @@ is($node->safe_psql('s', q{
 # Many shards at once; with FULL=1 all that there can be
 my $last = $ENV{FULL} ? 8191 : 799;
 is($node->safe_psql('postgres', 'CREATE DATABASE many; GRANT CREATE ON DATABASE many TO dba')
-	. $node->safe_psql('many', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ])
+	. $node->safe_psql('many', Managed::changed(), extra_params => [ '-U', 'dba' ])
 	. $node->safe_psql('many', qq{
 	SET client_min_messages = error;
 	CALL instaid.create_shards('m%%%s "x"', 0, 600);
@@ -458,7 +456,7 @@ $node->psql('postgres', "ALTER DATABASE x SET $_") for 'standard_conforming_stri
 	'quote_all_identifiers = on', q{plpgsql.extra_errors = 'all'}, q{search_path = 'nothing'},
 	q{datestyle = 'German'}, 'extra_float_digits = -15', q{bytea_output = 'escape'},
 	q{plpgsql.variable_conflict = 'use_column'}, q{default_transaction_isolation = serializable};
-$node->safe_psql('x', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
+$node->safe_psql('x', Managed::changed(), extra_params => [ '-U', 'dba' ]);
 is($node->safe_psql('x', q{
 	SELECT instaid.create_shard('Q%s "x"', 5, sequence_name => 'it''s "%I"');
 	SELECT instaid.add_sequence('Q%s "x"', 'two');
@@ -685,7 +683,7 @@ is($node->safe_psql('whole',
 	'... without a finding');
 $node->command_ok([ 'pg_dump', '-n', 'insta5', '-f', "$dump.part", '-U', 'dba',
 	$node->connstr('s') ], 'a dump of one shard');
-$node->safe_psql('part', Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
+$node->safe_psql('part', Managed::changed(), extra_params => [ '-U', 'dba' ]);
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.part",
 	$node->connstr('part') ], '... is restored beside the functions');
 is($node->safe_psql('part',
@@ -732,7 +730,7 @@ for my $database ('fresh', 'hostile', 'taken')
 	$node->safe_psql($database, 'CREATE SCHEMA insta5;'
 		. join('', map { $defaults->($_, '') } @kinds, 'SCHEMAS')
 		. join('', map { $defaults->($_, 'IN SCHEMA insta5') } @kinds), @as_dba);
-	$node->safe_psql($database, Managed::changed(), extra_params => [ '-1', '-U', 'dba' ]);
+	$node->safe_psql($database, Managed::changed(), extra_params => [ '-U', 'dba' ]);
 	$node->safe_psql($database,
 		join('', map { $defaults->($_, 'IN SCHEMA instaid_tickets') } 'SEQUENCES') . q{
 		SET client_min_messages = error;

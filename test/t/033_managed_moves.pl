@@ -186,6 +186,14 @@ is($node->safe_psql('m', q{
 	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql'}),
 	'REVOKE CREATE ON SCHEMA instaid_sql FROM app CASCADE;',
 	'... and who could add functions to instaid_sql');
+my $functions = q{SELECT string_agg(p.oid::regprocedure || p.prosrc || p.prolang, ',' ORDER BY
+	p.oid) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+	WHERE n.nspname ~ '^inst'};
+my $kept = $node->safe_psql('m', $functions);
+$node->psql('m', $_, on_error_stop => 0, on_error_die => 0)
+  for map { slurp_file($_) } glob 'managed/[!a]*.sql managed/a[du]*.sql';
+is($node->safe_psql('m', $functions), $kept,
+	'no file replaces functions of the extension, even if psql goes on after an error');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
 	'... and takes none of their functions for a copy of the published one');
 is($node->safe_psql('m', q{
@@ -268,7 +276,7 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
 	'a dump of the extension');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
-$node->safe_psql('back', Managed::changed(), extra_params => ['-1']);
+$node->safe_psql('back', Managed::changed());
 my $list = `make -s managed-restore-list DUMP=$dump`;
 append_to_file("$dump.list", $list);
 $node->safe_psql('back', join "\n", $list =~ /^;SQL (.*)/mg);
