@@ -452,8 +452,12 @@ CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[]
                                      OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
+DECLARE
+    others text;
 BEGIN
-    SELECT COALESCE(array_agg(c.nspname::text ORDER BY c.nspname), '{}'),
+    SELECT COALESCE(array_agg(c.nspname::text ORDER BY c.nspname) FILTER (WHERE c.is_own), '{}'),
+           string_agg(format('%I', c.nspname), ', ' ORDER BY c.nspname)
+           FILTER (WHERE NOT c.is_own),
            array_agg(format(
                CASE c.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
                     ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
@@ -463,16 +467,23 @@ BEGIN
                CASE WHEN pg_get_userbyid(c.proowner) <> current_user
                     THEN format(' ALTER FUNCTION %s OWNER TO %s;', c.object,
                                 c.proowner::regrole) END) ORDER BY c.nspname)
-    INTO schemas, commands
-    FROM (SELECT p.*, n.nspname, a.object, count(*) OVER (PARTITION BY n.oid) AS copies,
+           FILTER (WHERE c.is_own)
+    INTO schemas, others, commands
+    FROM (SELECT p.*, n.nspname, a.object, r.is_own,
+                 count(*) OVER (PARTITION BY n.oid, r.is_own) AS copies,
                  instaid._find_function(n.nspname, 'next_id', '') AS next_id
           FROM instaid.audit() AS a
                JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
                     ON a.object = format('%I.%I()', n.nspname, p.proname) AND p.pronargs = 0
-          WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern
-            AND pg_has_role(p.proowner, 'USAGE')) AS c
+               CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
+          WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern) AS c
     WHERE c.oid = c.next_id
        OR c.next_id IS NULL AND c.copies = 1 AND c.prorettype = 'bigint'::regtype;
+    IF others IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function that belong to other roles are left' USING
+            DETAIL = format('They are in these schemas: %s.', others),
+            HINT = 'SET ROLE to each of the owners, and repeat the call.';
+    END IF;
 END $$;
 
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and

@@ -267,10 +267,9 @@ BEGIN ATOMIC
                      AND y.prorettype = 'bigint'::regtype
                      AND (y.proname = 'next_id'
                           OR instaid._find_function(y.nspname, 'next_id', '') IS NULL)
-                THEN format('Find its shard ID in its text, and pass it to'
-                            ' instaid.adopt_shard(%L, shard_id)%s.', y.nspname,
-                            CASE WHEN y.proname <> 'next_id' THEN
-                                format(' after ALTER FUNCTION %s RENAME TO next_id', y.object) END)
+                THEN format('%sSELECT instaid.adopt_shard(%L);', CASE WHEN y.proname <> 'next_id'
+                         THEN format('ALTER FUNCTION %s RENAME TO next_id; ', y.object) END,
+                         y.nspname)
                 ELSE 'Let columns default to the next_id() of a shard instead;'
                      ' instaid.create_shard() makes one.' END
     FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard

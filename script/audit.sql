@@ -145,10 +145,8 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
             WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
                  AND (c.proname = 'next_id'
                       OR instaid._find_function(c.nspname, 'next_id', '') IS NULL)
-            THEN format('Find its shard ID in its text, and pass it to'
-                        ' instaid.adopt_shard(%L, shard_id)%s.', c.nspname,
-                        CASE WHEN c.proname <> 'next_id' THEN
-                            format(' after ALTER FUNCTION %s RENAME TO next_id', c.object) END)
+            THEN format('%sSELECT instaid.adopt_shard(%L);', CASE WHEN c.proname <> 'next_id'
+                     THEN format('ALTER FUNCTION %s RENAME TO next_id; ', c.object) END, c.nspname)
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
         FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),

@@ -46,7 +46,7 @@ SELECT pg_temp.finds('error', 'insta1.next_id()', '%\%\%%', '... with a doubled 
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%clock that stands still%', '... with now()');
 SELECT pg_temp.finds('warning', 'insta1.next_id()', 'names its sequence in its text%', '... with text in place of regclass');
 SELECT pg_temp.finds('error', 'insta1.next_id()', '%CACHE 50%', '... with CACHE');
-SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$Find its shard ID in its text, and pass it to instaid.adopt_shard('insta1', shard_id).$$, '... and its cure');
+SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$SELECT instaid.adopt_shard('insta1');$$, '... and its cure');
 DROP SCHEMA insta1 CASCADE;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings without the copy');
 

@@ -584,7 +584,7 @@ is(outcome(q{
 		SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)
 			+ (86 << 10) + nextval('named.global_id_seq') % 1024 $$;
 	CREATE TABLE named.t (id bigint PRIMARY KEY DEFAULT named.id_generator());
-	SELECT cure ~ 'after ALTER FUNCTION .* RENAME TO next_id' FROM instaid.audit()
+	SELECT cure ~ '^ALTER FUNCTION .* RENAME TO next_id; SELECT' FROM instaid.audit()
 		WHERE object = 'named.id_generator()';
 	CALL instaid.adopt_shards('named');
 	SELECT sequence FROM instaid.shards WHERE schema_name = 'named';
