@@ -1293,6 +1293,7 @@ DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
     problems pg_catalog.text[] := '{}';
+    context pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
@@ -1308,7 +1309,13 @@ BEGIN
             PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
                     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             EXECUTE commands[i];
-        EXCEPTION WHEN OTHERS THEN
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+            GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
+            -- The function of a copy can RAISE this, too, but must not end the call.
+            IF SQLSTATE OPERATOR(pg_catalog.=) '57014' AND pg_catalog.split_part(
+                   context, E'\n', 1) OPERATOR(pg_catalog.!~~) '%RAISE' THEN
+                RAISE;
+            END IF;
             problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
                                                                             SQLERRM));
             RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
@@ -2307,7 +2314,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
+              SELECT NULL, false, t.sequence, 1, NULL,
+                     COALESCE(t.last_value, GREATEST(q.seqstart, 1) - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2334,11 +2342,13 @@ COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
--- Only warnings: one statement must not keep psql from running the next.
+-- Only warnings: one statement must not keep psql from running the next, nor a lock that another
+-- role holds.
 CREATE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '5s' AS $$
 DECLARE
     sequence regclass;
     options record;
@@ -2366,6 +2376,10 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
+        -- A nextval() between reading the position and setval() would be undone.  This changes
+        -- nothing, and waits for all transactions that have taken values.
+        EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
+                       (pg_sequence_parameters(sequence)).cache_size);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
         -- The first value from there on that is this server's, because the ticket can have been
         -- restriped, or else the last one.
@@ -2378,8 +2392,10 @@ BEGIN
             pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
         WHERE last >= options.start_value;
         IF last > options.maximum_value THEN
-            RAISE numeric_value_out_of_range USING
-                MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
+            -- no error, which would undo setval()
+            RAISE WARNING USING ERRCODE = 'numeric_value_out_of_range',
+                MESSAGE = format('position of sequence %s not restored: it ends at %s, before %s',
+                                 sequence_name, options.maximum_value, last),
                 DETAIL = 'It is at its end now.',
                 HINT = 'Give it a type or a MAXVALUE with room, and repeat the call.';
         END IF;
@@ -2960,8 +2976,9 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
                bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
                bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
                    AS have_ended,
-               (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
-                   > max(l.end_id) - min(n.id) AS is_short
+               -- numeric, because a bound can be any bigint
+               (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
+                   > max(l.end_id)::numeric - min(n.id) AS is_short
         FROM instaid.min_id(now(), s.epoch) AS n (id)
              CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
     WHERE i.is_own AND NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r'
@@ -3244,7 +3261,7 @@ BEGIN
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
-        EXCEPTION WHEN OTHERS OR query_canceled THEN
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;

@@ -57,7 +57,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
+              SELECT NULL, false, t.sequence, 1, NULL,
+                     COALESCE(t.last_value, GREATEST(q.seqstart, 1) - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -84,11 +85,13 @@ COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
--- Only warnings: one statement must not keep psql from running the next.
+-- Only warnings: one statement must not keep psql from running the next, nor a lock that another
+-- role holds.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '5s' AS $$
 DECLARE
     sequence regclass;
     options record;
@@ -116,6 +119,10 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
+        -- A nextval() between reading the position and setval() would be undone.  This changes
+        -- nothing, and waits for all transactions that have taken values.
+        EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
+                       (pg_sequence_parameters(sequence)).cache_size);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
         -- The first value from there on that is this server's, because the ticket can have been
         -- restriped, or else the last one.
@@ -128,8 +135,10 @@ BEGIN
             pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
         WHERE last >= options.start_value;
         IF last > options.maximum_value THEN
-            RAISE numeric_value_out_of_range USING
-                MESSAGE = format('it ends at %s, before %s', options.maximum_value, last),
+            -- no error, which would undo setval()
+            RAISE WARNING USING ERRCODE = 'numeric_value_out_of_range',
+                MESSAGE = format('position of sequence %s not restored: it ends at %s, before %s',
+                                 sequence_name, options.maximum_value, last),
                 DETAIL = 'It is at its end now.',
                 HINT = 'Give it a type or a MAXVALUE with room, and repeat the call.';
         END IF;

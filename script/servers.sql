@@ -194,7 +194,7 @@ BEGIN
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
-        EXCEPTION WHEN OTHERS OR query_canceled THEN
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;

@@ -346,6 +346,66 @@ is_deeply([ map { s/\A\n//r } in_both($partitions_end) ], [ ($found) x 2 ],
 	'audit() finds the end of partitions in both editions');
 $node->safe_psql($_, 'SET client_min_messages = error; DROP SCHEMA parted CASCADE') for 'c', 's';
 
+# A role's bounds and tickets at the ends of bigint stop nobody's audit() or dump_positions().
+my $ends = q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('ends', 12) \g /dev/null
+	CREATE TABLE ends.t (id bigint PRIMARY KEY DEFAULT ends.next_id())
+		PARTITION BY RANGE (id);
+	CREATE TABLE ends.t1 PARTITION OF ends.t
+		FOR VALUES FROM (-9223372036854775808) TO (-9223372036854775807);
+	CREATE TABLE ends.u (id bigint PRIMARY KEY DEFAULT ends.next_id())
+		PARTITION BY RANGE (id);
+	CREATE TABLE ends.u1 PARTITION OF ends.u
+		FOR VALUES FROM (-9223372036854775808) TO (9223372036854775807);
+	CREATE SEQUENCE instaid_tickets.ends MINVALUE -9223372036854775808
+		START -9223372036854775808;
+	SELECT object, severity FROM instaid.audit() WHERE object ~ 'ends';
+	SELECT count(*) FROM instaid.dump_positions() AS p WHERE p ~ 'tickets.ends';
+	DROP SEQUENCE instaid_tickets.ends; DROP SCHEMA ends CASCADE};
+is_deeply([ in_both($ends) ], [ ("ends.t.id|error\nends.u.id|warning\n0") x 2 ],
+	'no bound and no ticket of a role stops audit() or dump_positions()');
+
+# A ticket's position waits for those who take its values, but not for ever.
+for my $database ('c', 's')
+{
+	my $taking = Clients::session($node, $database);
+	$node->safe_psql($database, q{SELECT instaid.create_ticket('taken')});
+	$taking->(q{BEGIN; SELECT instaid.next_ticket('taken')});
+	my $restore = q{SELECT instaid.restore_position('instaid_tickets.taken', 9)};
+	like(($node->psql($database, $restore))[2],
+		qr/WARNING:  position of sequence instaid_tickets\.taken not restored: .*lock timeout/,
+		"restore_position() gives up, in $database");
+	$taking->(q{COMMIT});
+	is($node->safe_psql($database, "$restore; SELECT instaid.next_ticket('taken')"), "\n10",
+		'... and not when nobody is taking values');
+	$node->safe_psql($database, q{SELECT instaid.drop_ticket('taken')});
+}
+
+# A function that is called when its schema is adopted does not end the call.
+my $raising = join '', map {
+	my ($schema, $shard_id, $statement) = @$_;
+	qq{CREATE SCHEMA $schema; CREATE SEQUENCE $schema.table_id_seq;
+		CREATE FUNCTION $schema.next_id() RETURNS bigint LANGUAGE plpgsql AS \$\$
+		BEGIN
+			$statement;
+			RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721
+				<< 23) | ($shard_id << 10) | nextval('$schema.table_id_seq') % 1024;
+		END \$\$;}
+} [ 'raising1', 91, 'ASSERT false' ], [ 'raising2', 92, 'RAISE query_canceled' ],
+	[ 'raising3', 93, 'NULL' ], [ 'sleeping', 94, 'PERFORM pg_sleep(60)' ];
+for my $database ('c', 's')
+{
+	$node->safe_psql($database, $raising);
+	like(($node->psql($database, q{CALL instaid.adopt_shards('raising%')}))[2],
+		qr/raising3 is a shard now.*ERROR:  2 of 3 schemas could not be adopted/s,
+		"adopt_shards() goes on after what a function raises, in $database");
+	like(($node->psql($database, q{SET statement_timeout = '1 s';
+		CALL instaid.adopt_shards('sleeping')}))[2], qr/ERROR:  canceling statement/,
+		'... but ends when it is cancelled');
+	$node->safe_psql($database, q{DROP SCHEMA raising1, raising2, raising3, sleeping CASCADE});
+}
+
 # audit() finds rights with which another role could do harm, and no others.  Its cures work.
 my $rights_found = q{
 	SET client_min_messages = error;
