@@ -246,8 +246,7 @@ is($node->safe_psql('updated', $rights), $before, '... changes no right');
 ### Removing
 
 my $columns = (map { $_->{text} } section_blocks('docs/managed.md', 'Removing this edition'))[-1];
-my ($using, $drop) = grep { /^WITH old|^DO / }
-  map { $_->{text} } section_blocks('docs/managed.md', 'To the extension');
+my ($using, $drop) = map { slurp_file("managed/$_.sql") } 'dependants', 'drop';
 database('removed');
 install('dba', 'removed', @files);
 run_as('dba', 'removed', q{

@@ -1,0 +1,32 @@
+/* managed/drop.sql */
+
+-- Drop what is left of the edition without C in instaid_managed and instaid_sql, unless
+-- something uses it, as managed/dependants.sql shows.
+DO $$
+DECLARE
+    command text;
+    is_dropped boolean := true;
+    shards text := (SELECT string_agg(schema_name, ', ') FROM instaid_managed.list_shards());
+BEGIN
+    IF shards IS NOT NULL THEN
+        RAISE 'these shards are left: %', shards;
+    END IF;
+    WHILE is_dropped LOOP
+        is_dropped := false;
+        FOR command IN
+            SELECT format('DROP %s %s', o.type, o.identity)
+            FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
+            WHERE d.refclassid = 'pg_namespace'::regclass
+              AND d.refobjid IN ('instaid_managed'::regnamespace, 'instaid_sql'::regnamespace)
+        LOOP
+            BEGIN
+                EXECUTE command;
+                is_dropped := true;
+            EXCEPTION WHEN dependent_objects_still_exist THEN
+                -- in a later round
+            END;
+        END LOOP;
+    END LOOP;
+    DROP SCHEMA instaid_managed, instaid_sql;
+END
+$$;
