@@ -1,6 +1,6 @@
 # perl test/clients/recipes.pl [--write] [NAME...]: compare the blocks of clients/NAME.md with
 # the trial that they are taken from, or of all clients.  With --write, put them into the
-# pages instead.  The decoders of the trial "reading" are shown in docs/clients.md.
+# pages instead.  The page of the trial "reading" is docs/clients.md.
 #
 # A recipe is what stands in a file of a trial between these two lines, which are comments
 # of its language.  If the same word is used again, the parts are joined.

@@ -6,7 +6,7 @@ import java.time.temporal.ChronoUnit;
 
 public class Ids
 {
-	// recipe: decoder
+	// the functions, to copy from here
 	static final Instant EPOCH = Instant.parse("2011-08-24T21:07:01.721Z");
 	static final String DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -25,7 +25,7 @@ public class Ids
 			throw new IllegalArgumentException('"' + text + "\" is not a shortcode");
 		return id;
 	}
-	// end of recipe
+	// to here
 
 	public static void main(String[] args) throws Exception
 	{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// recipe: decoder
+// the functions, to copy from here
 const epoch = 1314220021721
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -36,7 +36,7 @@ func fromShortcode(text string) (id int64, err error) {
 	return id, err
 }
 
-// end of recipe
+// to here
 
 func main() {
 	lines := bufio.NewScanner(os.Stdin)

@@ -1,7 +1,7 @@
 <?php
 // reads IDs and shortcodes as the trial sends them
 
-// recipe: decoder
+// the functions, to copy from here
 const EPOCH = 1314220021721;
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -18,7 +18,7 @@ function from_shortcode(string $text): int {
 		throw new ValueError("\"$text\" is not a shortcode");
 	return $id;
 }
-// end of recipe
+// to here
 
 while (($line = fgets(STDIN)) !== false)
 {

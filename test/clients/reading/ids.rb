@@ -1,6 +1,6 @@
 # reads IDs and shortcodes as the trial sends them
 
-# recipe: decoder
+# the functions, to copy from here
 EPOCH = 1_314_220_021_721
 DIGITS = [*'A'..'Z', *'a'..'z', *'0'..'9', '-', '_'].join
 
@@ -12,7 +12,7 @@ def from_shortcode(text)
   raise ArgumentError, "\"#{text}\" is not a shortcode" if to_shortcode(id) != text || id >> 63 != 0
   id
 end
-# end of recipe
+# to here
 
 STDIN.set_encoding('UTF-8').each_line(chomp: true) do |line|
   id = line.match?(/\A\d+\z/) ? Integer(line, 10) : from_shortcode(line)

@@ -1,7 +1,7 @@
 // reads IDs and shortcodes as the trial sends them
 use std::io::BufRead;
 
-// recipe: decoder
+// the functions, to copy from here
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const EPOCH: Duration = Duration::from_millis(1_314_220_021_721);
@@ -24,7 +24,7 @@ fn from_shortcode(text: &str) -> Option<i64> {
     let id = text.chars().try_fold(0, |id, digit| Some(id << 6 | DIGITS.find(digit)? as i64))?;
     (to_shortcode(id) == text).then_some(id)
 }
-// end of recipe
+// to here
 
 fn main() {
     for line in std::io::stdin().lock().lines().map(|line| line.unwrap()) {
