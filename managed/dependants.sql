@@ -2,9 +2,11 @@
 
 -- What uses the schemas instaid_managed and instaid_sql, and the command that makes it use the
 -- extension instead: for the edition without C that was moved, or is removed (docs/managed.md).
+-- Run it as the owner of the table or view: it can call functions of that role.
 WITH old AS (SELECT objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass
              AND refobjid IN ('instaid_managed'::regnamespace, 'instaid_sql'::regnamespace))
-SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object, replace(CASE
+SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
+       c.relowner::regrole AS owner, replace(CASE
     WHEN a.attgenerated = 's'
     THEN format('ALTER TABLE %1$s DROP %2$I, ADD %2$I %3$s GENERATED ALWAYS AS (%4$s) STORED',
                 c.oid::regclass, a.attname, concat(format_type(a.atttypid, a.atttypmod),
