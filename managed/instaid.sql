@@ -46,7 +46,7 @@
 BEGIN;
 -- What follows is parsed now, and must not find an operator or a function that another role has
 -- put into a schema of the search path.
-SET LOCAL search_path = pg_catalog;
+DO $$ BEGIN PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true); END $$;
 
 -- What is there already
 DO $$

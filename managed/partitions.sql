@@ -4,9 +4,9 @@
 -- Run instaid.sql first.
 
 BEGIN;
-SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN

@@ -4,9 +4,9 @@
 -- Run instaid.sql first.
 
 BEGIN;
-SET LOCAL search_path = pg_catalog;
 DO $$
 BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     IF NOT EXISTS (SELECT FROM pg_namespace AS n
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
@@ -435,6 +435,7 @@ DECLARE
     main record;
     options instaid_sql.sequence_options;
     ms bigint;
+    target bigint;
     last bigint;
 BEGIN
     PERFORM instaid_sql._utc_epoch(epoch);
@@ -467,10 +468,13 @@ BEGIN
                                                       to_timestamp(main.seqmin / 1000.0)));
     END IF;
     EXECUTE instaid_sql._lock_command(sequence, options);
-    last := GREATEST(pg_sequence_last_value(sequence), (ms << 23) + (main.shard_id << 10) + 1023);
-    -- a sequence that was RESTARTed has no value yet
-    last := GREATEST(last, instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options)));
-    PERFORM setval(sequence, last);
+    target := (ms << 23) + (main.shard_id << 10) + 1023;
+    last := pg_sequence_last_value(sequence);
+    -- Others count on within the millisecond that is open, and setval() would undo that.  A
+    -- sequence that was RESTARTed has no value, and nobody counts on.
+    PERFORM setval(sequence, GREATEST(target, instaid_sql._last_or_ahead(
+                       sequence, instaid_sql._clock(options))))
+    WHERE (last >= target) IS NOT TRUE;
     PERFORM instaid_sql._flush_at_commit();
     RAISE SQLSTATE 'ID001';
 EXCEPTION WHEN SQLSTATE 'ID001' THEN

@@ -253,7 +253,7 @@ sub words
 	$script =~ s/^ *--.*//mg;
 	return join ' ',
 		$script =~ /(pg_sleep|pg_advisory\w*|SQLSTATE\ '..000'|RAISE\ SQLSTATE\ '\w+'
-			|^\\\w+|\$_pgtle_\$)/mgx;
+			|^\\\w+|\$_pgtle_\$|SET\ LOCAL)/mgx;
 }
 
 my $script = Managed::changed();
@@ -363,7 +363,7 @@ my @mutants = (
 	[ 'the owner of the schema', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,
 		'r.oid = c.relowner' ] ],
 	[ 'the search path', 'operators',
-		[ qr/^SET LOCAL search_path = pg_catalog;/m, '' ] ],
+		[ qr/PERFORM pg_catalog\.set_config\('search_path', 'pg_catalog', true\);/, 'NULL;' ] ],
 	[ 'another name', 'called', [ qr/_flush_at_commit\(/, '_flush(' ] ]);
 my $number = 0;
 for my $mutant (@mutants)

@@ -51,6 +51,11 @@ my %disturb = (
 	nothing => sub { },
 	clock => sub { $clock->set($offset + $_[0][ rand @{ $_[0] } ]) },
 	back => sub { $clock->set($offset - 3600 - rand 2) },
+	advance => sub { $node->safe_psql('m',
+		q{
+		SELECT count(instaid.advance_past('insta5.table_id_seq',
+			instaid.max_id(clock_timestamp() + n % 3 * interval '1 ms'), instaid.default_epoch()))
+		FROM generate_series(1, 30) AS n}) },
 	cancel => sub { $node->safe_psql('postgres',
 		q{
 		SELECT pg_cancel_backend(pid) FROM pg_stat_activity
@@ -79,6 +84,7 @@ for my $storm (
 	# statements
 	[ 'nothing', 16, 0.1, 0.2, [ 'nothing' ], qr/(?!)/, $rows, $select, $row ],
 	[ 'clock steps', 16, 0.2, 0.1, [ clock => \@steps ], qr/(?!)/, $rows, $select, $row, $several ],
+	[ 'advance_past()', 16, 0.05, 0.01, ['advance'], qr/(?!)/, $rows, $select, $row ],
 	[ '64 sessions at full milliseconds', 64, 0.15, 0.3, ['back'], qr/(?!)/, $rows, $select ],
 	[ 'cancel, terminate, stop', 16, 0.15, 0.02, ['harm'], $cut, $rows, $select, $several ],
 	[ 'statement_timeout', 16, 0.05, 0.2, ['nothing'], $cut,
