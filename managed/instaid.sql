@@ -533,12 +533,12 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- not by the snapshot of the transaction, which may not have the new function
     RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
-           AND EXISTS (SELECT FROM pg_class AS c
-                            JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
-                                              AND p.proname = 'next_ids'
-                            JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
-                       WHERE c.oid = sequence);
+           AND strpos(pg_get_functiondef(to_regprocedure(format(
+                   '%s.next_ids(integer, regclass)',
+                   (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
+                      ' LANGUAGE instaid') > 0;
 END $$;
 
 -- These options, or those that renumber_shard() has given to the sequence and its shard.
@@ -550,9 +550,11 @@ CREATE OR REPLACE FUNCTION instaid_sql._renumbered(sequence regclass,
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
 BEGIN
+    -- the text of now, which the snapshot of a transaction may not have
     IF actual <> options AND EXISTS (
         SELECT FROM pg_class AS c JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
-        WHERE c.oid = sequence AND p.proname = 'next_ids' AND strpos(p.prosrc, actual::text) > 0)
+        WHERE c.oid = sequence AND p.proname = 'next_ids' AND p.prokind = 'f'
+          AND strpos(pg_get_functiondef(p.oid), actual::text) > 0)
     THEN
         RETURN instaid_sql._options((actual.maximum_value >> 10 & 8191)::integer,
                                     actual.minimum_value);

@@ -170,9 +170,10 @@ my %seen = (
 				waits($database, "SELECT instaid.renumber_shard('insta5', $_);"
 					. q{SELECT setval('insta5.table_id_seq', (last_value | 1023)
 							+ (60000::bigint << 23)) FROM insta5.table_id_seq},
-					'', 'SELECT insta5.next_id() >> 10 & 8191', 'COMMIT')
+					$_ eq 2 ? "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 \\g /dev/null" : '',
+					'SELECT insta5.next_id() >> 10 & 8191', 'COMMIT')
 			}
-		} 4, q{7); SELECT instaid.renumber_shard('insta5', 4}, 3, 6;
+		} 4, q{7); SELECT instaid.renumber_shard('insta5', 4}, 3, 6, 2;
 	},
 	restarted => sub {
 		my ($database) = @_;
@@ -304,7 +305,7 @@ my %expected = (
 	queue          => 'waits',
 	planted        => 'waits',
 	kept           => '0',
-	renumbered     => '55000 55000 3 6',
+	renumbered     => '55000 55000 3 6 2',
 	repeated       => '0',
 	foreign        => "1024\n23514\n23514\n23514",
 	options        => '55000 55000 55000 55000',

@@ -37,7 +37,8 @@ my @statements = (
 	"PREPARE p AS INSERT INTO insta5.photos (n) VALUES (2)"
 	  . " RETURNING began, id, nextval('insta5.steps'); EXECUTE p; EXECUTE p; EXECUTE p;"
 	  . " DEALLOCATE p;",
-	"BEGIN; $row $row COMMIT;");
+	"BEGIN; $row $row COMMIT;",
+	"BEGIN ISOLATION LEVEL REPEATABLE READ; $row $row COMMIT;");
 
 # Run statements of the superuser, or of dba, between inserts; return the sessions.
 sub while_inserting
