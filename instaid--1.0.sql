@@ -2296,7 +2296,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
+              SELECT NULL, false, t.sequence, 1, NULL,
+                     COALESCE(t.last_value, GREATEST(q.seqstart, 1) - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2323,11 +2324,13 @@ COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
--- Only warnings: one statement must not keep psql from running the next.
+-- Only warnings, and no long wait: one statement must not keep psql from running the next, and the
+-- owner of a sequence, or who takes a value of one that is to be frozen, can lock it.
 CREATE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '1s' AS $$
 DECLARE
     sequence regclass;
     options record;
@@ -2348,8 +2351,9 @@ BEGIN
         BEGIN
             PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
-            -- A shard that is to be frozen may be frozen already.
-            IF NOT frozen THEN
+            -- A shard that is to be frozen may be frozen already.  The condition is that of its
+            -- whole class, and so of a lock, too.
+            IF NOT frozen OR SQLSTATE <> '55000' THEN
                 RAISE;
             END IF;
         END;
@@ -2951,8 +2955,9 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
                bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
                bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
                    AS have_ended,
-               (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
-                   > max(l.end_id) - min(n.id) AS is_short
+               -- in numeric, because bounds can be any integers
+               (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
+                   > max(l.end_id)::numeric - min(n.id) AS is_short
         FROM instaid.min_id(now(), s.epoch) AS n (id)
              CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
     WHERE i.is_own AND NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r'

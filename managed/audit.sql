@@ -182,8 +182,9 @@ CREATE OR REPLACE VIEW instaid._partition_findings (severity, object, problem, c
                bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
                bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
                    AS have_ended,
-               (array_agg(l.end_id - l.first_id ORDER BY l.end_id DESC))[1]
-                   > max(l.end_id) - min(n.id) AS is_short
+               -- in numeric, because bounds can be any integers
+               (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
+                   > max(l.end_id)::numeric - min(n.id) AS is_short
         FROM instaid.min_id(now(), s.epoch) AS n (id)
              CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
     WHERE i.is_own AND NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r'

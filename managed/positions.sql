@@ -56,7 +56,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, COALESCE(t.last_value, q.seqstart - 1), NULL
+              SELECT NULL, false, t.sequence, 1, NULL,
+                     COALESCE(t.last_value, GREATEST(q.seqstart, 1) - 1), NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -83,11 +84,13 @@ COMMENT ON FUNCTION instaid.dump_positions() IS
 'statements for psql -f in another database, such as an older state of this one: its shards and '
 'tickets go on above those of this one, and the shards that are frozen here are frozen there';
 
--- Only warnings: one statement must not keep psql from running the next.
+-- Only warnings, and no long wait: one statement must not keep psql from running the next, and the
+-- owner of a sequence, or who takes a value of one that is to be frozen, can lock it.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '1s' AS $$
 DECLARE
     sequence regclass;
     options record;
@@ -108,8 +111,9 @@ BEGIN
         BEGIN
             PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
-            -- A shard that is to be frozen may be frozen already.
-            IF NOT frozen THEN
+            -- A shard that is to be frozen may be frozen already.  The condition is that of its
+            -- whole class, and so of a lock, too.
+            IF NOT frozen OR SQLSTATE <> '55000' THEN
                 RAISE;
             END IF;
         END;

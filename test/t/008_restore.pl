@@ -257,6 +257,23 @@ for my $edition ('extension', 'without C')
 	like($out, qr/restore_position\('insta5\.table_id_seq', NULL\)/,
 		'... and the file says so, too');
 	$altering->('ROLLBACK');
+	# what another transaction locks does not stop the file
+	my $locking = Clients::session($main, $older);
+	$locking->(q{BEGIN; ALTER SEQUENCE insta5.table_id_seq CACHE 1;
+		ALTER SEQUENCE instaid_tickets.invoices CACHE 1;
+		SELECT pg_sequence_last_value('insta6.table_id_seq')});
+	my $shown = '';
+	local $ENV{PGOPTIONS} = '-c statement_timeout=60s';
+	ok(IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $main->connstr($older), @as,
+		'-o', '/dev/null', '-f', $file ], '>&', \$shown),
+		"$edition: a run while sequences are locked goes to the end");
+	is(join(' ', sort $shown =~ /position of sequence (\S+) not restored: .* lock timeout/g),
+		'insta5.table_id_seq insta6.table_id_seq instaid_tickets.invoices', '... and names them');
+	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
+		'insta5.table_id_seq', 5, instaid.default_epoch(), true)}, extra_params => \@as);
+	like($err, qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout/,
+		'... also one of a frozen shard');
+	$locking->('ROLLBACK');
 	# nor is a schema that the role may not use an error
 	(undef, undef, $err) = $main->psql($newer, q{SET ROLE pg_monitor;
 		SELECT instaid.restore_position('insta5.table_id_seq', 5, instaid.default_epoch())});
