@@ -1282,6 +1282,7 @@ DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
     problems pg_catalog.text[] := '{}';
+    context pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
@@ -1297,7 +1298,14 @@ BEGIN
             PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
                     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             EXECUTE commands[i];
-        EXCEPTION WHEN OTHERS THEN
+        -- Functions of other roles can raise what OTHERS leaves out.  A real cancel ends all.
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+            GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
+            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+               AND pg_catalog.split_part(context, pg_catalog.chr(10), 1)
+                   OPERATOR(pg_catalog.!~) 'RAISE' THEN
+                RAISE;
+            END IF;
             problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
                                                                             SQLERRM));
             RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
@@ -3132,7 +3140,8 @@ BEGIN ATOMIC
         FROM ticket AS a
              JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
                                  AND a.first <= b.last AND b.first <= a.last
-                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0)
+                                 AND mod(a.first - b.first,
+                                         NULLIF(gcd(a.increment, b.increment), 0)) = 0)
     SELECT 'error', f.name,
            format(f.problem, f.other, array_to_string(f.items[1:10], ', ')
                   || CASE WHEN cardinality(f.items) > 10
@@ -3240,7 +3249,7 @@ BEGIN
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
-        EXCEPTION WHEN OTHERS OR query_canceled THEN
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;

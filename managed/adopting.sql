@@ -483,6 +483,7 @@ DECLARE
     schemas pg_catalog.text[];
     commands pg_catalog.text[];
     problems pg_catalog.text[] := '{}';
+    context pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
@@ -498,7 +499,14 @@ BEGIN
             PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
                     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             EXECUTE commands[i];
-        EXCEPTION WHEN OTHERS THEN
+        -- Functions of other roles can raise what OTHERS leaves out.  A real cancel ends all.
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+            GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
+            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+               AND pg_catalog.split_part(context, pg_catalog.chr(10), 1)
+                   OPERATOR(pg_catalog.!~) 'RAISE' THEN
+                RAISE;
+            END IF;
             problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
                                                                             SQLERRM));
             RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];

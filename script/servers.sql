@@ -86,7 +86,8 @@ BEGIN ATOMIC
         FROM ticket AS a
              JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
                                  AND a.first <= b.last AND b.first <= a.last
-                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0)
+                                 AND mod(a.first - b.first,
+                                         NULLIF(gcd(a.increment, b.increment), 0)) = 0)
     SELECT 'error', f.name,
            format(f.problem, f.other, array_to_string(f.items[1:10], ', ')
                   || CASE WHEN cardinality(f.items) > 10
@@ -194,7 +195,7 @@ BEGIN
             -- an answer that cannot be read is a finding, too
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
-        EXCEPTION WHEN OTHERS OR query_canceled THEN
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
                 RAISE;
