@@ -44,12 +44,14 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               COALESCE(p.last, p.at_least) AS position,
+               -- who waits for a lock keeps others from reading, too
                p.last IS NULL AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
                    SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
-                   WHERE d.datname = current_database() AND l.granted AND l.mode IN (
+                   WHERE d.datname = current_database() AND l.mode IN (
                        'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
                AS is_unknown
-        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch,
+        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
                    JOIN pg_proc AS d ON d.oid = l.declaration
@@ -57,8 +59,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL,
-                     COALESCE(t.last_value, GREATEST(q.seqstart, 1) - 1), NULL
+              SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, t.last_value,
+                     NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -73,10 +75,10 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                 HINT = 'Call dump_positions() again, as a superuser.';
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
-        IF part.last > 0 OR part.frozen THEN
+        IF part.position > 0 OR part.frozen THEN
             -- A frozen shard is frozen with the last of its sequences.
             RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
-                               COALESCE(part.last, 0), part.epoch, part.frozen,
+                               part.position, part.epoch, part.frozen,
                                CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
         END IF;
     END LOOP;
@@ -91,7 +93,7 @@ CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET lock_timeout = '5s' AS $$
+    SET lock_timeout = '1s' AS $$
 DECLARE
     sequence regclass;
     options record;
@@ -112,8 +114,9 @@ BEGIN
         BEGIN
             PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
-            -- A shard that is to be frozen may be frozen already.
-            IF NOT frozen THEN
+            -- A shard that is to be frozen may be frozen already.  The condition is that of its
+            -- whole class, and so of a lock, too.
+            IF NOT frozen OR SQLSTATE <> '55000' THEN
                 RAISE;
             END IF;
         END;

@@ -86,7 +86,8 @@ BEGIN ATOMIC
         FROM ticket AS a
              JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
                                  AND a.first <= b.last AND b.first <= a.last
-                                 AND mod(a.first - b.first, gcd(a.increment, b.increment)) = 0)
+                                 AND mod(a.first - b.first,
+                                         NULLIF(gcd(a.increment, b.increment), 0)) = 0)
     SELECT 'error', f.name,
            format(f.problem, f.other, array_to_string(f.items[1:10], ', ')
                   || CASE WHEN cardinality(f.items) > 10

@@ -247,16 +247,44 @@ for my $edition ('extension', 'without C')
 			qr/ERROR:  ticket "$ticket" (?:has reached its guard|is used up)/,
 			"... and $ticket, which has no room, fails");
 	}
-	# what another transaction alters is named, and not left out
+	# what another transaction alters is named, and not left out, nor what it waits to alter
+	# where that keeps others from reading
 	my $altering = Clients::session($main, $newer);
-	$altering->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other');
+	$altering->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other;
+		ALTER SEQUENCE instaid_tickets.seats RENAME TO other;
+		SELECT pg_sequence_last_value(\'instaid_tickets.invoices\')');
+	my $waiting = IPC::Run::start([ 'psql', '-XqAt', '-d', $main->connstr($newer), '-c',
+		'ALTER SEQUENCE instaid_tickets.invoices CACHE 1' ], IPC::Run::timeout(180));
+	$main->poll_query_until($newer, 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
+	  or die 'nobody waits';
 	$main->psql($newer, 'SELECT instaid.dump_positions()', stdout => \my $out, stderr => \my $err,
 		extra_params => \@as);
-	like($err, qr/WARNING:  cannot read the position of sequence insta5\.table_id_seq/,
-		"$edition: a position that cannot be read is told");
-	like($out, qr/restore_position\('insta5\.table_id_seq', NULL\)/,
+	my @altered = ('insta5.table_id_seq', @as ? () : 'instaid_tickets.invoices',
+		'instaid_tickets.seats');
+	is_deeply([ sort $err =~ /WARNING:  cannot read the position of sequence (\S+)/g ],
+		\@altered, "$edition: a position that cannot be read is told");
+	is_deeply([ sort $out =~ /restore_position\('(\S+)', NULL\)/g ], \@altered,
 		'... and the file says so, too');
 	$altering->('ROLLBACK');
+	$waiting->finish;
+	# what another transaction locks does not stop the file
+	my $locking = Clients::session($main, $older);
+	$locking->(q{BEGIN; ALTER SEQUENCE insta5.table_id_seq CACHE 1;
+		ALTER SEQUENCE instaid_tickets.invoices CACHE 1;
+		SELECT pg_sequence_last_value('insta6.table_id_seq')});
+	my $shown = '';
+	local $ENV{PGOPTIONS} = '-c statement_timeout=60s';
+	ok(IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $main->connstr($older), @as,
+		'-o', '/dev/null', '-f', $file ], '>&', \$shown),
+		"$edition: a run while sequences are locked goes to the end");
+	is(join(' ', sort $shown =~ /position of sequence (\S+) not restored: .* lock timeout/g),
+		'insta5.table_id_seq insta6.table_id_seq instaid_tickets.invoices', '... and names them');
+	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
+		'insta5.table_id_seq', 5, instaid.default_epoch(), true)}, extra_params => \@as);
+	like($err,
+		qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout/,
+		'... also one of a frozen shard');
+	$locking->('ROLLBACK');
 	# nor is a schema that the role may not use an error
 	(undef, undef, $err) = $main->psql($newer, q{SET ROLE pg_monitor;
 		SELECT instaid.restore_position('insta5.table_id_seq', 5, instaid.default_epoch())});

@@ -230,6 +230,23 @@ like(as_superuser($db, q{SELECT instaid.adopt_shard('m10', 10)}),
 	'adopt_shard() leaves a superuser\'s table in it out');
 gained_nothing('... and does not read mallory\'s view with a superuser\'s rights');
 
+# what her functions raise does not end adopt_shards(), even what WHEN OTHERS does not catch
+run_as('mallory', $db, published('z1', 131, 'ASSERT false;')
+	  . published('z2', 132, 'RAISE query_canceled;'));
+run_as('alice', $db, published('z3', 133, ''));
+like(as_superuser($db, q{CALL instaid.adopt_shards('z_')}),
+	qr/2 of 3 schemas could not be adopted\nDETAIL:  z1: assertion failed; z2: query_canceled\n/,
+	'adopt_shards() goes on after a function of hers that raises an error');
+is($node->safe_psql($db, q{SELECT schema_name FROM instaid.shards WHERE schema_name ~ '^z'}),
+	'z3', '... and adopts alice\'s schema');
+run_as('mallory', $db, published('y1', 134, 'PERFORM pg_sleep(180);'));
+run_as('alice', $db, published('y2', 135, ''));
+like(as_superuser($db, q{SET statement_timeout = '5s'; CALL instaid.adopt_shards('y_')}),
+	qr/ERROR:  57014: canceling statement due to statement timeout\n/,
+	'... and ends when the statement is cancelled');
+is($node->safe_psql($db, q{SELECT count(*) FROM instaid.shards WHERE schema_name ~ '^y'}), '0',
+	'... before it calls another');
+
 ### create_shard(): a shard ID that she locks, and a schema that she makes in the meantime
 
 $holder->(q{SET ROLE mallory; BEGIN; SELECT instaid._lock_shard_id('m', 112)});

@@ -266,6 +266,18 @@ for my $case (
 	like($found, $expected, "an answer that is $answer");
 }
 
+$two->safe_psql('fake', q{
+	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
+		LANGUAGE plpgsql AS 'BEGIN ASSERT false; END'});
+is(findings('fake'), 'error fake does not answer: assertion failed',
+	'an error that WHEN OTHERS does not catch');
+# two answers that can be read, but not compared
+is($router->safe_psql('postgres', q{
+	SELECT f FROM jsonb_build_object('tickets', '[{"ticket": "t", "first": 1, "last": 1,
+			"increment": 0}]'::jsonb) AS a,
+		instaid._compare_servers(jsonb_build_array(a || '{"number": 1, "system": "1"}',
+			a || '{"number": 2, "system": "2"}')) AS f}), '', 'tickets without an increment');
+
 # servers that do not answer
 $two->safe_psql('fake', q{
 	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
