@@ -2,6 +2,9 @@
 
 -- Texts for public addresses that show neither the time nor the shard of an ID, as
 -- docs/public-addresses.md describes: run as the owner of the key.
+
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 CREATE SCHEMA links;
 CREATE EXTENSION pgcrypto SCHEMA links;
 
@@ -78,3 +81,4 @@ BEGIN
 END $$;
 
 REVOKE EXECUTE ON FUNCTION links.to_text, links.from_text FROM PUBLIC;
+COMMIT;

@@ -3,6 +3,9 @@
 -- What uses the schemas instaid_managed and instaid_sql, and the command that makes it use the
 -- extension instead: for the edition without C that was moved, or is removed (docs/managed.md).
 -- Run it as the owner of the table or view: it can call functions of that role.
+
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 WITH old AS (SELECT objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass
              AND refobjid IN ('instaid_managed'::regnamespace, 'instaid_sql'::regnamespace))
 SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
@@ -35,3 +38,4 @@ FROM pg_depend AS d
      LEFT JOIN pg_class AS c ON c.oid = COALESCE(e.adrelid, k.conrelid, i.indrelid, w.ev_class)
 WHERE d.refobjid IN (TABLE old) AND COALESCE(w.ev_class, d.objid) NOT IN (TABLE old)
   AND d.deptype = 'n' AND c.relispartition IS NOT TRUE;
+COMMIT;

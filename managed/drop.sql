@@ -2,6 +2,9 @@
 
 -- Drop what is left of the edition without C in instaid_managed and instaid_sql, unless
 -- something uses it, as managed/dependants.sql shows.
+
+BEGIN;
+SET LOCAL search_path = pg_catalog;
 DO $$
 DECLARE
     command text;
@@ -30,3 +33,4 @@ BEGIN
     DROP SCHEMA instaid_managed, instaid_sql;
 END
 $$;
+COMMIT;

@@ -244,12 +244,15 @@ is($kept, "10|10|60\nt\ncode|t\ncodes_id_check\ncodes_at\ncodes_code_key",
 like(($node->psql('m', $drop))[2],
 	qr/ERROR:  cannot drop .*DETAIL:.*view insta6\.today depends on function/s,
 	'... the old schemas are not dropped before these are created again');
+$node->safe_psql('m', q{GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
+	CREATE FUNCTION public.concat(text, text) RETURNS text LANGUAGE sql RETURN $1 || ' planted'});
 my %command = map { /^([^|]+)\|dba\|(.*)/s } split /\n(?=\w[^|\n]+\|)/,
   $node->safe_psql('m', $query);
 is(join(', ', sort keys %command), join(', ', 'constraint codes_id_check on table insta6.codes',
 	'default value for column code of table insta6.codes',
 	'default value for column shard of table insta6.codes', 'index insta6.codes_at',
 	'rule _RETURN on view insta6.today'), '... the page names them all, as audit() does');
+unlike("@{[ %command ]}", qr/planted/, '... by no function that another role has planted');
 $node->safe_psql('m', join ';', 'SET ROLE dba', values %command);
 is($node->safe_psql('m', $query), '', '... and none after its commands');
 is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
