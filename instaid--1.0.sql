@@ -239,9 +239,8 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 ---- The type instaid.id ----
 
 -- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
--- Operators of its own would have to be in pg_catalog to be found, and operator classes in
--- integer_ops to compare with an integer: but pg_upgrade drops what an extension adds to it.
--- Therefore max(id) is a bigint.  With max(instaid.id), it would read the whole table: an index
+-- Its own would have to be in pg_catalog, in integer_ops, where pg_upgrade drops what an extension
+-- adds.  Therefore max(id) is a bigint: max(instaid.id) would read the whole table, since an index
 -- serves an aggregate only by a sort operator of the argument's own type, in its own family.
 CREATE TYPE instaid.id;
 
@@ -309,9 +308,8 @@ CREATE FUNCTION instaid.integer_now() RETURNS bigint
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
--- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
--- table if the owner of its schema could put another table in its place, after this look and
--- before a command that names the table.
+-- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
+-- the owner of its schema could give to another one before a command that names it.
 CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -384,9 +382,8 @@ BEGIN ATOMIC
                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint) AS n (first_id, end_id)
     ORDER BY b.bound IS NULL, n.end_id;
 END;
-COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
-'the partitions of a table by range of its IDs: each has the IDs from first_id to below end_id, '
-'whose times are from from_time to before to_time; the default partition, with nulls, is last';
+COMMENT ON FUNCTION instaid.list_partitions IS 'the partitions of a table by range of its IDs, '
+'with the bounds as times and as IDs; the default partition, with nulls, is last';
 
 CREATE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
@@ -424,7 +421,7 @@ BEGIN
             MESSAGE = format('step %s does not lead from %s to %s', step, from_time, to_time),
             DETAIL = 'from_time must be before to_time, and the step at least 1 ms.';
     END IF;
-    -- longer than the format, and a thousand of them are not past the times of PostgreSQL
+    -- longer than the format; a thousand of them are not past the times of PostgreSQL
     step := LEAST(step, '200 years');
     -- refuses an infinite epoch
     expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
@@ -447,9 +444,8 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can be
-    -- read and written meanwhile.  All that follows runs as the owner: indexes, for example, can
-    -- hold code that runs when the table is read.
+    -- Two sessions cannot both find a partition missing: one waits for the other.  All that
+    -- follows runs as the owner: an index can hold code that runs when the table is read.
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN
@@ -607,19 +603,9 @@ CREATE VIEW instaid.shards AS
                             AS t (last_issued_at);
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
-COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
-COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
-COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
-COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
-COMMENT ON COLUMN instaid.shards.last_id IS
-'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
-COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
-COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
-COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
--- Keep other sessions from creating a shard with this ID until the transaction ends; needs CREATE
--- on the schema, or on the database if the schema is missing.
+-- Keep others from creating a shard with this ID until the transaction ends; needs CREATE on the
+-- schema, or on the database if the schema is missing.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -632,9 +618,8 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 
 -- The commands that make a schema a shard; one that is not new has its sequence already, and can
 -- have a next_id() with these arguments, which is replaced.
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  None looks a
--- function of a shard up by its name, which all shards share, as COMMENT, GRANT, ALTER and
--- regprocedure do: one such look-up takes 20 ms and 8 MB among thousands.
+-- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
+-- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
@@ -789,10 +774,9 @@ BEGIN
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
 END $$;
-COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
-'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
-'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
-'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if it is missing, a '
+'shard: create its sequence, next_id(), next_id(sequence) and next_ids(count, sequence); '
+'shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
 ---- Many shards ----
 
@@ -878,17 +862,15 @@ COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first t
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
-COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
-'an ID of the shard such that every transaction that took an ID up to it has ended; waits for '
-'open ones, or returns null if wait is false; the next query misses no row up to it';
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'an ID of a shard up to which no open '
+'transaction has taken one; waits for those, or returns null if wait is false';
 
 CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
                                    epoch timestamptz DEFAULT instaid.default_epoch(),
                                    wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
-COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
-'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
-'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
+COMMENT ON FUNCTION instaid.settled_id(regclass, int, timestamptz, boolean) IS 'an ID of a '
+'sequence, as settled_id(text, boolean); needs USAGE or SELECT on the sequence';
 
 ---- Moving and protecting shards ----
 
@@ -953,9 +935,9 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
--- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
--- The replaced function keeps its OID, its owner, its rights, and the name of its result.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above those of all
+-- calls that have ended, which can round up to a millisecond ahead of the clock.  The replaced
+-- function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -976,9 +958,8 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into the declaration of a shard.
--- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
--- and keeps others out until this transaction commits.  Those then read the declaration again.
+-- Write another shard ID into the declaration of a shard.  The lock is that of _set_frozen(); who
+-- waits for it then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1008,9 +989,8 @@ END;
 ---- Adopting ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.
--- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
--- range to each worker's copy of a sequence: widened, one copy would issue values of another.
+-- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
+-- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
 CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1043,13 +1023,10 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them.
--- Sessions that insert finish first, and those that come later use the new function.  Any role
--- can write such a default.  Only tables of the owner of the function or of the schema, or of a
--- superuser, are locked and read: the others cannot delay us.
---
--- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
--- or else the default, with which the time of that ID is the clock's.
+-- Lock the tables that have a function as a default, and find the largest ID in them.  Any role
+-- can write such a default: only tables of the owner of the function or of the schema, or of a
+-- superuser, are locked and read.  The function is called once: its ID names the shard, and the
+-- epoch is the literal of its text, or else the default, with which that ID has the clock's time.
 CREATE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
     adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
@@ -1171,9 +1148,6 @@ BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'renumber', renumber));
     PERFORM instaid._check_read_committed('adopt_shard');
-    IF instaid._adopt_other_edition(schema_name, shard_id, epoch) THEN
-        RETURN;
-    END IF;
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
     SELECT p.proowner INTO owner FROM pg_proc AS p
     WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
@@ -1241,8 +1215,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
 'shard: call the function once, to find its shard ID and epoch, replace it, take over its sequence'
-' (by default table_id_seq, or the one that its text names), and continue above the IDs of the '
-'columns that use it; needs the rights of the owners of the function, the sequence and the tables';
+', and continue above the IDs of the columns that use it; needs the rights of the owners of all';
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
@@ -1335,10 +1308,8 @@ BEGIN
                    ' call adopt_shards() again.';
     END IF;
 END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
-'adopt each schema that has a copy of the published function, as audit() finds, if the caller '
-'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
-'that fails, and names those that failed in the end; dry_run only shows the commands';
+COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
+'the published function that the caller may adopt; commits after each; dry_run only shows how';
 
 CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -1368,9 +1339,8 @@ END $$;
 COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
--- The statements that widen an integer column and, through foreign keys and partitions, the
--- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
--- it; and why Citus changes neither the default nor the type of the column, null if it does.
+-- The statements that widen an integer column and those that refer to it; the other tables that
+-- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
                                        owner regrole, OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
@@ -1604,8 +1574,8 @@ BEGIN
                         ELSE 'Give those rows other values.' END;
     END IF;
 
-    -- The default goes first, because it need not fit the new type, and then the sequence of a
-    -- serial column, unless something else uses it: Citus widens no column that one depends on.
+    -- First the default, which need not fit the new type, and then the sequence of a serial
+    -- column, unless something else uses it: Citus widens no column that one depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
     statements := array_remove(statements || ARRAY[
@@ -1644,122 +1614,9 @@ BEGIN
         PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
-'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
-'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
-'the rights of the owner of the table, which the caller needs, on tables of that owner only';
-
--- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
--- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
-CREATE VIEW instaid._shards_without_c AS
-    SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
-           f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
-           instaid.extract_shard_id(q.seqmax) AS shard_id,
-           to_timestamp(q.seqmin / 1000.0) AS epoch,
-           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
-                          AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]
-         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
-      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
-      -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
-      AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
-
--- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.  Return false if the schema is not such a shard.
--- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  A statement for several rows goes on
--- with the old functions, by their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    shard record;
-    tables regclass[];
-    part record;
-    last bigint;
-BEGIN
-    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
-    WHERE s.schema_name = _adopt_other_edition.schema_name;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF shard_id <> shard.shard_id OR epoch <> shard.epoch THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
-                             COALESCE(shard_id, shard.shard_id), COALESCE(epoch, shard.epoch)),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch, or neither.';
-    END IF;
-    shard_id := shard.shard_id;
-    epoch := shard.epoch;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, COALESCE(main, shard.next_id));
-
-    -- The tables are locked before the sequences, as by an INSERT.
-    tables := ARRAY(
-        SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-               JOIN pg_roles AS o ON o.oid = a.owner
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
-    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t)) FROM unnest(tables) AS t;
-    FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name
-        FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
-                                         AND k.oid = d.objid
-             LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
-        WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
-          AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
-    LOOP
-        PERFORM instaid._lock_sequence(part.name);
-        last := pg_sequence_last_value(part.name);
-        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
-            ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
-        PERFORM instaid.advance_past(part.name, last, epoch);
-    END LOOP;
-
-    PERFORM instaid._execute_as(shard.owner, format(
-        'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
-        ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
-        -- As before, no role needs a right on the sequence.
-        ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
-        ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) FROM PUBLIC', schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
-                                false, COALESCE(pg_get_function_arguments(main), ''),
-                                'SECURITY DEFINER')))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
-    PERFORM instaid._execute_as(shard.owner, format(
-        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
-        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
-
-    -- A default of another form goes on with the old function.
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
-        schema_name, m.sequence[1]))
-    FROM instaid._defaults AS a
-         -- pg_get_expr() waits for a lock on the table: it must not read those of others
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN a.relid = ANY (tables)
-                  THEN replace(pg_get_expr(a.expression, a.relid),
-                               format('%I.managed_next_id(', schema_name), 'old(') END,
-             '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
-    WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
-    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
-    RETURN true;
-END $$;
+COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
+'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
+'the statements, which dry_run does not run; needs to own the tables';
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this
@@ -1826,9 +1683,9 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 
 ---- Tickets ----
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
--- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
--- not adopted: what another session is just putting into it stays behind.
+-- It belongs to the owner of the schema instaid, because a superuser's statements name its parts.
+-- An empty one, as tools that dump a schema create first, is replaced: what another session is
+-- adding to it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -1889,9 +1746,8 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
--- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
--- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
--- if it has no source.  failure is null for roles that may not see it, too.
+-- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
+-- be asked, and why, if the role may see it, and whether the library is preloaded, as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
     OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
@@ -1917,21 +1773,8 @@ CREATE VIEW instaid.tickets AS
       AND (c.relkind = 'S' OR s.source IS NOT NULL
            -- a further server of another one
            AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS 'the tickets of this database, one row each; last_value, '
-'values_left and off_stripe need USAGE or SELECT on the sequence, or membership in '
-'pg_read_all_stats, and are null while another transaction alters or drops it';
-COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.tickets.server IS
-'number of this server: its values modulo servers, or servers if that is 0';
-COMMENT ON COLUMN instaid.tickets.servers IS 'number of servers that share the ticket';
-COMMENT ON COLUMN instaid.tickets.step IS
-'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
-COMMENT ON COLUMN instaid.tickets.last_value IS
-'last value that was issued; on a standby and after a crash, up to a step more';
-COMMENT ON COLUMN instaid.tickets.values_left IS 'values up to the guard, or the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether it stands at a value of another server';
-COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
-COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database; last_value, values_left and '
+'off_stripe need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
 -- Segments in shared memory; see the view instaid.segments.
 CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
@@ -1949,32 +1792,12 @@ CREATE VIEW instaid.segments AS
     FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
 COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
-COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
-COMMENT ON COLUMN instaid.segments.segment_size IS 'number of values in a segment';
-COMMENT ON COLUMN instaid.segments.next_value IS 'next value of the segment, null if it is empty';
-COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment';
-COMMENT ON COLUMN instaid.segments.values_left IS 'number of values left in the segment';
-COMMENT ON COLUMN instaid.segments.spare_first IS 'first value of the next segment, null if none';
-COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of the next segment';
-COMMENT ON COLUMN instaid.segments.spare_left IS 'number of values in the next segment';
-COMMENT ON COLUMN instaid.segments.server IS 'foreign server that the last segment came from';
-COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetched';
-COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
-COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
-COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
-COMMENT ON COLUMN instaid.segments.failures IS 'refills that failed, or had to try another server';
-COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
-COMMENT ON COLUMN instaid.segments.failure IS
-'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
-COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket';
 
 CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- which is defined, because _shard_metrics() has loaded the library; load can add
-           -- 64 ms to it, and a restart after a crash a second
+           -- load can add 64 ms, and a crash a second; _shard_metrics() has loaded the library
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
@@ -1997,30 +1820,8 @@ CREATE VIEW instaid.metrics AS
                            FROM instaid._segment_state() AS i) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
-COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
-COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
-COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
-'number of shards that the role cannot see, or another transaction is changing: not counted below';
-COMMENT ON COLUMN instaid.metrics.drift_seconds IS
-'how far the last ID of any shard that is not frozen is ahead of the clock; null if there is none';
-COMMENT ON COLUMN instaid.metrics.drift_shard IS 'shard with that ID; null if none is ahead';
-COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
-'a greater drift means that the clock was set back, or a sequence was set ahead';
-COMMENT ON COLUMN instaid.metrics.last_id_seconds IS
-'time since the last ID of all shards that are not frozen';
-COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
-'time until the IDs of the first shard end that is not frozen';
-COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
-COMMENT ON COLUMN instaid.metrics.ticket_values_left IS 'fewest values that any ticket has left';
-COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
-COMMENT ON COLUMN instaid.metrics.failed_refills IS
-'refills that failed, or had to try another server, since the start of the server';
-COMMENT ON COLUMN instaid.metrics.failing_tickets IS
-'number of tickets with a source whose last refill failed at all of its servers';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS 'number of those that have no value left';
 
--- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
--- on the schema instaid_tickets.
+-- Keep others from creating a ticket of this name until the transaction ends.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
@@ -2042,12 +1843,9 @@ BEGIN
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %I cannot have a source and a server or start of its own',
-                             name),
-            DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
-                            ' own.', server, servers, start),
-            HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
-                   ' the source.';
+            MESSAGE = format('ticket %I cannot have a source and a server or start', name),
+            DETAIL = format('The server is %s of %s; the start is %s.', server, servers, start),
+            HINT = 'Set INCREMENT and START of the sequences on the servers of the source.';
     END IF;
     PERFORM instaid._check_ticket_server(server, servers);
     IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
@@ -2064,9 +1862,8 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
-            HINT = 'Create the ticket on the coordinator, and let statements that use it run'
-                   ' there. For statements that run on workers, too, create it on each node with a'
-                   ' server of its own and the number of all nodes as servers.';
+            HINT = 'Create it on the coordinator, and use it there, or on each node with a server'
+                   ' of its own and the number of all nodes as servers.';
     END IF;
     -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
     -- (autocreate.c) waits for the same lock.
@@ -2119,9 +1916,8 @@ BEGIN
                            ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
-            RAISE WARNING USING
-                MESSAGE = format('ticket %I has a source, and the library instaid is not'
-                                 ' preloaded', name), DETAIL = 'next_ticket() fails until it is.',
+            RAISE WARNING 'ticket % has a source, and the library instaid is not preloaded',
+                quote_ident(name) USING DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
@@ -2137,8 +1933,7 @@ BEGIN
     RETURN instaid.ticket_sequence(name);
 END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
-'create a named ticket, whose values come from foreign servers; return its sequence; needs '
-'CREATE on the schema instaid_tickets, and USAGE on the servers';
+'create a ticket whose values come from foreign servers; needs USAGE on them, too';
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -2148,8 +1943,7 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
 COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
-'a named ticket, whose values on this server are start or above, and server modulo servers, or '
-'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
+'a ticket: values from start on, server modulo servers, or those of a foreign server';
 
 ---- Tickets and their servers ----
 
@@ -2245,9 +2039,8 @@ BEGIN
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
 END $$;
-COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
-'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
-'the number of servers, on all of them; needs to own its sequence';
+COMMENT ON FUNCTION instaid.guard_ticket IS 'let a ticket issue no value above boundary, or '
+'refuse if it has: the first step to change the number of servers, on all; needs to own it';
 
 CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
                                         boundary bigint) RETURNS void
@@ -2340,12 +2133,10 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.dump_positions() IS
-'statements for psql -f in another database, such as an older state of this one: its shards and '
-'tickets go on above those of this one, and the shards that are frozen here are frozen there';
+COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and tickets of another '
+'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
--- Only warnings: one statement must not keep psql from running the next, nor a lock that another
--- role holds.
+-- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
 CREATE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
@@ -2359,14 +2150,13 @@ DECLARE
     hint text;
 BEGIN
     sequence := to_regclass(sequence_name);
-    IF sequence IS NULL OR last IS NULL THEN
-        RAISE undefined_object USING
-            MESSAGE = CASE WHEN last IS NULL THEN 'it could not be read'
-                           ELSE 'it does not exist' END,
-            DETAIL = CASE WHEN last IS NULL THEN 'dump_positions() has warned of this.'
-                          ELSE 'No relation has this name here.' END,
-            HINT = CASE WHEN last IS NULL THEN 'Dump the positions again, as a superuser.'
-                        ELSE 'If it has another name here, repeat the call with that name.' END;
+    IF last IS NULL THEN
+        RAISE undefined_object USING MESSAGE = 'it could not be read',
+            HINT = 'Dump the positions again, as a superuser.';
+    ELSIF sequence IS NULL THEN
+        RAISE undefined_object USING MESSAGE = 'it does not exist',
+            DETAIL = 'No relation has this name here.',
+            HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         BEGIN
             PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
@@ -2379,8 +2169,8 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
-        -- A nextval() between reading the position and setval() would be undone.  This changes
-        -- nothing, and waits for all transactions that have taken values.
+        -- This changes nothing, and waits for all transactions that have taken values: setval()
+        -- would undo their nextval().
         EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
                        (pg_sequence_parameters(sequence)).cache_size);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
@@ -2410,9 +2200,8 @@ EXCEPTION WHEN OTHERS THEN
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END $$;
-COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
-'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
-'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID, or, without an '
+'epoch, a ticket above a value; freeze a shard that is named; a warning if that cannot be done';
 
 ---- Knowing before it breaks ----
 
@@ -2421,8 +2210,7 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
 --   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name, of which a thousand
---   schemas have many.
+--   rows: regclass and regprocedure look at all other objects of its name.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -2430,9 +2218,8 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
 --   linear time whatever there is.
 --
--- What audit() returns, some of it twice, is in the views named _..._findings.  It is an error if
--- IDs repeat, name a wrong shard, or are refused now.  It is a warning if that will happen, or if
--- a guarantee is weaker.
+-- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
+-- will happen, or if a guarantee is weaker.
 
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
@@ -2454,9 +2241,8 @@ CREATE VIEW instaid._audited_shards AS
 -- Copies of the published function, and other functions next_id() that call instaid.next_id(),
 -- as functions or as column defaults
 CREATE VIEW instaid._copies AS
-    -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
-    -- defaults.  Of parsed code, the names of its functions and operators are written, in their
-    -- order, so that one pattern fits both.
+    -- The text of functions; of what PostgreSQL has parsed, as standard SQL bodies and column
+    -- defaults, the names of functions and operators, in their order: one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
@@ -2512,8 +2298,7 @@ CREATE VIEW instaid._copies AS
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._audited_shards AS s);
 
 -- Columns that have IDs by default, and the sequence that the default names.  maker_schema is that
--- of the function, or null for instaid.next_id() with a shard ID as an argument.  is_own is false
--- for copies and the like, and a query without them does not look for any.
+-- of the function, or null for instaid.next_id() with a shard ID; is_own is false for copies.
 CREATE VIEW instaid._id_columns AS
     SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
            m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
@@ -2676,8 +2461,8 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
          LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
-    -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
-    -- table reads, checks or alters children and both tables of a foreign key, too.
+    -- An ID does not fit into it, or a float rounds it.  To alter such a table reads, checks or
+    -- alters children and both tables of a foreign key, too.
     SELECT 'error', w.table_name || '.' || w.column_name,
            format('type %s cannot hold IDs', format_type(w.type, NULL)),
            CASE WHEN EXISTS (SELECT FROM instaid._descendants(w.relid) AS d
@@ -2777,7 +2562,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard, w.shard_id;
 
--- Shards and their declarations
+-- Shards, their declarations, and shards of the edition without C
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT f.severity, s.name, f.problem,
@@ -2810,46 +2595,22 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
-                                   oidvectortypes(p.proargtypes)) AS f (signature);
-
--- Shards of the edition without C, what is left of them, and what goes with its schemas
-CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
+                                   oidvectortypes(p.proargtypes)) AS f (signature)
+    UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
-    SELECT 'warning', quote_ident(m.schema_name),
+    SELECT 'warning', quote_ident(n.nspname),
            'is a shard of the edition without C, which instaid.shards does not show',
-           format('SELECT instaid.adopt_shard(%L, %s, %L);', m.schema_name, m.shard_id, m.epoch)
-    FROM instaid._shards_without_c AS m
+           'Move it with managed/to_extension.sql of that edition.'
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
+      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
     UNION ALL
     SELECT 'warning', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
            'is left over from the edition without C',
            format('When no column or function uses it any more, drop it, or the type'
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
-    UNION ALL
-    -- DROP SCHEMA instaid_managed, instaid_sql CASCADE drops it.  A default or generated column
-    -- and a view are named as such, and not as the expression or the rule that depends.
-    SELECT DISTINCT 'warning', o.identity, format('uses %s of the edition without C', r.identity),
-           format('Create it again without %I before you drop this schema.', r.schema)
-    FROM pg_depend AS d
-         LEFT JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-         LEFT JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-         LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
-         CROSS JOIN LATERAL COALESCE(w.ev_class, a.adrelid) AS t (oid)
-         LEFT JOIN pg_class AS c ON c.oid = COALESCE(t.oid, k.conrelid, CASE d.classid
-                                           WHEN 'pg_class'::regclass THEN d.objid END)
-         CROSS JOIN LATERAL pg_identify_object(
-             CASE WHEN t.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END,
-             COALESCE(t.oid, d.objid), COALESCE(a.adnum, d.objsubid)) AS o
-         CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS r
-    WHERE d.refobjid = ANY (ARRAY(
-              SELECT m.objid FROM pg_namespace AS n
-                     JOIN pg_depend AS m ON m.refclassid = 'pg_namespace'::regclass
-                                        AND m.refobjid = n.oid
-              WHERE n.nspname IN ('instaid_managed', 'instaid_sql')))
-      AND r.schema IN ('instaid_managed', 'instaid_sql')
-      AND (o.schema IN ('instaid_managed', 'instaid_sql')) IS NOT TRUE
-      AND o.identity IS NOT NULL AND c.relispartition IS NOT TRUE;
+    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0;
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
@@ -2897,8 +2658,8 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
         (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
-        -- The clock was set back: the time in IDs is wrong, and they come slowly.  Load adds
-        -- 64 ms, and a restart after a crash a second, as in metrics.drift_limit_seconds.
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.  The limit is
+        -- metrics.drift_limit_seconds.
         (NOT q.is_at_end AND q.drift > q.max_drift + interval '1064 ms', 'warning',
          format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
                 q.max_drift),
@@ -2956,8 +2717,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default
--- partition is a finding only when the others have ended: create_partitions() creates none for
--- times whose rows it has.  Alone, or before partitions of the future, it is meant so.
+-- partition is a finding only when the others have ended: it keeps new ones from being created.
 CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
            format(CASE WHEN r.takes_now IS NOT TRUE
@@ -3014,8 +2774,7 @@ CREATE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
 
--- Roles that could add functions, which are found in the place of ours, or set a ticket back;
--- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
+-- Roles that could add functions, which are found in the place of ours, or set a ticket back.
 CREATE VIEW instaid._right_findings (severity, object, problem, cure) AS
     SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
                                      o.harm),
@@ -3050,18 +2809,16 @@ BEGIN ATOMIC
                 THEN 'SET citus.enable_ddl_propagation = off; ' || f.cure
                      || ' RESET citus.enable_ddl_propagation;'
                 WHEN starts_with(f.cure, 'CREATE UNIQUE INDEX ')
-                THEN 'Create a unique index on it. If the table is distributed, distribute it by'
-                     ' this column first: Citus refuses a unique index without the distribution'
-                     ' column.'
+                THEN 'Create a unique index on it; a distributed table must be distributed by this'
+                     ' column first.'
                 WHEN f.cure ~ '^ALTER TABLE |instaid\.(adopt|create)_'
                      AND instaid._is_citus_worker()
                 THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
     FROM (TABLE instaid._copy_findings UNION TABLE instaid._column_findings
           UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
-          UNION TABLE instaid._shard_id_findings UNION TABLE instaid._without_c_findings
-          UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-          UNION TABLE instaid._partition_findings
+          UNION TABLE instaid._shard_id_findings UNION TABLE instaid._sequence_findings
+          UNION TABLE instaid._ticket_findings UNION TABLE instaid._partition_findings
           UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
@@ -3291,10 +3048,9 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, 
 -- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
 -- for the sequence of the node's shard: with mere rights on it, the owner of the database could
 -- not restore what it has granted to others.
--- Whatever default privileges grant, other roles have no more than the rights that PostgreSQL
--- itself gives to PUBLIC.  What they revoke stays revoked.  And every role can use the schemas,
--- and read the views and the position of the node's sequence.  This can wait for the end of the
--- script, because nobody else has seen the objects yet.
+-- Whatever default privileges grant, other roles have only the rights that PostgreSQL itself gives
+-- to PUBLIC, and can use the schemas, and read the views and the position of the node's sequence.
+-- Nobody has seen the objects before the end of the script.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -3331,10 +3087,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- The owner of the database, and the role that installs the extension, can create tickets, and
--- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's
--- OID, even if the role is dropped; therefore the installer gets its rights outside of the script.
--- The owner of the database gets them as pg_database_owner: it could not restore GRANTs to itself.
+-- The owner of the database, as pg_database_owner, and the installer can create tickets, and let
+-- others do so.  What the script grants stays in pg_init_privs, even if the role is dropped:
+-- therefore the installer gets its rights outside of the script.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',

@@ -108,12 +108,6 @@ BEGIN
     END IF;
 END $$;
 
--- The extension adopts shards of this edition; this edition has no other one to adopt.
-CREATE OR REPLACE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN false;
-
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
@@ -210,9 +204,8 @@ END;
 ---- Adopting (both editions) ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.
--- Refuse a MINVALUE above 1, too, which must not be removed.  Citus, for example, gives such a
--- range to each worker's copy of a sequence: widened, one copy would issue values of another.
+-- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
+-- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
 CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -245,13 +238,10 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them.
--- Sessions that insert finish first, and those that come later use the new function.  Any role
--- can write such a default.  Only tables of the owner of the function or of the schema, or of a
--- superuser, are locked and read: the others cannot delay us.
---
--- The function is called once.  Its ID names the shard, and the epoch is the literal of its text,
--- or else the default, with which the time of that ID is the clock's.
+-- Lock the tables that have a function as a default, and find the largest ID in them.  Any role
+-- can write such a default: only tables of the owner of the function or of the schema, or of a
+-- superuser, are locked and read.  The function is called once: its ID names the shard, and the
+-- epoch is the literal of its text, or else the default, with which that ID has the clock's time.
 CREATE OR REPLACE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
     adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
@@ -373,9 +363,6 @@ BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'renumber', renumber));
     PERFORM instaid._check_read_committed('adopt_shard');
-    IF instaid._adopt_other_edition(schema_name, shard_id, epoch) THEN
-        RETURN;
-    END IF;
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
     SELECT p.proowner INTO owner FROM pg_proc AS p
     WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
@@ -443,8 +430,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
 'shard: call the function once, to find its shard ID and epoch, replace it, take over its sequence'
-' (by default table_id_seq, or the one that its text names), and continue above the IDs of the '
-'columns that use it; needs the rights of the owners of the function, the sequence and the tables';
+', and continue above the IDs of the columns that use it; needs the rights of the owners of all';
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
@@ -537,10 +523,8 @@ BEGIN
                    ' call adopt_shards() again.';
     END IF;
 END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards(text, boolean) IS
-'adopt each schema that has a copy of the published function, as audit() finds, if the caller '
-'may, and the name of the schema is LIKE the pattern; commits after each one, goes on after one '
-'that fails, and names those that failed in the end; dry_run only shows the commands';
+COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
+'the published function that the caller may adopt; commits after each; dry_run only shows how';
 
 CREATE OR REPLACE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -570,9 +554,8 @@ END $$;
 COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
--- The statements that widen an integer column and, through foreign keys and partitions, the
--- columns that refer to it; the other tables that they alter, the sizes of all, and what prevents
--- it; and why Citus changes neither the default nor the type of the column, null if it does.
+-- The statements that widen an integer column and those that refer to it; the other tables that
+-- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
 CREATE OR REPLACE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
                                        owner regrole, OUT statements text[], OUT other_tables text,
                                        OUT sizes text, OUT obstacles text, OUT of_citus text)
@@ -806,8 +789,8 @@ BEGIN
                         ELSE 'Give those rows other values.' END;
     END IF;
 
-    -- The default goes first, because it need not fit the new type, and then the sequence of a
-    -- serial column, unless something else uses it: Citus widens no column that one depends on.
+    -- First the default, which need not fit the new type, and then the sequence of a serial
+    -- column, unless something else uses it: Citus widens no column that one depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
     statements := array_remove(statements || ARRAY[
@@ -846,10 +829,9 @@ BEGIN
         PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.adopt_column(regclass, text, boolean) IS 'make the next_id() of a '
-'shard the default of a serial, identity, integer or bigint column; widen an integer column, and '
-'those that refer to it, to bigint; return the statements, which dry_run does not run; acts with '
-'the rights of the owner of the table, which the caller needs, on tables of that owner only';
+COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
+'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
+'the statements, which dry_run does not run; needs to own the tables';
 
 ---- Rights ----
 

@@ -50,27 +50,6 @@ CREATE OR REPLACE VIEW instaid.metrics AS
                      FROM instaid.tickets) AS t;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
-COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
-COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
-COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
-'number of shards whose last ID the role cannot see';
-COMMENT ON COLUMN instaid.metrics.drift_seconds IS
-'how far the last ID of any shard that is not frozen is ahead of the clock; null if there is none';
-COMMENT ON COLUMN instaid.metrics.drift_shard IS
-'the shard whose last ID is furthest ahead; null if none is';
-COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
-'a greater drift means that the clock was set back, or a sequence was set ahead';
-COMMENT ON COLUMN instaid.metrics.last_id_seconds IS
-'time since the last ID of all shards that are not frozen';
-COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
-'time until the IDs of a shard end, for the one that ends first and is not frozen';
-COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
-COMMENT ON COLUMN instaid.metrics.ticket_values_left IS
-'number of values that are left of the ticket that has the fewest';
-COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
-COMMENT ON COLUMN instaid.metrics.failed_refills IS '0 in this edition';
-COMMENT ON COLUMN instaid.metrics.failing_tickets IS '0 in this edition';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS '0 in this edition';
 
 ---- Knowing before it breaks ----
 
@@ -160,8 +139,7 @@ CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cu
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default
--- partition is a finding only when the others have ended: create_partitions() creates none for
--- times whose rows it has.  Alone, or before partitions of the future, it is meant so.
+-- partition is a finding only when the others have ended: it keeps new ones from being created.
 CREATE OR REPLACE VIEW instaid._partition_findings (severity, object, problem, cure) AS
     SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
            format(CASE WHEN r.takes_now IS NOT TRUE
@@ -218,8 +196,7 @@ CREATE OR REPLACE VIEW instaid._ending_tickets (severity, object, problem, cure)
                                     ELSE 9223372036854775807 END) AS e (is_guarded)
     WHERE t.values_left < 1000 AND NOT t.off_stripe;
 
--- Roles that could add functions, which are found in the place of ours, or set a ticket back;
--- for audit().  CREATE on instaid_tickets is left out: roles that create tickets need it.
+-- Roles that could add functions, which are found in the place of ours, or set a ticket back.
 CREATE OR REPLACE VIEW instaid._right_findings (severity, object, problem, cure) AS
     SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
                                      o.harm),

@@ -66,7 +66,8 @@ BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
                                       ' transaction that inserts.');
 END $$;
-COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'not in this edition: fails';
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'an ID of a shard up to which no open '
+'transaction has taken one; waits for those, or returns null if wait is false';
 
 CREATE OR REPLACE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
                                    epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -76,8 +77,8 @@ BEGIN
     PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
                                       ' transaction that inserts.');
 END $$;
-COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
-'not in this edition: fails';
+COMMENT ON FUNCTION instaid.settled_id(regclass, int, timestamptz, boolean) IS 'an ID of a '
+'sequence, as settled_id(text, boolean); needs USAGE or SELECT on the sequence';
 
 CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, source text[],
                                       server integer DEFAULT 1,
@@ -88,9 +89,8 @@ CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, source text[],
 BEGIN
     PERFORM instaid._refuse_without_c('A ticket with a source', 'Leave out source.');
 END $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], integer, integer, bigint, integer,
-                                          regtype) IS
-'not in this edition: fails';
+COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
+'create a ticket whose values come from foreign servers; needs USAGE on them, too';
 
 CREATE OR REPLACE FUNCTION instaid.audit_servers(servers text[],
                                       OUT severity text, OUT object text, OUT problem text,

@@ -69,9 +69,8 @@ CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
 COMMENT ON FUNCTION instaid.integer_now() IS
 'the smallest ID of now(), with the default epoch; for tools that partition by integers';
 
--- Refuse a caller who does not have the rights of the owner of a table.  Refuse a superuser's
--- table if the owner of its schema could put another table in its place, after this look and
--- before a command that names the table.
+-- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
+-- the owner of its schema could give to another one before a command that names it.
 CREATE OR REPLACE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -144,9 +143,8 @@ BEGIN ATOMIC
                                     NULLIF(b.bound[2], 'MAXVALUE')::bigint) AS n (first_id, end_id)
     ORDER BY b.bound IS NULL, n.end_id;
 END;
-COMMENT ON FUNCTION instaid.list_partitions(regclass, timestamptz) IS
-'the partitions of a table by range of its IDs: each has the IDs from first_id to below end_id, '
-'whose times are from from_time to before to_time; the default partition, with nulls, is last';
+COMMENT ON FUNCTION instaid.list_partitions IS 'the partitions of a table by range of its IDs, '
+'with the bounds as times and as IDs; the default partition, with nulls, is last';
 
 CREATE OR REPLACE FUNCTION instaid.create_partitions(parent regclass, from_time timestamptz,
                                           to_time timestamptz, step interval,
@@ -184,7 +182,7 @@ BEGIN
             MESSAGE = format('step %s does not lead from %s to %s', step, from_time, to_time),
             DETAIL = 'from_time must be before to_time, and the step at least 1 ms.';
     END IF;
-    -- longer than the format, and a thousand of them are not past the times of PostgreSQL
+    -- longer than the format; a thousand of them are not past the times of PostgreSQL
     step := LEAST(step, '200 years');
     -- refuses an infinite epoch
     expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
@@ -207,9 +205,8 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  Rows can be
-    -- read and written meanwhile.  All that follows runs as the owner: indexes, for example, can
-    -- hold code that runs when the table is read.
+    -- Two sessions cannot both find a partition missing: one waits for the other.  All that
+    -- follows runs as the owner: an index can hold code that runs when the table is read.
     PERFORM instaid._execute_as(main.owner, format(
         'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
     FOR part IN

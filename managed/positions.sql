@@ -83,12 +83,10 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.dump_positions() IS
-'statements for psql -f in another database, such as an older state of this one: its shards and '
-'tickets go on above those of this one, and the shards that are frozen here are frozen there';
+COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and tickets of another '
+'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
--- Only warnings: one statement must not keep psql from running the next, nor a lock that another
--- role holds.
+-- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
     shard text DEFAULT NULL) RETURNS void
@@ -102,14 +100,13 @@ DECLARE
     hint text;
 BEGIN
     sequence := to_regclass(sequence_name);
-    IF sequence IS NULL OR last IS NULL THEN
-        RAISE undefined_object USING
-            MESSAGE = CASE WHEN last IS NULL THEN 'it could not be read'
-                           ELSE 'it does not exist' END,
-            DETAIL = CASE WHEN last IS NULL THEN 'dump_positions() has warned of this.'
-                          ELSE 'No relation has this name here.' END,
-            HINT = CASE WHEN last IS NULL THEN 'Dump the positions again, as a superuser.'
-                        ELSE 'If it has another name here, repeat the call with that name.' END;
+    IF last IS NULL THEN
+        RAISE undefined_object USING MESSAGE = 'it could not be read',
+            HINT = 'Dump the positions again, as a superuser.';
+    ELSIF sequence IS NULL THEN
+        RAISE undefined_object USING MESSAGE = 'it does not exist',
+            DETAIL = 'No relation has this name here.',
+            HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         BEGIN
             PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
@@ -122,8 +119,8 @@ BEGIN
         END;
         PERFORM instaid.freeze_shard(shard);
     ELSE
-        -- A nextval() between reading the position and setval() would be undone.  This changes
-        -- nothing, and waits for all transactions that have taken values.
+        -- This changes nothing, and waits for all transactions that have taken values: setval()
+        -- would undo their nextval().
         EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
                        (pg_sequence_parameters(sequence)).cache_size);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
@@ -153,9 +150,8 @@ EXCEPTION WHEN OTHERS THEN
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END $$;
-COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence of a shard go on above an ID, or, '
-'without an epoch, a ticket above a value; it never goes back; freezes the shard, if one is '
-'named, whose sequences can be frozen; a warning if the sequence is missing, or cannot be set';
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID, or, without an '
+'epoch, a ticket above a value; freeze a shard that is named; a warning if that cannot be done';
 
 ---- Rights ----
 

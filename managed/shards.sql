@@ -115,17 +115,6 @@ CREATE OR REPLACE VIEW instaid.shards AS
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
 'the sequence';
-COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
-COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
-COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
-COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
-COMMENT ON COLUMN instaid.shards.last_id IS
-'last ID that the sequence issued or reserved; on a standby and after a crash, up to 32 more';
-COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
-COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
-COMMENT ON COLUMN instaid.shards.expires_at IS
-'time when the IDs of the shard end: later IDs would be negative';
 
 CREATE OR REPLACE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
@@ -374,10 +363,9 @@ BEGIN
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
 END $$;
-COMMENT ON FUNCTION instaid.create_shard(text, integer, timestamptz, text) IS
-'make a schema, which is created if it is missing, a shard: create a sequence and the functions '
-'next_id(), next_id(sequence), whose IDs are unique for that sequence only, and '
-'next_ids(count, sequence); shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if it is missing, a '
+'shard: create its sequence, next_id(), next_id(sequence) and next_ids(count, sequence); '
+'shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
 
 ---- Moving and protecting shards ----
 

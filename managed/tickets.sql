@@ -208,10 +208,8 @@ BEGIN
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
 END $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, integer, integer, bigint, integer, regtype,
-                                          text) IS
-'create a named ticket, whose values on this server are start or above, and server modulo '
-'servers; return its sequence; needs CREATE on the schema instaid_tickets';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
+'a ticket: values from start on, server modulo servers, or those of a foreign server';
 
 ---- Tickets and their servers (both editions) ----
 
@@ -307,9 +305,8 @@ BEGIN
     END IF;
     EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
 END $$;
-COMMENT ON FUNCTION instaid.guard_ticket(text, bigint) IS
-'let a ticket issue no value above boundary, or refuse if it has: the first step to change '
-'the number of servers, on all of them; needs to own its sequence';
+COMMENT ON FUNCTION instaid.guard_ticket IS 'let a ticket issue no value above boundary, or '
+'refuse if it has: the first step to change the number of servers, on all; needs to own it';
 
 CREATE OR REPLACE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
                                         boundary bigint) RETURNS void
@@ -388,22 +385,8 @@ CREATE OR REPLACE VIEW instaid.tickets AS
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
          CROSS JOIN LATERAL (SELECT instaid._last_value(c.oid)) AS s (last_value)
     WHERE n.nspname = 'instaid_tickets';
-COMMENT ON VIEW instaid.tickets IS
-'the tickets of this database, one row each; last_value needs SELECT on the sequence';
-COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.tickets.server IS 'number of this server: the remainder of its values '
-'divided by servers, or servers if that is 0';
-COMMENT ON COLUMN instaid.tickets.servers IS
-'number of servers that share the ticket: the difference from one value to the next';
-COMMENT ON COLUMN instaid.tickets.step IS 'the CACHE of the sequence, which must be 1';
-COMMENT ON COLUMN instaid.tickets.last_value IS 'last value that was issued, null if there is '
-'none; on a standby and after a crash, up to 32 values more';
-COMMENT ON COLUMN instaid.tickets.values_left IS
-'number of values up to the guard, or else up to the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS
-'whether setval() or ALTER SEQUENCE left the sequence at a value of another server';
-COMMENT ON COLUMN instaid.tickets.source IS 'null in this edition';
-COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence that is the ticket';
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database; last_value, values_left and '
+'off_stripe need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
 ---- Rights ----
 

@@ -5,8 +5,7 @@
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
 --   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name, of which a thousand
---   schemas have many.
+--   rows: regclass and regprocedure look at all other objects of its name.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -14,9 +13,8 @@
 -- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
 --   linear time whatever there is.
 --
--- What audit() returns, some of it twice, is in the views named _..._findings.  It is an error if
--- IDs repeat, name a wrong shard, or are refused now.  It is a warning if that will happen, or if
--- a guarantee is weaker.
+-- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
+-- will happen, or if a guarantee is weaker.
 
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
@@ -38,9 +36,8 @@ CREATE VIEW instaid._audited_shards AS
 -- Copies of the published function, and other functions next_id() that call instaid.next_id(),
 -- as functions or as column defaults
 CREATE VIEW instaid._copies AS
-    -- The text of functions, and what PostgreSQL has parsed: standard SQL bodies and column
-    -- defaults.  Of parsed code, the names of its functions and operators are written, in their
-    -- order, so that one pattern fits both.
+    -- The text of functions; of what PostgreSQL has parsed, as standard SQL bodies and column
+    -- defaults, the names of functions and operators, in their order: one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
                p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
@@ -96,8 +93,7 @@ CREATE VIEW instaid._copies AS
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._audited_shards AS s);
 
 -- Columns that have IDs by default, and the sequence that the default names.  maker_schema is that
--- of the function, or null for instaid.next_id() with a shard ID as an argument.  is_own is false
--- for copies and the like, and a query without them does not look for any.
+-- of the function, or null for instaid.next_id() with a shard ID; is_own is false for copies.
 CREATE VIEW instaid._id_columns AS
     SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
            m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
@@ -260,8 +256,8 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
          LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
-    -- An ID does not fit into it: "integer out of range"; a float rounds it.  To alter such a
-    -- table reads, checks or alters children and both tables of a foreign key, too.
+    -- An ID does not fit into it, or a float rounds it.  To alter such a table reads, checks or
+    -- alters children and both tables of a foreign key, too.
     SELECT 'error', w.table_name || '.' || w.column_name,
            format('type %s cannot hold IDs', format_type(w.type, NULL)),
            CASE WHEN EXISTS (SELECT FROM instaid._descendants(w.relid) AS d
@@ -361,7 +357,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard, w.shard_id;
 
--- Shards and their declarations
+-- Shards, their declarations, and shards of the edition without C
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT f.severity, s.name, f.problem,
@@ -394,46 +390,22 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
-                                   oidvectortypes(p.proargtypes)) AS f (signature);
-
--- Shards of the edition without C, what is left of them, and what goes with its schemas
-CREATE VIEW instaid._without_c_findings (severity, object, problem, cure) AS
+                                   oidvectortypes(p.proargtypes)) AS f (signature)
+    UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
-    SELECT 'warning', quote_ident(m.schema_name),
+    SELECT 'warning', quote_ident(n.nspname),
            'is a shard of the edition without C, which instaid.shards does not show',
-           format('SELECT instaid.adopt_shard(%L, %s, %L);', m.schema_name, m.shard_id, m.epoch)
-    FROM instaid._shards_without_c AS m
+           'Move it with managed/to_extension.sql of that edition.'
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
+      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
     UNION ALL
     SELECT 'warning', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
            'is left over from the edition without C',
            format('When no column or function uses it any more, drop it, or the type'
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
-    UNION ALL
-    -- DROP SCHEMA instaid_managed, instaid_sql CASCADE drops it.  A default or generated column
-    -- and a view are named as such, and not as the expression or the rule that depends.
-    SELECT DISTINCT 'warning', o.identity, format('uses %s of the edition without C', r.identity),
-           format('Create it again without %I before you drop this schema.', r.schema)
-    FROM pg_depend AS d
-         LEFT JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-         LEFT JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-         LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
-         CROSS JOIN LATERAL COALESCE(w.ev_class, a.adrelid) AS t (oid)
-         LEFT JOIN pg_class AS c ON c.oid = COALESCE(t.oid, k.conrelid, CASE d.classid
-                                           WHEN 'pg_class'::regclass THEN d.objid END)
-         CROSS JOIN LATERAL pg_identify_object(
-             CASE WHEN t.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END,
-             COALESCE(t.oid, d.objid), COALESCE(a.adnum, d.objsubid)) AS o
-         CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS r
-    WHERE d.refobjid = ANY (ARRAY(
-              SELECT m.objid FROM pg_namespace AS n
-                     JOIN pg_depend AS m ON m.refclassid = 'pg_namespace'::regclass
-                                        AND m.refobjid = n.oid
-              WHERE n.nspname IN ('instaid_managed', 'instaid_sql')))
-      AND r.schema IN ('instaid_managed', 'instaid_sql')
-      AND (o.schema IN ('instaid_managed', 'instaid_sql')) IS NOT TRUE
-      AND o.identity IS NOT NULL AND c.relispartition IS NOT TRUE;
+    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0;
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
@@ -481,8 +453,8 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
         (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
-        -- The clock was set back: the time in IDs is wrong, and they come slowly.  Load adds
-        -- 64 ms, and a restart after a crash a second, as in metrics.drift_limit_seconds.
+        -- The clock was set back: the time in IDs is wrong, and they come slowly.  The limit is
+        -- metrics.drift_limit_seconds.
         (NOT q.is_at_end AND q.drift > q.max_drift + interval '1064 ms', 'warning',
          format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
                 q.max_drift),
@@ -520,18 +492,16 @@ BEGIN ATOMIC
                 THEN 'SET citus.enable_ddl_propagation = off; ' || f.cure
                      || ' RESET citus.enable_ddl_propagation;'
                 WHEN starts_with(f.cure, 'CREATE UNIQUE INDEX ')
-                THEN 'Create a unique index on it. If the table is distributed, distribute it by'
-                     ' this column first: Citus refuses a unique index without the distribution'
-                     ' column.'
+                THEN 'Create a unique index on it; a distributed table must be distributed by this'
+                     ' column first.'
                 WHEN f.cure ~ '^ALTER TABLE |instaid\.(adopt|create)_'
                      AND instaid._is_citus_worker()
                 THEN f.cure || ' Do this on the coordinator: this is a worker of Citus.'
                 ELSE f.cure END
     FROM (TABLE instaid._copy_findings UNION TABLE instaid._column_findings
           UNION TABLE instaid._value_findings UNION TABLE instaid._shard_findings
-          UNION TABLE instaid._shard_id_findings UNION TABLE instaid._without_c_findings
-          UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-          UNION TABLE instaid._partition_findings
+          UNION TABLE instaid._shard_id_findings UNION TABLE instaid._sequence_findings
+          UNION TABLE instaid._ticket_findings UNION TABLE instaid._partition_findings
           UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;

@@ -90,9 +90,8 @@ COMMENT ON FUNCTION instaid.from_base32(text) IS
 ---- The type instaid.id ----
 
 -- Its operators, and the operator classes of its indexes, are bigint's, as varchar's are text's.
--- Operators of its own would have to be in pg_catalog to be found, and operator classes in
--- integer_ops to compare with an integer: but pg_upgrade drops what an extension adds to it.
--- Therefore max(id) is a bigint.  With max(instaid.id), it would read the whole table: an index
+-- Its own would have to be in pg_catalog, in integer_ops, where pg_upgrade drops what an extension
+-- adds.  Therefore max(id) is a bigint: max(instaid.id) would read the whole table, since an index
 -- serves an aggregate only by a sort operator of the argument's own type, in its own family.
 CREATE TYPE instaid.id;
 

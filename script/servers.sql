@@ -221,10 +221,9 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, 
 -- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
 -- for the sequence of the node's shard: with mere rights on it, the owner of the database could
 -- not restore what it has granted to others.
--- Whatever default privileges grant, other roles have no more than the rights that PostgreSQL
--- itself gives to PUBLIC.  What they revoke stays revoked.  And every role can use the schemas,
--- and read the views and the position of the node's sequence.  This can wait for the end of the
--- script, because nobody else has seen the objects yet.
+-- Whatever default privileges grant, other roles have only the rights that PostgreSQL itself gives
+-- to PUBLIC, and can use the schemas, and read the views and the position of the node's sequence.
+-- Nobody has seen the objects before the end of the script.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -261,10 +260,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- The owner of the database, and the role that installs the extension, can create tickets, and
--- can let others do so.  What the script grants to a role stays in pg_init_privs as the role's
--- OID, even if the role is dropped; therefore the installer gets its rights outside of the script.
--- The owner of the database gets them as pg_database_owner: it could not restore GRANTs to itself.
+-- The owner of the database, as pg_database_owner, and the installer can create tickets, and let
+-- others do so.  What the script grants stays in pg_init_privs, even if the role is dropped:
+-- therefore the installer gets its rights outside of the script.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
 -- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
 SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',

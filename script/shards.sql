@@ -95,19 +95,9 @@ CREATE VIEW instaid.shards AS
                             AS t (last_issued_at);
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
-COMMENT ON COLUMN instaid.shards.schema_name IS 'schema that is the shard';
-COMMENT ON COLUMN instaid.shards.shard_id IS 'shard ID in its IDs, 0 to 8191';
-COMMENT ON COLUMN instaid.shards.epoch IS 'time from which its IDs count milliseconds';
-COMMENT ON COLUMN instaid.shards.sequence IS 'sequence that its next_id() advances';
-COMMENT ON COLUMN instaid.shards.last_id IS
-'last ID that was issued or reserved; on a standby and after a crash, up to a second more';
-COMMENT ON COLUMN instaid.shards.last_issued_at IS 'time of that ID';
-COMMENT ON COLUMN instaid.shards.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN instaid.shards.frozen IS 'whether freeze_shard() has stopped the shard';
-COMMENT ON COLUMN instaid.shards.expires_at IS 'time from which IDs would be negative';
 
--- Keep other sessions from creating a shard with this ID until the transaction ends; needs CREATE
--- on the schema, or on the database if the schema is missing.
+-- Keep others from creating a shard with this ID until the transaction ends; needs CREATE on the
+-- schema, or on the database if the schema is missing.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -120,9 +110,8 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 
 -- The commands that make a schema a shard; one that is not new has its sequence already, and can
 -- have a next_id() with these arguments, which is replaced.
--- Commands for EXECUTE, instead of catalog changes in C, fire event triggers.  None looks a
--- function of a shard up by its name, which all shards share, as COMMENT, GRANT, ALTER and
--- regprocedure do: one such look-up takes 20 ms and 8 MB among thousands.
+-- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
+-- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
                                         sequence text, is_new boolean DEFAULT true,
                                         arguments text DEFAULT '',
@@ -161,17 +150,15 @@ END $$;
 
 CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
-COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS
-'an ID of the shard such that every transaction that took an ID up to it has ended; waits for '
-'open ones, or returns null if wait is false; the next query misses no row up to it';
+COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'an ID of a shard up to which no open '
+'transaction has taken one; waits for those, or returns null if wait is false';
 
 CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
                                    epoch timestamptz DEFAULT instaid.default_epoch(),
                                    wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
-COMMENT ON FUNCTION instaid.settled_id(regclass, integer, timestamptz, boolean) IS
-'an ID of the sequence such that every transaction that took an ID up to it has ended; waits for '
-'open ones, or returns null if wait is false; needs USAGE or SELECT on the sequence';
+COMMENT ON FUNCTION instaid.settled_id(regclass, int, timestamptz, boolean) IS 'an ID of a '
+'sequence, as settled_id(text, boolean); needs USAGE or SELECT on the sequence';
 
 ---- Moving and protecting shards ----
 
@@ -236,9 +223,9 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
--- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
--- The replaced function keeps its OID, its owner, its rights, and the name of its result.
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above those of all
+-- calls that have ended, which can round up to a millisecond ahead of the clock.  The replaced
+-- function keeps its OID, its owner, its rights, and the name of its result.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -259,9 +246,8 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into the declaration of a shard.
--- The lock waits for all transactions that have taken IDs, also of other sequences of the shard,
--- and keeps others out until this transaction commits.  Those then read the declaration again.
+-- Write another shard ID into the declaration of a shard.  The lock is that of _set_frozen(); who
+-- waits for it then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -289,118 +275,6 @@ BEGIN ATOMIC
 END;
 
 -- include managed/adopting.sql: Adopting
-
--- The shards of the edition without C (managed/instaid.sql); for adopt_shard() and audit().
--- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
-CREATE VIEW instaid._shards_without_c AS
-    SELECT p.pronamespace AS schema, n.nspname AS schema_name, p.oid AS next_ids,
-           f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
-           instaid.extract_shard_id(q.seqmax) AS shard_id,
-           to_timestamp(q.seqmin / 1000.0) AS epoch,
-           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
-                          AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]
-         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
-      AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
-      -- An epoch is a time from 1990 to 2100; of other values, to_timestamp() can fail.
-      AND q.seqmin BETWEEN 631152000001 AND 4102444800000;
-
--- Make a shard of the edition without C a shard of the extension; a part of adopt_shard(),
--- with its settings.  Return false if the schema is not such a shard.
--- ALTER SEQUENCE waits for all who have taken IDs.  What comes later waits at its first look
--- at the sequence, and then continues in the extension.  A statement for several rows goes on
--- with the old functions, by their OIDs: they are renamed, not dropped.
-CREATE FUNCTION instaid._adopt_other_edition(schema_name text, shard_id integer,
-                                             epoch timestamptz) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    shard record;
-    tables regclass[];
-    part record;
-    last bigint;
-BEGIN
-    SELECT s.* INTO shard FROM instaid._shards_without_c AS s
-    WHERE s.schema_name = _adopt_other_edition.schema_name;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
-    IF shard_id <> shard.shard_id OR epoch <> shard.epoch THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is not shard %s with epoch %s', schema_name,
-                             COALESCE(shard_id, shard.shard_id), COALESCE(epoch, shard.epoch)),
-            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
-            HINT = 'Pass that shard ID and that epoch, or neither.';
-    END IF;
-    shard_id := shard.shard_id;
-    epoch := shard.epoch;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, COALESCE(main, shard.next_id));
-
-    -- The tables are locked before the sequences, as by an INSERT.
-    tables := ARRAY(
-        SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-               JOIN pg_roles AS o ON o.oid = a.owner
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
-    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t)) FROM unnest(tables) AS t;
-    FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name
-        FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
-                                         AND k.oid = d.objid
-             LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
-        WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
-          AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
-    LOOP
-        PERFORM instaid._lock_sequence(part.name);
-        last := pg_sequence_last_value(part.name);
-        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
-            ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
-        PERFORM instaid.advance_past(part.name, last, epoch);
-    END LOOP;
-
-    PERFORM instaid._execute_as(shard.owner, format(
-        'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
-        ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
-        -- As before, no role needs a right on the sequence.
-        ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
-        ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) FROM PUBLIC', schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, shard_id, epoch, shard.sequence::regclass::text,
-                                false, COALESCE(pg_get_function_arguments(main), ''),
-                                'SECURITY DEFINER')))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
-    PERFORM instaid._execute_as(shard.owner, format(
-        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
-        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
-
-    -- A default of another form goes on with the old function.
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %I.next_id(%s)', a.table_name, a.column_name,
-        schema_name, m.sequence[1]))
-    FROM instaid._defaults AS a
-         -- pg_get_expr() waits for a lock on the table: it must not read those of others
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN a.relid = ANY (tables)
-                  THEN replace(pg_get_expr(a.expression, a.relid),
-                               format('%I.managed_next_id(', schema_name), 'old(') END,
-             '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
-    WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
-    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
-    RETURN true;
-END $$;
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs, and keeps others out until this

@@ -1,8 +1,8 @@
 ---- Tickets ----
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name what is in
--- it.  Tools that dump a schema create this one before the extension, empty.  It is replaced, and
--- not adopted: what another session is just putting into it stays behind.
+-- It belongs to the owner of the schema instaid, because a superuser's statements name its parts.
+-- An empty one, as tools that dump a schema create first, is replaced: what another session is
+-- adding to it stays behind.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -63,9 +63,8 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
 
--- The position of a ticket: see the view instaid.tickets.  Where it has its values from, which
--- servers cannot be asked, and why, and whether the library is preloaded, as it must be then; null
--- if it has no source.  failure is null for roles that may not see it, too.
+-- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
+-- be asked, and why, if the role may see it, and whether the library is preloaded, as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
     OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
@@ -91,21 +90,8 @@ CREATE VIEW instaid.tickets AS
       AND (c.relkind = 'S' OR s.source IS NOT NULL
            -- a further server of another one
            AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS 'the tickets of this database, one row each; last_value, '
-'values_left and off_stripe need USAGE or SELECT on the sequence, or membership in '
-'pg_read_all_stats, and are null while another transaction alters or drops it';
-COMMENT ON COLUMN instaid.tickets.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.tickets.server IS
-'number of this server: its values modulo servers, or servers if that is 0';
-COMMENT ON COLUMN instaid.tickets.servers IS 'number of servers that share the ticket';
-COMMENT ON COLUMN instaid.tickets.step IS
-'values that one WAL record covers, 1 for 32; with a source, values of the shortest segment';
-COMMENT ON COLUMN instaid.tickets.last_value IS
-'last value that was issued; on a standby and after a crash, up to a step more';
-COMMENT ON COLUMN instaid.tickets.values_left IS 'values up to the guard, or the end of the type';
-COMMENT ON COLUMN instaid.tickets.off_stripe IS 'whether it stands at a value of another server';
-COMMENT ON COLUMN instaid.tickets.source IS 'foreign servers that the values come from';
-COMMENT ON COLUMN instaid.tickets.sequence IS 'sequence or foreign table that is the ticket';
+COMMENT ON VIEW instaid.tickets IS 'the tickets of this database; last_value, values_left and '
+'off_stripe need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
 -- Segments in shared memory; see the view instaid.segments.
 CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
@@ -123,32 +109,12 @@ CREATE VIEW instaid.segments AS
     FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
 COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
-COMMENT ON COLUMN instaid.segments.name IS 'name of the ticket';
-COMMENT ON COLUMN instaid.segments.state IS 'idle, refilling, or failed at the last attempt';
-COMMENT ON COLUMN instaid.segments.segment_size IS 'number of values in a segment';
-COMMENT ON COLUMN instaid.segments.next_value IS 'next value of the segment, null if it is empty';
-COMMENT ON COLUMN instaid.segments.last_value IS 'last value of the segment';
-COMMENT ON COLUMN instaid.segments.values_left IS 'number of values left in the segment';
-COMMENT ON COLUMN instaid.segments.spare_first IS 'first value of the next segment, null if none';
-COMMENT ON COLUMN instaid.segments.spare_last IS 'last value of the next segment';
-COMMENT ON COLUMN instaid.segments.spare_left IS 'number of values in the next segment';
-COMMENT ON COLUMN instaid.segments.server IS 'foreign server that the last segment came from';
-COMMENT ON COLUMN instaid.segments.refills IS 'number of segments that were fetched';
-COMMENT ON COLUMN instaid.segments.refilled_at IS 'time of the last refill';
-COMMENT ON COLUMN instaid.segments.refill_duration IS 'duration of the last refill';
-COMMENT ON COLUMN instaid.segments.waits IS 'number of calls that found both segments empty';
-COMMENT ON COLUMN instaid.segments.failures IS 'refills that failed, or had to try another server';
-COMMENT ON COLUMN instaid.segments.failed_at IS 'time of the last failure';
-COMMENT ON COLUMN instaid.segments.failure IS
-'reason for the last failure, for the owner of the ticket and members of pg_read_all_stats';
-COMMENT ON COLUMN instaid.segments.sequence IS 'foreign table that is the ticket';
 
 CREATE VIEW instaid.metrics AS
     SELECT s.shards, s.frozen_shards, s.unreadable_shards,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- which is defined, because _shard_metrics() has loaded the library; load can add
-           -- 64 ms to it, and a restart after a crash a second
+           -- load can add 64 ms, and a crash a second; _shard_metrics() has loaded the library
            EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
@@ -171,30 +137,8 @@ CREATE VIEW instaid.metrics AS
                            FROM instaid._segment_state() AS i) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
-COMMENT ON COLUMN instaid.metrics.shards IS 'number of shards';
-COMMENT ON COLUMN instaid.metrics.frozen_shards IS 'number of shards that are frozen';
-COMMENT ON COLUMN instaid.metrics.unreadable_shards IS
-'number of shards that the role cannot see, or another transaction is changing: not counted below';
-COMMENT ON COLUMN instaid.metrics.drift_seconds IS
-'how far the last ID of any shard that is not frozen is ahead of the clock; null if there is none';
-COMMENT ON COLUMN instaid.metrics.drift_shard IS 'shard with that ID; null if none is ahead';
-COMMENT ON COLUMN instaid.metrics.drift_limit_seconds IS
-'a greater drift means that the clock was set back, or a sequence was set ahead';
-COMMENT ON COLUMN instaid.metrics.last_id_seconds IS
-'time since the last ID of all shards that are not frozen';
-COMMENT ON COLUMN instaid.metrics.expiry_seconds IS
-'time until the IDs of the first shard end that is not frozen';
-COMMENT ON COLUMN instaid.metrics.tickets IS 'number of tickets';
-COMMENT ON COLUMN instaid.metrics.ticket_values_left IS 'fewest values that any ticket has left';
-COMMENT ON COLUMN instaid.metrics.ticket IS 'name of that ticket';
-COMMENT ON COLUMN instaid.metrics.failed_refills IS
-'refills that failed, or had to try another server, since the start of the server';
-COMMENT ON COLUMN instaid.metrics.failing_tickets IS
-'number of tickets with a source whose last refill failed at all of its servers';
-COMMENT ON COLUMN instaid.metrics.empty_tickets IS 'number of those that have no value left';
 
--- Keep other sessions from creating a ticket of this name until the transaction ends; needs CREATE
--- on the schema instaid_tickets.
+-- Keep others from creating a ticket of this name until the transaction ends.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
@@ -216,12 +160,9 @@ BEGIN
     PERFORM instaid.ticket_sequence(name, missing_ok => true);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %I cannot have a source and a server or start of its own',
-                             name),
-            DETAIL = format('The server is %s of %s, and the start is %s, but a source has its'
-                            ' own.', server, servers, start),
-            HINT = 'Leave them out, and set INCREMENT and START of the sequences on the servers of'
-                   ' the source.';
+            MESSAGE = format('ticket %I cannot have a source and a server or start', name),
+            DETAIL = format('The server is %s of %s; the start is %s.', server, servers, start),
+            HINT = 'Set INCREMENT and START of the sequences on the servers of the source.';
     END IF;
     PERFORM instaid._check_ticket_server(server, servers);
     IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
@@ -238,9 +179,8 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
-            HINT = 'Create the ticket on the coordinator, and let statements that use it run'
-                   ' there. For statements that run on workers, too, create it on each node with a'
-                   ' server of its own and the number of all nodes as servers.';
+            HINT = 'Create it on the coordinator, and use it there, or on each node with a server'
+                   ' of its own and the number of all nodes as servers.';
     END IF;
     -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
     -- (autocreate.c) waits for the same lock.
@@ -293,9 +233,8 @@ BEGIN
                            ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
-            RAISE WARNING USING
-                MESSAGE = format('ticket %I has a source, and the library instaid is not'
-                                 ' preloaded', name), DETAIL = 'next_ticket() fails until it is.',
+            RAISE WARNING 'ticket % has a source, and the library instaid is not preloaded',
+                quote_ident(name) USING DETAIL = 'next_ticket() fails until it is.',
                 HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
@@ -311,8 +250,7 @@ BEGIN
     RETURN instaid.ticket_sequence(name);
 END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
-'create a named ticket, whose values come from foreign servers; return its sequence; needs '
-'CREATE on the schema instaid_tickets, and USAGE on the servers';
+'create a ticket whose values come from foreign servers; needs USAGE on them, too';
 
 CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
@@ -322,8 +260,7 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
     RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
                                  server, servers, start, step, data_type);
 COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
-'a named ticket, whose values on this server are start or above, and server modulo servers, or '
-'come from a foreign server; return its sequence; needs CREATE on the schema instaid_tickets';
+'a ticket: values from start on, server modulo servers, or those of a foreign server';
 
 -- include managed/tickets.sql: Tickets and their servers
 

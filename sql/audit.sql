@@ -596,27 +596,6 @@ SELECT regress_0.next_id() > 0, regress_1.next_id() > 0;
 SELECT object, problem FROM instaid.audit();
 DROP SCHEMA regress_0, regress_1 CASCADE;
 
--- what uses functions of the edition without C, which go with its schemas
-CREATE SCHEMA instaid_managed;
-CREATE SCHEMA instaid_sql;
-CREATE SCHEMA regress_old;
-CREATE FUNCTION instaid_managed.to_base32(bigint) RETURNS text LANGUAGE sql IMMUTABLE RETURN $1::text;
-CREATE FUNCTION instaid_sql.inner_one(bigint) RETURNS text LANGUAGE sql RETURN instaid_managed.to_base32($1);
-CREATE VIEW instaid_managed.shards AS SELECT instaid_managed.to_base32(5) AS n;
-SELECT * FROM instaid.audit();
-CREATE TABLE regress_old.t (id bigint CHECK (instaid_managed.to_base32(id) <> ''), short text GENERATED ALWAYS AS (instaid_managed.to_base32(id)) STORED,
-    "Other" text DEFAULT instaid_managed.to_base32(5), PRIMARY KEY (id)) PARTITION BY RANGE (id);
-CREATE TABLE regress_old.t_1 PARTITION OF regress_old.t DEFAULT;
-CREATE INDEX t_short ON regress_old.t (instaid_managed.to_base32(id));
-CREATE VIEW regress_old.v AS SELECT n, instaid_managed.to_base32(6) FROM instaid_managed.shards;
-CREATE FUNCTION regress_old.f() RETURNS SETOF instaid_managed.shards LANGUAGE sql BEGIN ATOMIC SELECT instaid_managed.to_base32(7); END;
-CREATE DOMAIN regress_old.d AS bigint CHECK (instaid_managed.to_base32(VALUE) <> '');
-CREATE POLICY p ON regress_old.t USING (instaid_sql.inner_one(id) <> '');
-SELECT * FROM instaid.audit();
-DROP SCHEMA instaid_managed, instaid_sql CASCADE;
-SELECT * FROM instaid.audit();
-DROP SCHEMA regress_old CASCADE;
-
 DROP VIEW findings;
 SELECT * FROM instaid.audit();
 DROP PROCEDURE declare_shard;

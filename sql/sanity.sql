@@ -12,10 +12,8 @@ CREATE TEMPORARY VIEW routine AS
     FROM member AS m JOIN pg_proc AS p ON p.oid = m.objid JOIN pg_language AS l ON l.oid = p.prolang
     WHERE m.classid = 'pg_proc'::regclass;
 
--- every public object of the extension has a comment, and every column of its public views
+-- every public object of the extension has a comment
 SELECT object FROM member WHERE object !~ '\._' AND obj_description(objid, classid::regclass::name) IS NULL;
-SELECT m.object, a.attname FROM member AS m JOIN pg_attribute AS a ON m.classid = 'pg_class'::regclass AND a.attrelid = m.objid
-WHERE m.object ~ '^view' AND a.attnum > 0 AND m.object !~ '\._' AND col_description(a.attrelid, a.attnum) IS NULL;
 
 -- parallel safe functions are not volatile; immutable functions are strict, except for
 -- created_between(), which is inlined

@@ -155,9 +155,8 @@ $sum = while_inserting('to the extension', sub {
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
 		COMMIT;
-		SELECT format('SELECT instaid.adopt_shard(%L)', schema_name)
-		FROM instaid_managed.list_shards() ORDER BY 1 \gexec
-		}, on_error_stop => 0, on_error_die => 0, stderr => \$move_said);
+		} . slurp_file('managed/to_extension.sql'),
+		on_error_stop => 0, on_error_die => 0, stderr => \$move_said);
 	}, "SELECT s, i, nextval('insta5.steps')"
 	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
 	  . " insta5.next_ids(2000 + 0 * s::integer) AS i;",
@@ -170,15 +169,10 @@ like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\.(?!.*ERROR)/s,
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 	WHERE problem ~ 'shard of the edition without C'; DROP SCHEMA insta1 CASCADE}), 'insta1',
 	'... which is left, and audit() names it');
-my @dependants = ('codes_id_check on insta6.codes', 'insta6.codes.code', 'insta6.codes.shard',
-	'insta6.codes_at', 'insta6.today');
-my $again = 'Create it again without instaid_managed before you drop this schema.';
+my $cure = 'Move it with managed/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
-	SELECT DISTINCT object COLLATE "C", cure FROM audited WHERE problem ~ 'without C'
-	ORDER BY 1}),
-	join("\n", "$dependants[0]|$again", (map { "insta$_|SELECT instaid.adopt_shard('insta$_', $_,"
-		. " '2011-08-24 21:07:01.721+00');" } 1, 5, 6),
-		map { "$_|$again" } @dependants[ 1 .. 4 ]),
+	SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
+	join("\n", map { "insta$_|$cure" } 1, 5, 6),
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{
 	GRANT CREATE ON SCHEMA instaid_sql TO app;
@@ -200,9 +194,9 @@ is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), 
 is($node->safe_psql('m', q{
 	SELECT DISTINCT object COLLATE "C" FROM instaid.audit() WHERE problem ~ 'without C'
 	ORDER BY 1}),
-	join("\n", sort @dependants, map { ("$_.managed_next_id($_.id_sequence)",
+	join("\n", map { ("$_.managed_next_id($_.id_sequence)",
 		"$_.managed_next_ids(integer, $_.id_sequence)") } 'insta5', 'insta6'),
-	'... and what is left of them afterwards, and goes with their schemas');
+	'... and what is left of them afterwards');
 is($node->safe_psql('m', q{
 	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)),
 		', ' ORDER BY d.adrelid)
@@ -210,8 +204,8 @@ is($node->safe_psql('m', q{
 	"insta5.photos insta5.next_id(), insta6.photos insta6.next_id(),"
 	  . " insta6.likes insta6.next_id('insta6.likes_id_seq'::regclass)",
 		'tables keep their defaults');
-# Following docs/managed.md loses nothing: the query names what audit() names, and the drop
-# fails as a whole before its commands have run.
+# Following docs/managed.md loses nothing: the query names what uses the old functions, and the
+# drop fails as a whole before its commands have run.
 my ($query, $drop) = map { slurp_file("managed/$_.sql") } 'dependants', 'drop';
 $node->safe_psql('m', q{
 	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id,
@@ -251,10 +245,18 @@ my %command = map { /^([^|]+)\|dba\|(.*)/s } split /\n(?=\w[^|\n]+\|)/,
 is(join(', ', sort keys %command), join(', ', 'constraint codes_id_check on table insta6.codes',
 	'default value for column code of table insta6.codes',
 	'default value for column shard of table insta6.codes', 'index insta6.codes_at',
-	'rule _RETURN on view insta6.today'), '... the page names them all, as audit() does');
+	'rule _RETURN on view insta6.today'), '... the page names them all');
 unlike("@{[ %command ]}", qr/planted/, '... by no function that another role has planted');
 $node->safe_psql('m', join ';', 'SET ROLE dba', values %command);
 is($node->safe_psql('m', $query), '', '... and none after its commands');
+$node->safe_psql('m', q{
+	CREATE FUNCTION insta6.uses() RETURNS text LANGUAGE sql RETURN instaid_managed.to_base32(7);
+	CREATE DOMAIN insta6.odd AS bigint CHECK (instaid_managed.to_base32(VALUE) <> '');
+	CREATE POLICY old ON insta6.codes USING (instaid_managed.to_base32(id) <> '')});
+is($node->safe_psql('m', $query), join("\n", 'constraint odd_check||', 'function insta6.uses()||',
+	'policy old on table insta6.codes||'), '... but for what has no command');
+$node->safe_psql('m', q{DROP FUNCTION insta6.uses; DROP DOMAIN insta6.odd;
+	DROP POLICY old ON insta6.codes});
 is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
 is($node->safe_psql('m', q{
 	SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid_(managed|sql)';
