@@ -23,8 +23,8 @@ our @EXPORT = qw(blocks section_blocks moving_blocks follow);
 #   shows        the lines of the unlabelled block that follows it, if there is one:
 #                what it prints
 #
-# A comment "<!-- setup" is a block of SQL that readers do not see.  It creates what
-# the page takes for granted.  A server can follow the word.
+# A comment "<!-- setup: NAME -->", or "<!-- setup SERVER: NAME -->", stands for the block NAME
+# of test/setup.sql.
 #
 # A comment "<!-- again SERVER: FROM -> TO -->" stands for the block before it on another
 # server, with TO in the place of FROM.
@@ -33,10 +33,11 @@ sub blocks
 	my ($page) = @_;
 	my @blocks;
 	my ($section, $end) = ('', 0);
+	my %setup = slurp_file('test/setup.sql') =~ /^---- (\w+)\n((?:(?!---- ).*\n)*)/mg;
 
 	while ($page =~ /^\#+\ (?<section>.*)\n
 		| ^(?<indent>\ *)```(?<info>.*)\n(?<text>(?:.*\n)*?)\k<indent>```\n
-		| ^<!--\ setup(?<setup>.*)\n(?<text>(?:.*\n)*?)-->\n
+		| ^<!--\ setup(?<setup>[^:\n]*):\ (?<name>\w+)\ -->\n
 		| ^<!--\ again\ (?<again>\w+):\ (?<from>.+)\ ->\ (?<to>.+)\ -->\n/mxg)
 	{
 		my %match = %+;
@@ -56,7 +57,7 @@ sub blocks
 			next;
 		}
 		my $indent = $match{indent} // '';
-		my $text   = $match{text} =~ s/^$indent//mgr;
+		my $text   = ($match{text} // $setup{ $match{name} }) =~ s/^$indent//mgr;
 		my ($language, $server, $repeat) = split / /,
 			defined $match{setup} ? "sql$match{setup}" : $match{info}, 3;
 		if (!defined $language && @blocks && $blocks[-1]{language} ne ''

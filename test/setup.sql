@@ -1,0 +1,193 @@
+-- What the pages of the documentation take for granted, and readers need not see: a comment
+-- "<!-- setup SERVER: NAME -->" in a page stands for the block NAME here (test/lib/Docs.pm).
+
+---- readme_1
+CREATE ROLE app LOGIN;
+
+---- readme_2
+SET ROLE app;
+BEGIN;
+INSERT INTO insta5.photos (caption) VALUES ('lunch') RETURNING id;
+SELECT count(*) FROM insta5.next_ids(3);
+ROLLBACK;
+
+---- readme_3
+CREATE ROLE app LOGIN;
+GRANT USAGE ON SCHEMA insta5 TO app;
+GRANT INSERT, SELECT ON insta5.photos TO app;
+
+---- adopting_1
+CREATE EXTENSION instaid;
+\set schema insta7
+\set shard_id 7
+\i test/lib/published.sql
+
+---- adopting_2
+\set schema insta3
+\set shard_id 3
+\i test/lib/published.sql
+ALTER FUNCTION insta3.next_id() RENAME TO id_generator;
+\set schema insta4
+\set shard_id 4
+\i test/lib/published.sql
+CREATE TABLE insta4.photos (id bigint PRIMARY KEY DEFAULT insta4.next_id(), caption text);
+INSERT INTO insta4.photos (caption) SELECT 'breakfast' FROM generate_series(1, 3);
+
+---- adopting_3
+CREATE SCHEMA shop;
+CREATE TABLE shop.albums (id serial PRIMARY KEY, title text);
+CREATE TABLE shop.songs (id serial PRIMARY KEY, album_id integer NOT NULL REFERENCES shop.albums);
+INSERT INTO shop.albums (title) VALUES ('first'), ('second');
+INSERT INTO shop.songs (album_id) VALUES (1), (2);
+
+---- adopting_4
+CREATE SCHEMA cell2;
+CREATE SEQUENCE cell2.issues_id_seq MINVALUE 1000000000001 MAXVALUE 2000000000000;
+CREATE TABLE cell2.issues (id bigint PRIMARY KEY DEFAULT nextval('cell2.issues_id_seq'), title text);
+INSERT INTO cell2.issues (title) VALUES ('first');
+
+---- adopting_5
+CREATE SCHEMA store;
+CREATE TABLE store.customers (
+    id         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    name       text,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE store.orders (
+    id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    customer_id uuid NOT NULL REFERENCES store.customers,
+    created_at  timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO store.customers (name, created_at) VALUES ('Ada', '2026-01-01 10:00 UTC'), ('Ben', '2026-01-02 11:30 UTC');
+INSERT INTO store.orders (customer_id, created_at) SELECT id, created_at + interval '1 hour' FROM store.customers;
+
+---- applications_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+CREATE TABLE old_photos (caption text, taken_at timestamptz);
+INSERT INTO old_photos VALUES ('breakfast', '2026-01-01 10:00 UTC'), ('lunch', '2026-01-01 12:30 UTC'),
+    ('cake', '2026-01-01 12:30 UTC');
+
+---- backup_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), caption text);
+INSERT INTO insta5.photos (caption) VALUES ('breakfast'), ('sunset');
+SELECT instaid.create_ticket('invoices');
+SELECT instaid.create_ticket('orders', data_type => 'integer');
+SELECT instaid.create_ticket('tables', data_type => 'smallint');
+SELECT instaid.create_ticket('seats');
+SELECT instaid.guard_ticket('seats', 9000);
+SELECT instaid.next_ticket(name) FROM instaid.tickets, generate_series(1, 3) WHERE name <> 'tables';
+
+---- backup_2
+CREATE ROLE installer;
+CREATE ROLE new_owner;
+
+---- backup_3
+INSERT INTO insta5.photos (caption) VALUES ('during the migration');
+SELECT instaid.next_ticket('invoices');
+SELECT instaid.create_shard('insta6', 6);
+SELECT insta6.next_id();
+SELECT instaid.create_ticket('refunds');
+SELECT instaid.next_ticket('refunds');
+
+---- clients_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), caption text);
+
+---- managed_1
+CREATE ROLE app LOGIN;
+
+---- managed_2
+SET ROLE app;
+BEGIN;
+INSERT INTO insta5.photos (title) VALUES ('lunch') RETURNING id;
+SELECT count(*) FROM insta5.next_ids(3);
+ROLLBACK;
+
+---- managed_3
+CREATE ROLE anon;
+CREATE ROLE authenticated;
+CREATE SCHEMA auth;
+CREATE FUNCTION auth.uid() RETURNS uuid LANGUAGE sql STABLE
+    RETURN (current_setting('request.jwt.claims', true)::json ->> 'sub')::uuid;
+GRANT USAGE ON SCHEMA auth TO anon, authenticated;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO anon, authenticated;
+
+---- managed_4
+SET request.jwt.claims = '{"sub": "00000000-0000-0000-0000-000000000001"}';
+SET ROLE authenticated;
+INSERT INTO public.notes (note) VALUES ('first');
+SELECT 1 / (SELECT count(*) FROM notes_as_text AS t JOIN notes AS n ON n.id = t.id::bigint
+            WHERE instaid.extract_shard_id(n.id) = 6);
+SET request.jwt.claims = '{"sub": "00000000-0000-0000-0000-000000000002"}';
+SELECT 1 / (1 - count(*)) FROM notes;
+SET ROLE anon;
+DO $$
+BEGIN
+    INSERT INTO public.notes (note) VALUES ('second');
+    RAISE 'anon inserts';
+EXCEPTION WHEN insufficient_privilege THEN
+END
+$$;
+RESET ROLE;
+SELECT 1 / (1 - count(*)) FROM instaid.audit();
+
+---- managed_5
+\i managed/all.sql
+SELECT instaid.create_shard('insta5', 5);
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
+INSERT INTO insta5.photos (title) VALUES ('breakfast');
+
+---- operations_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+CREATE SEQUENCE insta5.likes_id_seq;
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+CREATE TABLE insta5.likes (id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'),
+    photo_id bigint REFERENCES insta5.photos ON UPDATE CASCADE);
+
+---- partitions_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+
+---- partitions_2
+SELECT instaid.create_partitions('insta5.photos', '2020-01-01 UTC', '2020-03-01 UTC', '1 month');
+
+---- public_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), caption text);
+INSERT INTO insta5.photos VALUES (4001511883701836730, 'sunset'), (4001511883701836731, 'sunrise');
+CREATE ROLE web;
+CREATE ROLE reports;
+GRANT USAGE ON SCHEMA insta5 TO web, reports;
+GRANT SELECT ON insta5.photos TO web, reports;
+
+---- readers_1
+CREATE EXTENSION instaid;
+SELECT instaid.create_shard('insta5', 5);
+
+---- reference_1
+CREATE EXTENSION instaid;
+
+---- tickets_1
+CREATE EXTENSION instaid;
+
+---- tickets_2
+CREATE EXTENSION instaid;
+CREATE TABLE albums AS SELECT generate_series(1, 10) AS id;
+
+---- tickets_3
+CREATE EXTENSION instaid;
+
+---- tickets_4
+CREATE EXTENSION instaid;
+
+---- tickets_5
+CREATE EXTENSION instaid;
+
+---- monitoring_1
+CREATE EXTENSION instaid;
