@@ -40,12 +40,6 @@ CREATE TABLE shop.songs (id serial PRIMARY KEY, album_id integer NOT NULL REFERE
 INSERT INTO shop.albums (title) VALUES ('first'), ('second');
 INSERT INTO shop.songs (album_id) VALUES (1), (2);
 
----- adopting_4
-CREATE SCHEMA cell2;
-CREATE SEQUENCE cell2.issues_id_seq MINVALUE 1000000000001 MAXVALUE 2000000000000;
-CREATE TABLE cell2.issues (id bigint PRIMARY KEY DEFAULT nextval('cell2.issues_id_seq'), title text);
-INSERT INTO cell2.issues (title) VALUES ('first');
-
 ---- adopting_5
 CREATE SCHEMA store;
 CREATE TABLE store.customers (
