@@ -6,6 +6,16 @@
 
 BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
+DO $$
+BEGIN
+    -- functions of this edition have the same names
+    IF NOT EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid') THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'managed/to_extension.sql needs the extension instaid',
+            DETAIL = 'It is not installed in this database.',
+            HINT = 'Do first what "To the extension" in managed.md says.';
+    END IF;
+END $$;
 
 -- Their functions have a parameter of a type of the schema, and call those of instaid_sql.
 CREATE OR REPLACE TEMPORARY VIEW shards_to_move AS

@@ -146,6 +146,9 @@ $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); 
 like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
 	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in managed\.md/,
 	'CREATE EXTENSION tells where to read on');
+like(($node->psql('m', slurp_file('managed/to_extension.sql')))[2],
+	qr/\A[^\n]*ERROR:  managed\/to_extension\.sql needs the extension instaid/,
+	'... and what moves the shards needs the extension');
 my $move_said;
 $sum = while_inserting('to the extension', sub {
 	$node->psql('m', q{
