@@ -453,8 +453,7 @@ BEGIN
                (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
                 WHERE p.partrelid = parent) AS default_partition
         FROM generate_series(0, max_partitions - 1) AS n
-             -- By multiples of the step, because months differ in length: after the last day of
-             -- a shorter month comes the 31st again.
+             -- by multiples of the step: after a shorter month, the 31st comes again
              CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
                                         from_time + (n + 1) * step AS until) AS s
              CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,
@@ -775,8 +774,7 @@ BEGIN
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
 END $$;
 COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if it is missing, a '
-'shard: create its sequence, next_id(), next_id(sequence) and next_ids(count, sequence); '
-'shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+'shard, with a sequence, next_id() and next_ids(); needs CREATE on the schema, or on the database';
 
 ---- Many shards ----
 
@@ -1214,8 +1212,7 @@ BEGIN
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END $$;
 COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
-'shard: call the function once, to find its shard ID and epoch, replace it, take over its sequence'
-', and continue above the IDs of the columns that use it; needs the rights of the owners of all';
+'shard that continues above its IDs; needs the rights of the owners of all that it changes';
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
@@ -1304,8 +1301,9 @@ BEGIN
                                         pg_catalog.cardinality(problems),
                                         pg_catalog.cardinality(schemas)),
             DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
-                   ' call adopt_shards() again.';
+            HINT = 'The others are shards now. If a shard ID is taken, and this is the schema that'
+                   ' should have it, renumber the other one with instaid.renumber_shard(). Then'
+                   ' call adopt_shards() again, or instaid.adopt_shard() for each of these.';
     END IF;
 END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
@@ -1865,8 +1863,7 @@ BEGIN
             HINT = 'Create it on the coordinator, and use it there, or on each node with a server'
                    ' of its own and the number of all nodes as servers.';
     END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
-    -- (autocreate.c) waits for the same lock.
+    -- Two sessions cannot both find a name free; autocreate.c waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
@@ -2545,8 +2542,10 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                     || max(w.value) FILTER (WHERE w.is_nextval),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
+           CASE WHEN bool_or(w.is_nextval) THEN 'Let' ELSE 'After renumber_shard(), only insert a'
+                ' row and run ANALYZE. Otherwise let' END
            -- A constraint that a row violates refuses each UPDATE of it, even if NOT VALID.
-           format('Let the default make the ID: insert without the column, and use RETURNING.'
+           || format(' the default make the ID: insert without the column, and use RETURNING.'
                   ' If nothing refers to the rows with such values, its owner can give them IDs:'
                   ' UPDATE %1$s SET %2$s = %3$s.next_id() WHERE %4$s; When none are left, ALTER'
                   ' TABLE %1$s ADD CHECK (NOT (%4$s)); refuses such values.', w.table_name,

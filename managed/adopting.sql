@@ -429,8 +429,7 @@ BEGIN
     PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
 END $$;
 COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
-'shard: call the function once, to find its shard ID and epoch, replace it, take over its sequence'
-', and continue above the IDs of the columns that use it; needs the rights of the owners of all';
+'shard that continues above its IDs; needs the rights of the owners of all that it changes';
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
@@ -519,8 +518,9 @@ BEGIN
                                         pg_catalog.cardinality(problems),
                                         pg_catalog.cardinality(schemas)),
             DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'The others are shards now. Adopt each of these with instaid.adopt_shard(), or'
-                   ' call adopt_shards() again.';
+            HINT = 'The others are shards now. If a shard ID is taken, and this is the schema that'
+                   ' should have it, renumber the other one with instaid.renumber_shard(). Then'
+                   ' call adopt_shards() again, or instaid.adopt_shard() for each of these.';
     END IF;
 END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '

@@ -214,8 +214,7 @@ BEGIN
                (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
                 WHERE p.partrelid = parent) AS default_partition
         FROM generate_series(0, max_partitions - 1) AS n
-             -- By multiples of the step, because months differ in length: after the last day of
-             -- a shorter month comes the 31st again.
+             -- by multiples of the step: after a shorter month, the 31st comes again
              CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
                                         from_time + (n + 1) * step AS until) AS s
              CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,

@@ -364,8 +364,7 @@ BEGIN
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
 END $$;
 COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if it is missing, a '
-'shard: create its sequence, next_id(), next_id(sequence) and next_ids(count, sequence); '
-'shard_id is 0 to 8191; needs CREATE on the schema, or on the database';
+'shard, with a sequence, next_id() and next_ids(); needs CREATE on the schema, or on the database';
 
 ---- Moving and protecting shards ----
 

@@ -340,8 +340,10 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                     || max(w.value) FILTER (WHERE w.is_nextval),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
+           CASE WHEN bool_or(w.is_nextval) THEN 'Let' ELSE 'After renumber_shard(), only insert a'
+                ' row and run ANALYZE. Otherwise let' END
            -- A constraint that a row violates refuses each UPDATE of it, even if NOT VALID.
-           format('Let the default make the ID: insert without the column, and use RETURNING.'
+           || format(' the default make the ID: insert without the column, and use RETURNING.'
                   ' If nothing refers to the rows with such values, its owner can give them IDs:'
                   ' UPDATE %1$s SET %2$s = %3$s.next_id() WHERE %4$s; When none are left, ALTER'
                   ' TABLE %1$s ADD CHECK (NOT (%4$s)); refuses such values.', w.table_name,

@@ -182,8 +182,7 @@ BEGIN
             HINT = 'Create it on the coordinator, and use it there, or on each node with a server'
                    ' of its own and the number of all nodes as servers.';
     END IF;
-    -- Two sessions cannot both find a name free: one waits for the other.  Creating on first use
-    -- (autocreate.c) waits for the same lock.
+    -- Two sessions cannot both find a name free; autocreate.c waits for the same lock.
     PERFORM instaid._lock_ticket_name(name);
     IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
         RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
