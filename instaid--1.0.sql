@@ -1292,8 +1292,8 @@ BEGIN
             CONTINUE;
         END;
         COMMIT;
-        RAISE NOTICE 'schema % is a shard now, % of %', pg_catalog.quote_ident(schemas[i]), i,
-            pg_catalog.cardinality(schemas);
+        RAISE NOTICE '% of %: schema % is a shard now', i, pg_catalog.cardinality(schemas),
+            pg_catalog.quote_ident(schemas[i]);
     END LOOP;
     IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
         RAISE object_not_in_prerequisite_state USING
