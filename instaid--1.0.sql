@@ -2563,11 +2563,11 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
 
 -- Shards, their declarations, and shards of the edition without C
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM shard AS s WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
+          FROM instaid._audited_shards AS s
+          WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (VALUES
         -- One ID is then the ID of two times.
@@ -2613,7 +2613,8 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    WITH shard AS MATERIALIZED (SELECT s.schema, s.sequence, s.epoch, s.owner, s.frozen
+                                FROM instaid._audited_shards AS s),
     -- those of shards and in defaults, and the role that says so
     used (sequence, epoch, owner, frozen) AS (
         SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
@@ -2622,7 +2623,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                -- only then does freeze_shard() bound it
                COALESCE(s.frozen AND s.owner = i.owner, false)
         FROM instaid._id_columns AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
-        WHERE i.is_own),
+        WHERE i.is_own AND i.sequence IS NOT NULL),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
@@ -2685,7 +2686,6 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
 
 -- Shard IDs that two shards have, and IDs that end
 CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN s.has_two_epochs AND s.live = 1
@@ -2699,7 +2699,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
-          FROM shard AS s
+          FROM instaid._audited_shards AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
     UNION ALL
@@ -2709,7 +2709,7 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
                        ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
            'Let its tables use another shard, with a later epoch:'
            ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s
+    FROM instaid._audited_shards AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
                             AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';

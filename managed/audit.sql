@@ -108,7 +108,6 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
 
 -- Shard IDs that two shards have, and IDs that end
 CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
            CASE WHEN s.has_two_epochs AND s.live = 1
@@ -122,7 +121,7 @@ CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cu
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
-          FROM shard AS s
+          FROM instaid._audited_shards AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
     UNION ALL
@@ -132,7 +131,7 @@ CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cu
                        ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
            'Let its tables use another shard, with a later epoch:'
            ' instaid.create_shard(schema_name, shard_id, epoch).'
-    FROM shard AS s
+    FROM instaid._audited_shards AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
                             AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';

@@ -361,11 +361,11 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
 
 -- Shards, their declarations, and shards of the edition without C
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM shard AS s WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
+          FROM instaid._audited_shards AS s
+          WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (VALUES
         -- One ID is then the ID of two times.
@@ -411,7 +411,8 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    WITH shard AS MATERIALIZED (SELECT s.schema, s.sequence, s.epoch, s.owner, s.frozen
+                                FROM instaid._audited_shards AS s),
     -- those of shards and in defaults, and the role that says so
     used (sequence, epoch, owner, frozen) AS (
         SELECT s.sequence, s.epoch, s.owner, s.frozen FROM shard AS s
@@ -420,7 +421,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                -- only then does freeze_shard() bound it
                COALESCE(s.frozen AND s.owner = i.owner, false)
         FROM instaid._id_columns AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
-        WHERE i.is_own),
+        WHERE i.is_own AND i.sequence IS NOT NULL),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
