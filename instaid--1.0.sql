@@ -1216,41 +1216,56 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
+-- What is left is named.
 CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
                                      OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 DECLARE
     others text;
+    odd text;
 BEGIN
-    SELECT COALESCE(array_agg(c.nspname::text ORDER BY c.nspname) FILTER (WHERE c.is_own), '{}'),
-           string_agg(format('%I', c.nspname), ', ' ORDER BY c.nspname)
-           FILTER (WHERE NOT c.is_own),
+    WITH copy AS (
+        SELECT p.*, s.nspname, a.object, pg_has_role(p.proowner, 'USAGE') AS is_own,
+               instaid._find_function(s.nspname, 'next_id', '') AS next_id,
+               count(*) FILTER (WHERE p.pronargs = 0) OVER (
+                   PARTITION BY s.nspname, pg_has_role(p.proowner, 'USAGE')) AS copies
+        FROM instaid.audit() AS a
+             CROSS JOIN LATERAL (SELECT (parse_ident(a.object, false))[1]) AS s (nspname)
+             LEFT JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
+                  ON a.object = format('%I.%I(%s)', n.nspname, p.proname,
+                                       oidvectortypes(p.proargtypes))
+        WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
+    found AS (
+        SELECT c.*, (c.oid = c.next_id OR c.next_id IS NULL AND c.copies = 1 AND c.pronargs = 0
+                     AND c.prorettype = 'bigint'::regtype) IS TRUE AS is_next_id
+        FROM copy AS c)
+    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname)
+                    FILTER (WHERE f.is_next_id AND f.is_own), '{}'),
+           string_agg(format('%I', f.nspname), ', ' ORDER BY f.nspname)
+           FILTER (WHERE f.is_next_id AND NOT f.is_own),
+           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_next_id),
            array_agg(format(
-               CASE c.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
+               CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
                     ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
                          ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
                          ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
-               c.object, c.nspname, c.nspname, c.proname, pg_get_function_arguments(c.oid),
-               CASE WHEN pg_get_userbyid(c.proowner) <> current_user
-                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', c.object,
-                                c.proowner::regrole) END) ORDER BY c.nspname)
-           FILTER (WHERE c.is_own)
-    INTO schemas, others, commands
-    FROM (SELECT p.*, n.nspname, a.object, r.is_own,
-                 count(*) OVER (PARTITION BY n.oid, r.is_own) AS copies,
-                 instaid._find_function(n.nspname, 'next_id', '') AS next_id
-          FROM instaid.audit() AS a
-               JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
-                    ON a.object = format('%I.%I()', n.nspname, p.proname) AND p.pronargs = 0
-               CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
-          WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern) AS c
-    WHERE c.oid = c.next_id
-       OR c.next_id IS NULL AND c.copies = 1 AND c.prorettype = 'bigint'::regtype;
+               f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
+               CASE WHEN pg_get_userbyid(f.proowner) <> current_user
+                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', f.object,
+                                f.proowner::regrole) END) ORDER BY f.nspname)
+           FILTER (WHERE f.is_next_id AND f.is_own)
+    INTO schemas, others, odd, commands FROM found AS f;
     IF others IS NOT NULL THEN
         RAISE WARNING 'copies of the published function that belong to other roles are left' USING
             DETAIL = format('They are in these schemas: %s.', others),
             HINT = 'SET ROLE to each of the owners, and repeat the call.';
+    END IF;
+    IF odd IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function that cannot be a next_id() are left' USING
+            DETAIL = format('They have arguments, or the schema has several or a next_id(), or'
+                            ' they are defaults: %s.', odd),
+            HINT = 'instaid.audit() says what to do with each.';
     END IF;
 END $$;
 
@@ -2395,10 +2410,12 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
     -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
-    -- functions in a schema do not make it one that makes IDs.
+    -- functions in a schema do not make it one that makes IDs.  A frozen shard makes none: its
+    -- tables can use another one, for example with a later epoch.
     home AS MATERIALIZED (
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE p.proname = 'next_id' AND p.pronargs = 0
+             LEFT JOIN shard AS s ON s.schema = n.oid
+        WHERE p.proname = 'next_id' AND p.pronargs = 0 AND s.frozen IS NOT TRUE
           AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
     -- Columns that take what is not their schema's, and the schema whose IDs they should take
     misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
@@ -2423,7 +2440,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
              LEFT JOIN shard AS q ON q.schema = i.sequence_schema
              LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
                         ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
-        WHERE own.shard_id <> i.shard_id
+        WHERE own.shard_id <> i.shard_id AND NOT own.frozen
            OR own.schema IS NULL AND s.schema IS NOT NULL
               AND q.shard_id IS DISTINCT FROM i.shard_id
         UNION ALL
@@ -2688,17 +2705,17 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
 CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           CASE WHEN s.has_two_epochs AND s.live = 1
-                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
-                     ' two epochs, a new ID can be an ID of the past.'
-                WHEN 'instaid' IN (s.name, s.other)
-                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
-                     ' instaid.node_shard_id to an ID that no shard has.'
-                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
-                     ' and have its tables use a shard with another ID.' END
+           CASE WHEN s.live = 1
+                THEN 'With two epochs, a new ID can be an ID of the past. Give the one that is not'
+                     ' frozen another shard ID, with ' || s.command || '.'
+                ELSE 'Give one of them another shard ID, with ' || s.command || ', or freeze it,'
+                     ' if no table needs its IDs, with instaid.freeze_shard().' END
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
-                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
+                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs,
+                 CASE WHEN bool_or(s.name = 'instaid') OVER i
+                      THEN 'instaid.renumber_shard(), or the setting instaid.node_shard_id'
+                      ELSE 'instaid.renumber_shard()' END AS command
           FROM instaid._audited_shards AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
@@ -2708,11 +2725,12 @@ CREATE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
            format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
                        ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
            'Let its tables use another shard, with a later epoch:'
-           ' instaid.create_shard(schema_name, shard_id, epoch).'
+           ' instaid.create_shard(schema_name, shard_id, epoch). Then freeze this one.'
     FROM instaid._audited_shards AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
+                            AS e (expires_at)
+    WHERE NOT s.frozen AND e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default

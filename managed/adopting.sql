@@ -433,41 +433,56 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
+-- What is left is named.
 CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
                                      OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 DECLARE
     others text;
+    odd text;
 BEGIN
-    SELECT COALESCE(array_agg(c.nspname::text ORDER BY c.nspname) FILTER (WHERE c.is_own), '{}'),
-           string_agg(format('%I', c.nspname), ', ' ORDER BY c.nspname)
-           FILTER (WHERE NOT c.is_own),
+    WITH copy AS (
+        SELECT p.*, s.nspname, a.object, pg_has_role(p.proowner, 'USAGE') AS is_own,
+               instaid._find_function(s.nspname, 'next_id', '') AS next_id,
+               count(*) FILTER (WHERE p.pronargs = 0) OVER (
+                   PARTITION BY s.nspname, pg_has_role(p.proowner, 'USAGE')) AS copies
+        FROM instaid.audit() AS a
+             CROSS JOIN LATERAL (SELECT (parse_ident(a.object, false))[1]) AS s (nspname)
+             LEFT JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
+                  ON a.object = format('%I.%I(%s)', n.nspname, p.proname,
+                                       oidvectortypes(p.proargtypes))
+        WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
+    found AS (
+        SELECT c.*, (c.oid = c.next_id OR c.next_id IS NULL AND c.copies = 1 AND c.pronargs = 0
+                     AND c.prorettype = 'bigint'::regtype) IS TRUE AS is_next_id
+        FROM copy AS c)
+    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname)
+                    FILTER (WHERE f.is_next_id AND f.is_own), '{}'),
+           string_agg(format('%I', f.nspname), ', ' ORDER BY f.nspname)
+           FILTER (WHERE f.is_next_id AND NOT f.is_own),
+           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_next_id),
            array_agg(format(
-               CASE c.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
+               CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
                     ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
                          ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
                          ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
-               c.object, c.nspname, c.nspname, c.proname, pg_get_function_arguments(c.oid),
-               CASE WHEN pg_get_userbyid(c.proowner) <> current_user
-                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', c.object,
-                                c.proowner::regrole) END) ORDER BY c.nspname)
-           FILTER (WHERE c.is_own)
-    INTO schemas, others, commands
-    FROM (SELECT p.*, n.nspname, a.object, r.is_own,
-                 count(*) OVER (PARTITION BY n.oid, r.is_own) AS copies,
-                 instaid._find_function(n.nspname, 'next_id', '') AS next_id
-          FROM instaid.audit() AS a
-               JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
-                    ON a.object = format('%I.%I()', n.nspname, p.proname) AND p.pronargs = 0
-               CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
-          WHERE a.problem LIKE 'copy of the published function%' AND n.nspname LIKE pattern) AS c
-    WHERE c.oid = c.next_id
-       OR c.next_id IS NULL AND c.copies = 1 AND c.prorettype = 'bigint'::regtype;
+               f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
+               CASE WHEN pg_get_userbyid(f.proowner) <> current_user
+                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', f.object,
+                                f.proowner::regrole) END) ORDER BY f.nspname)
+           FILTER (WHERE f.is_next_id AND f.is_own)
+    INTO schemas, others, odd, commands FROM found AS f;
     IF others IS NOT NULL THEN
         RAISE WARNING 'copies of the published function that belong to other roles are left' USING
             DETAIL = format('They are in these schemas: %s.', others),
             HINT = 'SET ROLE to each of the owners, and repeat the call.';
+    END IF;
+    IF odd IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function that cannot be a next_id() are left' USING
+            DETAIL = format('They have arguments, or the schema has several or a next_id(), or'
+                            ' they are defaults: %s.', odd),
+            HINT = 'instaid.audit() says what to do with each.';
     END IF;
 END $$;
 

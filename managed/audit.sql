@@ -110,17 +110,17 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
 CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
     -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
     SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           CASE WHEN s.has_two_epochs AND s.live = 1
-                THEN 'Let its tables use a shard with another ID, and drop the frozen shard: with'
-                     ' two epochs, a new ID can be an ID of the past.'
-                WHEN 'instaid' IN (s.name, s.other)
-                THEN 'Freeze the schema''s shard with instaid.freeze_shard(), or set'
-                     ' instaid.node_shard_id to an ID that no shard has.'
-                ELSE 'Let one of them give no more IDs, with instaid.freeze_shard(),'
-                     ' and have its tables use a shard with another ID.' END
+           CASE WHEN s.live = 1
+                THEN 'With two epochs, a new ID can be an ID of the past. Give the one that is not'
+                     ' frozen another shard ID, with ' || s.command || '.'
+                ELSE 'Give one of them another shard ID, with ' || s.command || ', or freeze it,'
+                     ' if no table needs its IDs, with instaid.freeze_shard().' END
     FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
-                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs
+                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs,
+                 CASE WHEN bool_or(s.name = 'instaid') OVER i
+                      THEN 'instaid.renumber_shard(), or the setting instaid.node_shard_id'
+                      ELSE 'instaid.renumber_shard()' END AS command
           FROM instaid._audited_shards AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
     WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
@@ -130,11 +130,12 @@ CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cu
            format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
                        ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
            'Let its tables use another shard, with a later epoch:'
-           ' instaid.create_shard(schema_name, shard_id, epoch).'
+           ' instaid.create_shard(schema_name, shard_id, epoch). Then freeze this one.'
     FROM instaid._audited_shards AS s
          -- the time of the first ID that would be negative
          CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at) WHERE e.expires_at < now() + interval '5 years';
+                            AS e (expires_at)
+    WHERE NOT s.frozen AND e.expires_at < now() + interval '5 years';
 
 -- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
 -- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default
@@ -280,7 +281,7 @@ BEGIN ATOMIC
                   s.name)
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema
          JOIN pg_namespace AS n ON n.oid = i.maker_schema
-    WHERE i.maker_schema <> i.schema
+    WHERE i.maker_schema <> i.schema AND NOT s.frozen
     UNION ALL
     SELECT 'warning', i.name,
            'there is no unique index on it alone: a copy of an ID is not refused',

@@ -57,8 +57,8 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 -- into the lock table.  A subtransaction that is rolled back releases it, but not the lock of
 -- pg_sequence_last_value().  Who can rename a sequence or its schema can put a table or a view
 -- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
--- read by name only if it and its schema belong to the reader, to a superuser, or to the owner
--- of these functions.
+-- read by name only if it and its schema, which the reader can use, belong to the reader, to a
+-- superuser, or to the owner of these functions.
 CREATE OR REPLACE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' AS $$
@@ -67,7 +67,8 @@ DECLARE
 BEGIN
     IF has_sequence_privilege(sequence, 'SELECT') IS NOT TRUE THEN
         RETURN NULL;
-    ELSIF (SELECT bool_and(r.rolsuper OR r.rolname = current_user OR r.oid = i.nspowner)
+    ELSIF (SELECT bool_and(has_schema_privilege(n.oid, 'USAGE') AND (
+                      r.rolsuper OR r.rolname = current_user OR r.oid = i.nspowner))
            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
                 JOIN pg_roles AS r ON r.oid IN (c.relowner, n.nspowner)
                 JOIN pg_namespace AS i ON i.nspname = 'instaid'

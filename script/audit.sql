@@ -193,10 +193,12 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
     -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
-    -- functions in a schema do not make it one that makes IDs.
+    -- functions in a schema do not make it one that makes IDs.  A frozen shard makes none: its
+    -- tables can use another one, for example with a later epoch.
     home AS MATERIALIZED (
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE p.proname = 'next_id' AND p.pronargs = 0
+             LEFT JOIN shard AS s ON s.schema = n.oid
+        WHERE p.proname = 'next_id' AND p.pronargs = 0 AND s.frozen IS NOT TRUE
           AND pg_has_role(p.proowner, n.nspowner, 'USAGE')),
     -- Columns that take what is not their schema's, and the schema whose IDs they should take
     misled (table_name, column_name, owner, is_partition, problem, remedy) AS (
@@ -221,7 +223,7 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
              LEFT JOIN shard AS q ON q.schema = i.sequence_schema
              LEFT JOIN (SELECT DISTINCT ON (a.shard_id) a.* FROM shard AS a
                         ORDER BY a.shard_id, a.name COLLATE "C") AS s ON s.shard_id = i.shard_id
-        WHERE own.shard_id <> i.shard_id
+        WHERE own.shard_id <> i.shard_id AND NOT own.frozen
            OR own.schema IS NULL AND s.schema IS NOT NULL
               AND q.shard_id IS DISTINCT FROM i.shard_id
         UNION ALL

@@ -232,6 +232,16 @@ BEGIN
               + (410 << 10) + nextval('adopt_m5.global_id_seq') % 1024;
 END $$;
 CREATE TABLE adopt_m5.t (id bigint PRIMARY KEY DEFAULT adopt_m5.id_generator());
+-- copies that cannot be a next_id() are named, and left
+CREATE SCHEMA adopt_m6;
+CREATE SEQUENCE adopt_m6.s;
+CREATE FUNCTION adopt_m6.a() RETURNS bigint LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
+CREATE FUNCTION adopt_m6."B"() RETURNS bigint LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
+CREATE FUNCTION adopt_m6.c(shard integer) RETURNS bigint LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + (shard << 10) + nextval('adopt_m6.s') % 1024 $$;
+CREATE TABLE adopt_m6.t (id bigint PRIMARY KEY DEFAULT (extract(epoch FROM clock_timestamp())::bigint << 23) + nextval('adopt_m6.s') % 1024);
 SELECT cure FROM instaid.audit() WHERE object = 'adopt_m5.id_generator()' AND severity = 'error';
 CALL instaid.adopt_shards('adopt%m%', true);
 BEGIN;
@@ -243,7 +253,7 @@ SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m'
 INSERT INTO adopt_m5.t VALUES (DEFAULT) RETURNING instaid.extract_shard_id(id);
 SELECT instaid.extract_shard_id(result) FROM adopt_m5.id_generator();
 SET client_min_messages = warning;
-DROP SCHEMA adopt_m5 CASCADE;
+DROP SCHEMA adopt_m5, adopt_m6 CASCADE;
 RESET client_min_messages;
 SELECT instaid.adopt_shard('adopt_m3', 413, renumber => true);
 GRANT CREATE ON SCHEMA adopt5_m TO regress_adopter;

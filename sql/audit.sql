@@ -353,8 +353,16 @@ SET LOCAL client_min_messages = error;
 SELECT instaid.create_shard('regress_old', 99,
     date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
 SELECT severity, object, regexp_replace(problem, 'at .*,', 'at ...,') AS problem, cure FROM instaid.audit();
+SAVEPOINT ends;
 CALL declare_shard('regress_old', 99, 'regress_old.table_id_seq', '1980-01-01 00:00:00');
 SELECT severity, object, problem FROM instaid.audit();
+ROLLBACK TO ends;
+-- the tables of such a shard take the IDs of another one
+SELECT instaid.create_shard('regress_new', 98, '2026-01-01 UTC');
+CREATE TABLE regress_old.t (id bigint PRIMARY KEY DEFAULT regress_new.next_id());
+SELECT object, problem FROM instaid.audit() WHERE severity = 'error';
+SELECT instaid.freeze_shard('regress_old');
+SELECT * FROM instaid.audit();
 ROLLBACK;
 SELECT instaid.advance_past('regress_8.s', instaid.make_id(now() + interval '1 h', 8, 0), instaid.default_epoch());
 SELECT instaid.advance_past('regress_5.likes_id_seq', instaid.make_id(now() + interval '1 h', 5, 0), instaid.default_epoch());

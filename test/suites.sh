@@ -62,8 +62,10 @@ suites_of()
 		newer) echo "$newer" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
-		sql/*.sql) echo "$1" | sed 's,sql/\(.*\)\.sql,regress/\1,' ;;
-		test/specs/*.spec) echo "$1" | sed 's,test/specs/\(.*\)\.spec,isolation/\1,' ;;
+		# the short names of CONTRIBUTING.md
+		[0-9][0-9][0-9]) echo "$all" | tr ' \t' '\n\n' | grep "^$1_" || echo "$1" ;;
+		sql/*) basename "$1" .sql | sed 's,^,regress/,' ;;
+		specs/* | test/specs/*) basename "$1" .spec | sed 's,^,isolation/,' ;;
 		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
