@@ -532,10 +532,12 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
 COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
 'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
--- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
-                                        OUT issued_at timestamptz, OUT problem text, OUT cure text)
+-- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(), since
+-- this waits for no lock; why the sequence cannot serve as a source of IDs, and what to do, null if
+-- it can; whether it was read.
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
+                                        OUT issued_at timestamptz, OUT problem text, OUT cure text,
+                                        OUT is_read boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
 ---- Shards ----
@@ -2092,6 +2094,7 @@ CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     part record;
+    is_unused boolean;
 BEGIN
     RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
 SET client_encoding = %L;
@@ -2106,13 +2109,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               COALESCE(p.last, p.at_least) AS position,
-               -- who waits for a lock keeps others from reading, too
-               p.last IS NULL AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
-                   SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
-                   WHERE d.datname = current_database() AND l.mode IN (
-                       'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
-               AS is_unknown
+               COALESCE(p.last, p.at_least) AS position
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
@@ -2128,20 +2125,25 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         -- any role may declare a shard with a sequence of another one, and cannot use it
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
-        ORDER BY p.schema_name, p.place DESC, c.relname
+        ORDER BY p.schema_name, p.place, c.relname
     LOOP
-        IF part.is_unknown THEN
-            RAISE WARNING USING
-                MESSAGE = format('cannot read the position of sequence %s', part.name),
-                DETAIL = 'The role may not see it, or another transaction is altering it.',
-                HINT = 'Call dump_positions() again, as a superuser.';
-            RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
+        -- One that has no value after it was looked at had none then.
+        IF part.last IS NULL THEN
+            SELECT s.is_read AND s.last_value IS NULL INTO is_unused
+            FROM instaid._sequence_state(part.sequence) AS s;
+            IF NOT is_unused THEN
+                RAISE WARNING USING
+                    MESSAGE = format('cannot read the position of sequence %s', part.name),
+                    DETAIL = 'The role may not see it, another transaction is altering it, or its'
+                             ' value is no ID of the shard.',
+                    HINT = 'Call dump_positions() again, as a superuser.';
+                RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
+            END IF;
         END IF;
         IF part.position > 0 OR part.frozen THEN
-            -- A frozen shard is frozen with the last of its sequences.
-            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
-                               part.position, part.epoch, part.frozen,
-                               CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L);', part.name,
+                               part.position, part.epoch,
+                               CASE WHEN part.frozen THEN part.schema_name END);
         END IF;
     END LOOP;
 END $$;
@@ -2150,8 +2152,8 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and ti
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
 CREATE FUNCTION instaid.restore_position(
-    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
-    shard text DEFAULT NULL) RETURNS void
+    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
+    frozen_shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1s' AS $$
 DECLARE
@@ -2170,16 +2172,10 @@ BEGIN
             DETAIL = 'No relation has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
-        BEGIN
-            PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
-        EXCEPTION WHEN object_not_in_prerequisite_state THEN
-            -- A shard that is to be frozen may be frozen already.  The condition is that of its
-            -- whole class, and so of a lock, too.
-            IF NOT frozen OR SQLSTATE <> '55000' THEN
-                RAISE;
-            END IF;
-        END;
-        PERFORM instaid.freeze_shard(shard);
+        -- It can be frozen already, where it stands lower.  Nobody sees it thawed.
+        PERFORM instaid.thaw_shard(frozen_shard);
+        PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
+        PERFORM instaid.freeze_shard(frozen_shard);
     ELSE
         -- This changes nothing, and waits for all transactions that have taken values: setval()
         -- would undo their nextval().
@@ -2530,7 +2526,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.name AS shard, s.shard_id,
                s.epoch, t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence)).tick AS position,
+               (instaid._sequence_state(s.sequence)).last_value AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -2649,7 +2645,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                -- list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
                -- in the last millisecond of positive IDs, or past it, or at the last tick
-               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+               t.last_value >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
                t.problem AS fault, t.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
@@ -2857,9 +2853,9 @@ CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARA
         'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
                        'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
-                       -- or a range of its own stops its sequence, as on a worker of Citus
-                       'frozen', s.frozen OR q.seqmin > 1 OR q.seqmax < 9007199254740991,
-                       'used', t.tick IS NOT NULL)), '[]')
+                       -- or a range of its own stops it, as on a worker of Citus
+                       'frozen', q.seqmin > 1 OR q.seqmax < 9007199254740991,
+                       'used', t.last_value IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
                         CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),

@@ -344,8 +344,9 @@ BEGIN ATOMIC
     -- next_ids() and RESTART go up to 2.1 s ahead
     SELECT 'warning', s.name, format('its IDs are %s ahead of the clock', s.drift),
            'Set the server''s clock right, or wait until it has passed the time of these IDs.'
-    FROM (SELECT q.name, instaid.extract_timestamp(instaid._last_value(q.seqrelid), q.epoch)
-                         - clock_timestamp() AS drift FROM sequence AS q) AS s
+    FROM (SELECT q.name, instaid.extract_timestamp(t.last_value, q.epoch)
+                         - clock_timestamp() AS drift
+          FROM sequence AS q CROSS JOIN LATERAL instaid._sequence_state(q.seqrelid) AS t) AS s
     WHERE s.drift > interval '5 s'
     UNION ALL
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives

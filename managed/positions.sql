@@ -30,6 +30,7 @@ CREATE OR REPLACE FUNCTION instaid.dump_positions() RETURNS SETOF text
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     part record;
+    is_unused boolean;
 BEGIN
     RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
 SET client_encoding = %L;
@@ -44,13 +45,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     \endif$head$, pg_client_encoding());
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               COALESCE(p.last, p.at_least) AS position,
-               -- who waits for a lock keeps others from reading, too
-               p.last IS NULL AND (NOT has_sequence_privilege(c.oid, 'SELECT') OR c.oid IN (
-                   SELECT l.relation FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
-                   WHERE d.datname = current_database() AND l.mode IN (
-                       'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
-               AS is_unknown
+               COALESCE(p.last, p.at_least) AS position
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
@@ -66,20 +61,25 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         -- any role may declare a shard with a sequence of another one, and cannot use it
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
-        ORDER BY p.schema_name, p.place DESC, c.relname
+        ORDER BY p.schema_name, p.place, c.relname
     LOOP
-        IF part.is_unknown THEN
-            RAISE WARNING USING
-                MESSAGE = format('cannot read the position of sequence %s', part.name),
-                DETAIL = 'The role may not see it, or another transaction is altering it.',
-                HINT = 'Call dump_positions() again, as a superuser.';
-            RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
+        -- One that has no value after it was looked at had none then.
+        IF part.last IS NULL THEN
+            SELECT s.is_read AND s.last_value IS NULL INTO is_unused
+            FROM instaid._sequence_state(part.sequence) AS s;
+            IF NOT is_unused THEN
+                RAISE WARNING USING
+                    MESSAGE = format('cannot read the position of sequence %s', part.name),
+                    DETAIL = 'The role may not see it, another transaction is altering it, or its'
+                             ' value is no ID of the shard.',
+                    HINT = 'Call dump_positions() again, as a superuser.';
+                RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
+            END IF;
         END IF;
         IF part.position > 0 OR part.frozen THEN
-            -- A frozen shard is frozen with the last of its sequences.
-            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
-                               part.position, part.epoch, part.frozen,
-                               CASE WHEN part.frozen AND part.place = 1 THEN part.schema_name END);
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L);', part.name,
+                               part.position, part.epoch,
+                               CASE WHEN part.frozen THEN part.schema_name END);
         END IF;
     END LOOP;
 END $$;
@@ -88,8 +88,8 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and ti
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
-    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL, frozen boolean DEFAULT false,
-    shard text DEFAULT NULL) RETURNS void
+    sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
+    frozen_shard text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1s' AS $$
 DECLARE
@@ -108,16 +108,10 @@ BEGIN
             DETAIL = 'No relation has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
-        BEGIN
-            PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
-        EXCEPTION WHEN object_not_in_prerequisite_state THEN
-            -- A shard that is to be frozen may be frozen already.  The condition is that of its
-            -- whole class, and so of a lock, too.
-            IF NOT frozen OR SQLSTATE <> '55000' THEN
-                RAISE;
-            END IF;
-        END;
-        PERFORM instaid.freeze_shard(shard);
+        -- It can be frozen already, where it stands lower.  Nobody sees it thawed.
+        PERFORM instaid.thaw_shard(frozen_shard);
+        PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
+        PERFORM instaid.freeze_shard(frozen_shard);
     ELSE
         -- This changes nothing, and waits for all transactions that have taken values: setval()
         -- would undo their nextval().

@@ -51,22 +51,22 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
 'view instaid.shards';
 
--- The last value of a sequence; null if it was never used, without SELECT on it, and while its
--- owner changes it.
+-- The last value of a sequence, null if it was never used, and whether it was read: not without
+-- SELECT on it, and while its owner changes it.
 -- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
 -- into the lock table.  A subtransaction that is rolled back releases it, but not the lock of
 -- pg_sequence_last_value().  Who can rename a sequence or its schema can put a table or a view
 -- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
 -- read by name only if it and its schema, which the reader can use, belong to the reader, to a
 -- superuser, or to the owner of these functions.
-CREATE OR REPLACE FUNCTION instaid._last_value(sequence regclass) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
+                                        OUT is_read boolean)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' AS $$
-DECLARE
-    last bigint;
 BEGIN
     IF has_sequence_privilege(sequence, 'SELECT') IS NOT TRUE THEN
-        RETURN NULL;
+        is_read := false;
+        RETURN;
     ELSIF (SELECT bool_and(has_schema_privilege(n.oid, 'USAGE') AND (
                       r.rolsuper OR r.rolname = current_user OR r.oid = i.nspowner))
            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -74,18 +74,18 @@ BEGIN
                 JOIN pg_namespace AS i ON i.nspname = 'instaid'
            WHERE c.oid = sequence)
     THEN
-        EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last;
+        EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last_value;
     ELSE
-        last := pg_sequence_last_value(sequence);
+        last_value := pg_sequence_last_value(sequence);
     END IF;
     RAISE SQLSTATE 'ID001';
 EXCEPTION
     WHEN SQLSTATE 'ID001' THEN
-        RETURN last;
+        is_read := true;
     -- each SQLSTATE of the classes 42, 55 and XX: it is dropped, renamed or locked
     WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state
          OR internal_error THEN
-        RETURN NULL;
+        is_read := false;
 END $$;
 
 CREATE OR REPLACE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
@@ -93,7 +93,7 @@ CREATE OR REPLACE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid_sql._utc_epoch(epoch), instaid_sql._check_shard_id(shard_id);
-    RETURN (SELECT instaid._last_value(sequence) FROM pg_sequence AS q
+    RETURN (SELECT (instaid._sequence_state(sequence)).last_value FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
 END $$;
@@ -110,7 +110,7 @@ CREATE OR REPLACE VIEW instaid.shards AS
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence
-         CROSS JOIN LATERAL (SELECT instaid._last_value(s.sequence)) AS i (last_id)
+         CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
 COMMENT ON VIEW instaid.shards IS

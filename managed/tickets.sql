@@ -374,19 +374,20 @@ CREATE OR REPLACE VIEW instaid.tickets AS
            (mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement, q.seqincrement)
             + 1)::bigint AS server,
            q.seqincrement AS servers, q.seqcache AS step, s.last_value,
-           LEAST(GREATEST(div(q.seqmax::numeric
+           CASE WHEN s.is_read
+                THEN LEAST(GREATEST(div(q.seqmax::numeric
                               - COALESCE(s.last_value, q.seqstart::numeric - q.seqincrement),
-                              q.seqincrement), 0), 9223372036854775807)::bigint AS values_left,
+                              q.seqincrement), 0), 9223372036854775807)::bigint END AS values_left,
            COALESCE(mod(s.last_value::numeric - q.seqstart, q.seqincrement) <> 0, false)
            AS off_stripe,
            NULL::text AS source, c.oid::regclass AS sequence
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
-         CROSS JOIN LATERAL (SELECT instaid._last_value(c.oid)) AS s (last_value)
+         CROSS JOIN LATERAL instaid._sequence_state(c.oid) AS s
     WHERE n.nspname = 'instaid_tickets';
-COMMENT ON VIEW instaid.tickets IS 'the tickets of this database; last_value, values_left and '
-'off_stripe need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
+COMMENT ON VIEW instaid.tickets IS
+'the tickets of this database; last_value, values_left and off_stripe need SELECT on the sequence';
 
 ---- Rights ----
 

@@ -313,7 +313,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS table_name,
                quote_ident(a.attname) AS column_name, f.has_default, s.name AS shard, s.shard_id,
                s.epoch, t.histogram_bounds::text::bigint[] AS bounds,
-               (instaid._sequence_state(s.sequence)).tick AS position,
+               (instaid._sequence_state(s.sequence)).last_value AS position,
                EXISTS (SELECT FROM pg_constraint AS k
                        WHERE k.conrelid = f.relid AND k.contype = 'f'
                          AND f.attnum = ANY (k.conkey)) AS is_reference
@@ -432,7 +432,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                -- list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
                -- in the last millisecond of positive IDs, or past it, or at the last tick
-               t.tick >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
+               t.last_value >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
                t.problem AS fault, t.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence

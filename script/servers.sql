@@ -13,9 +13,9 @@ CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARA
         'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
                        'schema_name', s.schema_name, 'shard_id', s.shard_id,
                        'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
-                       -- or a range of its own stops its sequence, as on a worker of Citus
-                       'frozen', s.frozen OR q.seqmin > 1 OR q.seqmax < 9007199254740991,
-                       'used', t.tick IS NOT NULL)), '[]')
+                       -- or a range of its own stops it, as on a worker of Citus
+                       'frozen', q.seqmin > 1 OR q.seqmax < 9007199254740991,
+                       'used', t.last_value IS NOT NULL)), '[]')
                    FROM instaid.list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
                         CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),

@@ -25,10 +25,12 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
 COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
 'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last tick of a sequence and its time, null in the cases of last_id(), since this waits for
--- no lock; why the sequence cannot serve as a source of IDs, and what to do, null if it can.
-CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT tick bigint,
-                                        OUT issued_at timestamptz, OUT problem text, OUT cure text)
+-- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(), since
+-- this waits for no lock; why the sequence cannot serve as a source of IDs, and what to do, null if
+-- it can; whether it was read.
+CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
+                                        OUT issued_at timestamptz, OUT problem text, OUT cure text,
+                                        OUT is_read boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
 
 ---- Shards ----

@@ -35,7 +35,7 @@ CREATE SEQUENCE down_from_50 INCREMENT -1 MAXVALUE 50;
 -- a sequence at its own MAXVALUE is used up, as a frozen one is
 CREATE SEQUENCE used_up MAXVALUE 3;
 SELECT nextval('used_up') FROM generate_series(1, 3);
-SELECT tick FROM instaid._sequence_state('used_up');
+SELECT last_value FROM instaid._sequence_state('used_up');
 SELECT try($$SELECT instaid.next_id('used_up', 5)$$);
 SELECT count(*), count(*) FILTER (WHERE e[1] ~ '^55000: sequence .* cannot serve' AND e[2] ~ 'range of its own' AND e[3] !~ 'ALTER') AS told,
        count(*) FILTER (WHERE e[3] ~ 'NO M(IN|AX)VALUE') AS widened

@@ -196,14 +196,24 @@ copy_page(Oid sequence, RelFileLocator locator, char persistence, Form_pg_sequen
 	UnlockReleaseBuffer(buffer);
 }
 
+/* Is it an error of a file, and not a cancellation or a lack of memory? */
+static bool
+is_file_error(const ErrorData *error)
+{
+	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+
+	return category == ERRCODE_SYSTEM_ERROR || category == ERRCODE_INTERNAL_ERROR ||
+		error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE;
+}
+
 /*
  * Copy the state of a sequence that the caller has locked, and the LSN of its page.  Returns NULL,
  * or why the file cannot be read.
  *
  * ALTER SEQUENCE gives a sequence another file.  A standby replays that without a lock, and can
  * remove the file between the look-up of its name and here.  AccessShareLock does not prevent
- * that on a primary, either.  A subtransaction catches the error.  Before PostgreSQL 17, none can
- * begin in a query with parallel workers, which then fails.
+ * that on a primary, either.  A subtransaction catches the error.  A query with parallel workers
+ * cannot begin one before PostgreSQL 17, so such a query fails, in all versions.
  */
 ErrorData *
 sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
@@ -227,11 +237,6 @@ sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
 	}
 	PG_CATCH();
 	{
-		int			category = ERRCODE_TO_CATEGORY(geterrcode());
-
-		/* not a cancellation, nor a lack of memory */
-		if (category != ERRCODE_SYSTEM_ERROR && category != ERRCODE_INTERNAL_ERROR)
-			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -240,6 +245,9 @@ sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
+	/* only now, because no error may leave the subtransaction open */
+	if (error != NULL && !is_file_error(error))
+		ReThrowError(error);
 	return error;
 }
 

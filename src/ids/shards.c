@@ -422,12 +422,13 @@ instaid_sequence_state(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
 	FormData_pg_sequence_data data;
+	bool		is_read = sequence_read(sequence, NULL, NULL, &data);
 	const char *problem;
 	const char *cure;
-	Datum		values[4] = {0};
-	bool		nulls[4] = {true, true, true, true};
+	Datum		values[5] = {0};
+	bool		nulls[5] = {true, true, true, true, false};
 
-	if (sequence_read(sequence, NULL, NULL, &data) && data.is_called)
+	if (is_read && data.is_called)
 	{
 		values[0] = Int64GetDatum(data.last_value);
 		values[1] = TimestampTzGetDatum(tick_timestamp(data.last_value));
@@ -441,5 +442,6 @@ instaid_sequence_state(PG_FUNCTION_ARGS)
 		values[3] = CStringGetTextDatum(cure);
 		nulls[2] = nulls[3] = false;
 	}
+	values[4] = BoolGetDatum(is_read);
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

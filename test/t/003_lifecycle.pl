@@ -159,17 +159,60 @@ my @pgbench = map {
 } 'look', 'come_and_go';
 ok((!grep { !$_->finish } @pgbench), 'shards can be listed while others are created and dropped');
 
+# An error of the reader that is not one of the file, here a lack of buffers, leaves the
+# transaction as any error does.
+($ret, $stdout, $stderr) = $node->psql('postgres', q{
+	\set VERBOSITY sqlstate
+	SET temp_buffers = 100;
+	CREATE TABLE kept (n integer);
+	CREATE TEMP SEQUENCE s;
+	SELECT FROM instaid.next_id('s', 5);
+	CREATE TEMP TABLE pages (x text);
+	ALTER TABLE pages ALTER x SET STORAGE PLAIN;
+	INSERT INTO pages SELECT repeat('x', 5000) FROM generate_series(1, 200);
+	-- a cursor pins the page that it reads, until there is no other one
+	CREATE PROCEDURE pin_all() LANGUAGE plpgsql AS $$
+	BEGIN
+		FOR i IN 0 .. 199 LOOP
+			BEGIN
+				EXECUTE format('DECLARE c%1$s CURSOR FOR SELECT FROM pages WHERE ctid = %2$L', i,
+					format('(%s,1)', i));
+				EXECUTE format('MOVE c%s', i);
+			EXCEPTION WHEN insufficient_resources THEN EXIT;
+			END;
+		END LOOP;
+	END $$;
+	BEGIN;
+	CALL pin_all();
+	INSERT INTO kept VALUES (1);
+	SELECT instaid.last_id('s', 5);
+	ROLLBACK;
+	BEGIN;
+	CALL pin_all();
+	DO $$
+	BEGIN
+		INSERT INTO kept VALUES (2);
+		PERFORM instaid.last_id('s', 5);
+	EXCEPTION WHEN insufficient_resources THEN INSERT INTO kept VALUES (3);
+	END $$;
+	COMMIT;
+	INSERT INTO kept VALUES (4);
+	SELECT string_agg(n::text, ' ' ORDER BY n) FROM kept}, on_error_stop => 0);
+is("$stdout|" . join(' ', $stderr =~ /ERROR:  (\S+)/g), "3 4|53000",
+	'an error while a sequence is read is rolled back as any other');
+
 # A sequence whose file is missing, as it can be for a moment on a standby that replays ALTER
-# SEQUENCE, and one whose page is not a sequence's.
-my ($missing, $broken) = map {
+# SEQUENCE, one whose file may not be read, and one whose page is not a sequence's.
+my ($missing, $broken, $closed) = map {
 	$node->safe_psql('postgres', qq{SELECT instaid.create_shard('insta$_', $_);
 		SELECT FROM insta$_.next_id(); SELECT pg_relation_filepath('insta$_.table_id_seq')})
 	  =~ /(\S+)\s*\z/
-} 6, 7;
+} 6, 7, 8;
 # the checksum of the page is wrong, too
 $node->append_conf('postgresql.conf', 'ignore_checksum_failure = on');
 $node->stop;
 unlink $node->data_dir . "/$missing" or die $!;
+chmod 0, $node->data_dir . "/$closed" or die $!;
 open my $page, '+<:raw', $node->data_dir . "/$broken" or die $!;
 seek $page, 8192 - 8, 0 or die $!;
 print $page pack 'L', 5;
@@ -177,9 +220,9 @@ close $page or die $!;
 $node->start;
 is($node->safe_psql('postgres',
 	'SELECT shard_id, last_id IS NOT NULL FROM instaid.shards ORDER BY shard_id'),
-	"5|t\n6|f\n7|f", 'sequences that cannot be read do not break the list of shards');
+	"5|t\n6|f\n7|f\n8|f", 'sequences that cannot be read do not break the list of shards');
 is($node->safe_psql('postgres', 'SELECT shards, unreadable_shards FROM instaid.metrics'),
-	'3|2', '... and are counted');
+	'4|3', '... and are counted');
 for my $call ('next_id', 'settled_id')
 {
 	($ret, $stdout, $stderr) = $node->psql('postgres', $call eq 'next_id' ?

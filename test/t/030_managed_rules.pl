@@ -220,8 +220,9 @@ my %seen = (
 			SELECT nextval('theirs.theirs') + nextval('theirs.ours') + nextval('ours.ours')
 				+ nextval('ours.theirs') \g /dev/null
 			BEGIN;
-			SELECT string_agg(instaid._last_value(q)::text, ' ') FROM unnest(ARRAY[
-				'theirs.theirs', 'theirs.ours', 'ours.ours', 'ours.theirs']::regclass[]) AS q;
+			SELECT string_agg(s.last_value::text, ' ') FROM unnest(ARRAY[
+				'theirs.theirs', 'theirs.ours', 'ours.ours', 'ours.theirs']::regclass[]) AS q,
+				instaid._sequence_state(q) AS s;
 			SELECT string_agg(c.oid::regclass::text, ' ' ORDER BY c.oid)
 			FROM pg_locks JOIN pg_class AS c ON c.oid = relation
 			WHERE pid = pg_backend_pid() AND c.relkind = 'S'}) =~ s/\n+/ /gr;
