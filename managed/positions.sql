@@ -20,6 +20,18 @@ CALL instaid._begin_file('positions.sql', '1.0', '{
     "shards.sql": "instaid.list_shards()",
     "tickets.sql": "instaid.next_ticket(text)"}');
 
+---- Positions of a database in this edition ----
+
+-- The last ID of a sequence of a shard, or the last value of another one; null if there is none,
+-- or if it was not read.
+CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
+                                             epoch timestamptz, OUT last bigint,
+                                             OUT is_read boolean)
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT s.last_value, s.is_read FROM instaid._sequence_state(sequence) AS s;
+END;
+
 ---- Positions of a database (both editions) ----
 
 -- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
@@ -30,7 +42,6 @@ CREATE OR REPLACE FUNCTION instaid.dump_positions() RETURNS SETOF text
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     part record;
-    is_unused boolean;
 BEGIN
     RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
 SET client_encoding = %L;
@@ -47,34 +58,31 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                COALESCE(p.last, p.at_least) AS position
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
-                     instaid.last_id(q.sequence, s.shard_id, s.epoch) AS last, d.proowner AS owner
+                     i.last, i.is_read, d.proowner AS owner
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
                    JOIN pg_proc AS d ON d.oid = l.declaration
                    CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
+                   CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, t.last_value,
-                     NULL
+              SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
+                     i.is_read, NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
+                   CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         -- any role may declare a shard with a sequence of another one, and cannot use it
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
-        -- One that has no value after it was looked at had none then.
-        IF part.last IS NULL THEN
-            SELECT s.is_read AND s.last_value IS NULL INTO is_unused
-            FROM instaid._sequence_state(part.sequence) AS s;
-            IF NOT is_unused THEN
-                RAISE WARNING USING
-                    MESSAGE = format('cannot read the position of sequence %s', part.name),
-                    DETAIL = 'The role may not see it, another transaction is altering it, or its'
-                             ' value is no ID of the shard.',
-                    HINT = 'Call dump_positions() again, as a superuser.';
-                RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
-            END IF;
+        IF NOT part.is_read THEN
+            RAISE WARNING USING
+                MESSAGE = format('cannot read the position of sequence %s', part.name),
+                DETAIL = 'The role may not see it, another transaction is altering it, or its file'
+                         ' cannot be read.',
+                HINT = 'Call dump_positions() again, as a superuser.';
+            RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
         IF part.position > 0 OR part.frozen THEN
             RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L);', part.name,

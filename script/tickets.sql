@@ -263,4 +263,19 @@ COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, 
 
 -- include managed/tickets.sql: Tickets and their servers
 
+-- The last ID of a sequence, or, without an epoch, its last value; null if there is none, or if it
+-- was not read.  One that setval() took past the end of the format stands there.
+CREATE FUNCTION instaid._position(sequence regclass, shard_id integer, epoch timestamptz,
+                                  OUT last bigint, OUT is_read boolean)
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT CASE WHEN epoch IS NULL THEN s.last_value
+                WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
+                THEN instaid.make_id(
+                    LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
+                    shard_id, s.last_value, epoch) END,
+           s.is_read
+    FROM instaid._sequence_state(sequence) AS s;
+END;
+
 -- include managed/positions.sql: Positions of a database

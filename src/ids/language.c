@@ -5,7 +5,9 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "funcapi.h"
+#include "utils/acl.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -165,6 +167,26 @@ null_error(void)
 }
 
 /*
+ * May a call lock this sequence, for which it has no rights of its own?  A function can declare any
+ * relation.  Only if its owner has the rights of the sequence's owner, it declares a shard's.
+ */
+static bool
+is_owners_sequence(Oid function, Oid sequence)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			sequences_owner = sequence_owner(sequence);
+	bool		result;
+
+	/* any of them can be gone */
+	result = HeapTupleIsValid(tuple) && OidIsValid(sequences_owner) &&
+		get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+		has_privs_of_role(((Form_pg_proc) GETSTRUCT(tuple))->proowner, sequences_owner);
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
  * Lock the sequence of the declaration before another sequence of its owner gives an ID, and refuse
  * the call if the shard is frozen.
  *
@@ -174,9 +196,10 @@ null_error(void)
  *
  * The lock can wait for freeze_shard().  Therefore the declaration is then read again.
  *
- * If the two sequences have different owners, this locks nothing and returns false.  The owner of
- * the passed one could otherwise make freeze_shard() wait as long as it likes.  A sequence of
- * another owner is not the shard's.
+ * If the passed sequence has another owner, or the function's owner has no rights on the declared
+ * one, this locks nothing and returns false.  Otherwise a role could declare any sequence, and keep
+ * freeze_shard() and its owner waiting as long as it likes.  A sequence of another owner is not
+ * the shard's.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
@@ -187,7 +210,8 @@ lock_declared(Oid function, Oid passed, Declaration *declaration)
 	{
 		Oid			sequence = declaration->sequence;
 
-		is_ours = sequence_owner(passed) == sequence_owner(sequence);
+		is_ours = sequence_owner(passed) == sequence_owner(sequence) &&
+			is_owners_sequence(function, sequence);
 		if (is_ours)
 		{
 			sequence_check_rights(passed, SEQUENCE_RIGHTS);

@@ -250,6 +250,31 @@ like(as_superuser($db, q{SET statement_timeout = '5s'; CALL instaid.adopt_shards
 is($node->safe_psql($db, q{SELECT count(*) FROM instaid.shards WHERE schema_name ~ '^y'}), '0',
 	'... before it calls another');
 
+### A function of hers that declares what belongs to others
+
+run_as('victim', $db, q{
+	CREATE SCHEMA w; GRANT USAGE ON SCHEMA w TO mallory;
+	CREATE TABLE w.hidden (n integer); CREATE SEQUENCE w.counter; CREATE SEQUENCE w.shown;
+	GRANT USAGE ON SEQUENCE w.shown TO mallory});
+for my $hidden ('hidden', 'counter')
+{
+	is(run_as('mallory', $db, qq{
+		SET check_function_bodies = off;
+		CREATE SCHEMA m_$hidden;
+		CREATE FUNCTION m_$hidden.next_ids(count integer, sequence regclass DEFAULT 'w.$hidden')
+			RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
+			AS 'shard 115, epoch 2011-08-24 21:07:01.721+00';
+		CREATE FUNCTION m_$hidden.next_id(sequence regclass) RETURNS bigint
+			LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+		BEGIN;
+		SELECT m_$hidden.next_id('w.shown') > 0, count(*) FROM m_$hidden.next_ids(2, 'w.shown');
+		SELECT relation::regclass FROM pg_locks WHERE pid = pg_backend_pid()
+			AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = 'w'::regnamespace);
+		COMMIT;
+		DROP SCHEMA m_$hidden CASCADE}) =~ s/^NOTICE.*\n(?:^(?:DETAIL|LOCATION|drop|and).*\n)*//mgr,
+		"t|2\nw.shown\n", "she locks no $hidden of others");
+}
+
 ### create_shard(): a shard ID that she locks, and a schema that she makes in the meantime
 
 $holder->(q{SET ROLE mallory; BEGIN; SELECT instaid._lock_shard_id('m', 112)});
@@ -466,9 +491,9 @@ like(run_as('mallory', $asked, $audit),
 my $planted = q{
 	CREATE SCHEMA IF NOT EXISTS instaid;
 	GRANT USAGE ON SCHEMA instaid, m TO PUBLIC;
-	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, boolean, text)
+	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, text)
 		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()';
-	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown, unknown)
+	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown)
 		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()'};
 run_as('mallory', $db, q{
 	SELECT instaid.create_shard('m"; SELECT m.attempt(); \\\\ --', 120,
@@ -478,7 +503,7 @@ run_as('mallory', $db, q{
 	CREATE SCHEMA m14;
 	CREATE FUNCTION m14.next_ids(count integer, sequence regclass DEFAULT 'v.invoices')
 		RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
-		AS 'shard 114, epoch 2011-08-24 21:07:01.721+00, frozen';
+		AS 'shard 114, epoch 2011-08-24 21:07:01.721+00';
 	CREATE SCHEMA planted; GRANT USAGE ON SCHEMA planted TO PUBLIC;
 	CREATE FUNCTION planted.to_regclass(text) RETURNS regclass LANGUAGE sql
 		AS 'SELECT m.attempt()::regclass';
@@ -491,7 +516,7 @@ $node->safe_psql($db, q{SELECT instaid.create_ticket('taken')});
 $node->safe_psql($db, q{SELECT instaid.next_ticket('taken'); SELECT instaid.freeze_shard('m9')});
 my $positions = as_superuser($db, "SET search_path = planted, m, pg_catalog;
 	SELECT * FROM instaid.dump_positions()");
-like($positions, qr/touch planted.*'t', 'm9'\);/s, 'dump_positions() by a superuser');
+like($positions, qr/touch planted.*'m9'\);/s, 'dump_positions() by a superuser');
 gained_nothing('... runs no code of others');
 my $restored = as_superuser($db, "SET search_path = planted, m, pg_catalog;\n$positions");
 is($restored =~ s/^\s*\n//mgr, '',
