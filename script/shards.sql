@@ -248,17 +248,62 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into the declaration of a shard.  The lock is that of _set_frozen(); who
--- waits for it then reads the declaration again.
+-- Lock the sequences of a shard, and return them.
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this
+-- transaction commits.  The declared sequence comes first, because all who use another one of the
+-- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
+-- the schema can have another name, and the declaration another sequence.
+CREATE FUNCTION instaid._lock_shard(declaration oid) RETURNS regclass[]
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    locked regclass[] := '{}';
+    sequence regclass;
+BEGIN
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (locked) ORDER BY s.place LIMIT 1;
+        IF NOT FOUND THEN
+            RETURN locked;
+        END IF;
+        PERFORM instaid._sequence_owner(declaration, sequence);
+        PERFORM instaid._lock_sequence(sequence);
+        locked := locked || sequence;
+    END LOOP;
+END $$;
+
+-- Write another shard ID into the declaration of a shard.
+-- The sequences go to the end of the millisecond in which they stand: in it, IDs of a smaller shard
+-- ID are below those that were issued.  Who waits for the locks then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
 BEGIN
-    PERFORM instaid._sequence_owner(declaration, sequence);
-    PERFORM instaid._lock_sequence(sequence);
+    FOR part IN
+        SELECT q.name, instaid._sequence_owner(declaration, q.name) AS owner,
+               (pg_sequence_parameters(q.name)).maximum_value | 1023 AS last
+        FROM unnest(instaid._lock_shard(declaration)) AS q (name)
+    LOOP
+        -- a frozen one
+        PERFORM instaid._alter_sequence(part.owner, part.name, 'MAXVALUE ' || part.last)
+        WHERE part.last < 9007199254740991;
+        PERFORM instaid._execute_as(part.owner, format(
+            'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last'
+            ' WHERE last < 9007199254740991', part.name::oid));
+    END LOOP;
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
+    -- by its name, which can have become that of another function
+    IF NOT EXISTS (SELECT FROM instaid.list_shards() AS s
+                   WHERE s.declaration = _change_shard_id.declaration
+                     AND s.shard_id = _change_shard_id.shard_id) THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('shard %s was renamed meanwhile', shard_id), HINT = 'Try again.';
+    END IF;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -279,15 +324,10 @@ END;
 -- include managed/adopting.sql: Adopting
 
 -- Let the sequences of a shard end where they stand, or go on.
--- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  The declared sequence comes first, because all who use another one of the
--- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
--- the schema can have another name, and the declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     tick text;
@@ -296,15 +336,9 @@ BEGIN
     -- It would not see the newest sequences.
     PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
                                                ELSE 'thaw_shard' END);
-    LOOP
-        SELECT s.name INTO sequence
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-        WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
-        EXIT WHEN NOT FOUND;
+    FOR sequence IN SELECT q FROM unnest(instaid._lock_shard(declaration)) AS q LOOP
         owner := instaid._sequence_owner(declaration, sequence);
         IF NOT frozen THEN
-            PERFORM instaid._lock_sequence(sequence);
             -- A dump without data has the last tick as MAXVALUE only.  No clock reads
             -- 2^53 - 1 before the year 2248.
             PERFORM instaid._execute_as(owner, format(
@@ -317,15 +351,14 @@ BEGIN
             -- A MAXVALUE must be above MINVALUE, and not below START.
             -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
             tick := instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, GREATEST(COALESCE('
+                'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                ' minimum_value + 1, start_value)) FROM pg_sequence_parameters(%1$s)',
-                sequence::oid));
+                ' minimum_value + 1, start_value), 9007199254740990))'
+                ' FROM pg_sequence_parameters(%1$s)', sequence::oid));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
         END IF;
-        done := done || sequence;
     END LOOP;
-    IF done = '{}' THEN
+    IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;

@@ -281,6 +281,18 @@ SELECT oid = :oid AS same, procost, obj_description(oid, 'pg_proc'), proacl IS N
 WHERE oid = 'adopt_m4.next_ids(integer,regclass)'::regprocedure;
 SELECT shard_id, epoch, frozen FROM instaid.shards WHERE schema_name = 'adopt_m4';
 SELECT problem FROM instaid.audit() WHERE object ~ 'adopt_m4';
+-- IDs ahead of the clock: those of a smaller shard ID are above them, also after a freeze
+SET client_min_messages = error;
+SELECT instaid.create_shard('adopt_o', 500);
+CREATE SEQUENCE adopt_o.own;
+CREATE TABLE adopt_o.t (id bigint PRIMARY KEY DEFAULT adopt_o.next_id('adopt_o.own'));
+SELECT instaid.advance_past(q, instaid.max_id(now() + interval '1 h'), instaid.default_epoch()) FROM instaid.shard_sequences('adopt_o') AS q;
+SELECT adopt_o.next_id() AS id, adopt_o.next_id('adopt_o.own') AS own, instaid.renumber_shard('adopt_o', 3) \gset old_
+SELECT adopt_o.next_id() AS id, adopt_o.next_id('adopt_o.own') AS own, instaid.freeze_shard('adopt_o') \gset new_
+SELECT instaid.renumber_shard('adopt_o', 2), instaid.thaw_shard('adopt_o');
+SELECT :new_id > :old_id AS above, :new_own > :old_own AS own, adopt_o.next_id() > :new_id AS thawed, adopt_o.next_id('adopt_o.own') > :new_own AS own;
+DROP SCHEMA adopt_o CASCADE;
+RESET client_min_messages;
 -- a frozen shard stays frozen; the old shard ID is free, and the new one taken
 SELECT instaid.freeze_shard('adopt_m4');
 SELECT instaid.renumber_shard('adopt_m4', 417);

@@ -190,16 +190,16 @@ is_owners_sequence(Oid function, Oid sequence)
  * Lock the sequence of the declaration before another sequence of its owner gives an ID, and refuse
  * the call if the shard is frozen.
  *
- * freeze_shard() locks it first, too.  Thus it waits for all transactions that have taken IDs of
- * the shard, and whoever waits for it sees the MAXVALUE that it has left.  It does not know each
- * sequence that a caller can pass.
+ * freeze_shard() and renumber_shard() lock it first, too.  Thus they wait for all transactions that
+ * have taken IDs of the shard, and whoever waits for them sees what they have left.  They do not
+ * know each sequence that a caller can pass.
  *
- * The lock can wait for freeze_shard().  Therefore the declaration is then read again.
+ * The lock can wait for them.  Therefore the declaration is then read again.
  *
  * If the passed sequence has another owner, or the function's owner has no rights on the declared
- * one, this locks nothing and returns false.  Otherwise a role could declare any sequence, and keep
- * freeze_shard() and its owner waiting as long as it likes.  A sequence of another owner is not
- * the shard's.
+ * one, this locks the passed one and returns false.  Otherwise a role could declare any sequence,
+ * and keep freeze_shard() and its owner waiting as long as it likes.  A sequence of another owner
+ * is not the shard's, unless the owner of its function has declared it for a table.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
@@ -219,6 +219,11 @@ lock_declared(Oid function, Oid passed, Declaration *declaration)
 			locked_sequence = sequence;
 			look_up(function, declaration);
 		}
+	}
+	if (!is_ours)
+	{
+		generator_lock(passed);
+		look_up(function, declaration);
 	}
 	check_not_frozen(declaration->sequence);
 	return is_ours;

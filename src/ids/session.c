@@ -299,6 +299,41 @@ requirements_fault(Oid sequence, const char **cure)
 }
 
 /*
+ * The error of a frozen sequence.  The message names a shard if it declares this sequence in its own
+ * schema, as most do.
+ */
+static void
+frozen_error(Oid sequence, int64 max_value)
+{
+	Declaration declaration = {0};
+	/* no lock may keep another session from dropping them */
+	char	   *name = sequence_qualified_name(sequence);
+	Oid			schema = get_rel_namespace(sequence);
+	char	   *schema_name = get_namespace_name(schema);
+	HeapTuple	tuple = find_declaration(schema);
+
+	if (HeapTupleIsValid(tuple))
+		(void) read_declaration(tuple, &declaration);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 schema_name != NULL && declaration.sequence == sequence ?
+			 errmsg("shard %s is frozen", quote_identifier(schema_name)) :
+			 errmsg("sequence %s is frozen", name),
+			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
+					   name, (long long) max_value),
+			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
+}
+
+/* Do these options freeze a sequence? */
+static bool
+options_freeze(Form_pg_sequence options)
+{
+	const char *cure;
+
+	return options->seqmax < MAX_TICK && find_fault(options, &cure) == NULL;
+}
+
+/*
  * Is a sequence frozen?  It is if it could serve, but its MAXVALUE is too low for ticks.
  *
  * freeze_shard() leaves nothing else, and a shard is frozen if the sequence of its declaration is.
@@ -310,42 +345,16 @@ bool
 is_frozen(Oid sequence)
 {
 	FormData_pg_sequence options;
-	const char *cure;
 
-	return sequence_copy_options(sequence, &options) && options.seqmax < MAX_TICK &&
-		find_fault(&options, &cure) == NULL;
+	return sequence_copy_options(sequence, &options) && options_freeze(&options);
 }
 
-/*
- * Refuse a call that wants an ID of a frozen sequence, or of a shard that declares it.  The
- * message names a shard if it declares this sequence in its own schema, as most do.
- */
+/* Refuse a call that wants an ID of a frozen sequence, or of a shard that declares it. */
 void
 check_not_frozen(Oid sequence)
 {
-	FormData_pg_sequence options = {0};
-	Declaration declaration = {0};
-	HeapTuple	tuple;
-	Oid			schema;
-	char	   *name;
-	char	   *schema_name;
+	FormData_pg_sequence options;
 
-	if (!is_frozen(sequence))
-		return;
-	/* no lock may keep another session from dropping them */
-	name = sequence_qualified_name(sequence);
-	schema = get_rel_namespace(sequence);
-	schema_name = get_namespace_name(schema);
-	(void) sequence_copy_options(sequence, &options);
-	tuple = find_declaration(schema);
-	if (HeapTupleIsValid(tuple))
-		(void) read_declaration(tuple, &declaration);
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 schema_name != NULL && declaration.sequence == sequence ?
-			 errmsg("shard %s is frozen", quote_identifier(schema_name)) :
-			 errmsg("sequence %s is frozen", name),
-			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
-					   name, (long long) options.seqmax),
-			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
+	if (sequence_copy_options(sequence, &options) && options_freeze(&options))
+		frozen_error(sequence, options.seqmax);
 }

@@ -169,10 +169,12 @@ for my $edition ('extension', 'without C')
 		SET client_min_messages = error;
 		SELECT instaid.create_shard('insta6', 6), instaid.create_shard('insta7', 7),
 			instaid.create_shard('back', 8), instaid.create_shard('unused', 9),
+			instaid.create_shard('low', 12),
 			instaid.create_shard('} . $odd =~ s/'/''/gr . q{', 10,
 			'2026-01-01 00:00:00.123 UTC', '} . $odd =~ s/'/''/gr . q{');
 		SELECT insta6.next_id(), insta7.next_id(), back.next_id();
-		SELECT instaid.freeze_shard('insta7'), instaid.freeze_shard('back');
+		SELECT instaid.freeze_shard('insta7'), instaid.freeze_shard('back'),
+			instaid.freeze_shard('low');
 		SELECT instaid.create_ticket('invoices'), instaid.create_ticket('unused', 2, 3),
 			instaid.create_ticket('seats'), instaid.create_ticket('striped', 2, 3),
 			instaid.create_ticket('ended', data_type => 'smallint'),
@@ -184,13 +186,16 @@ for my $edition ('extension', 'without C')
 	$main->safe_psql('postgres', "CREATE DATABASE $older TEMPLATE $newer");
 
 	# the newer state: IDs that the clock does not know, a shard that moved away and one that
-	# came back, what the older state does not have, and a ticket that was restriped
+	# came back, one that was frozen again, what the older state does not have, and a ticket that
+	# was restriped
 	$main->safe_psql($newer, q{
 		SET client_min_messages = error;
+		SELECT instaid.thaw_shard('low');
 		SELECT instaid.advance_past(s, instaid.min_id(now() + interval '1 h', epoch), epoch)
 		FROM instaid.shards, instaid.shard_sequences(schema_name) AS s
 		WHERE NOT frozen AND schema_name <> 'unused';
-		SELECT instaid.freeze_shard('insta6'), instaid.thaw_shard('back');
+		SELECT instaid.freeze_shard('insta6'), instaid.thaw_shard('back'),
+			instaid.freeze_shard('low');
 		SELECT back.next_id();
 		SELECT instaid.create_shard('gone', 11), instaid.create_ticket('refunds');
 		SELECT gone.next_id(), instaid.next_ticket('refunds');
@@ -205,7 +210,9 @@ for my $edition ('extension', 'without C')
 			FROM instaid.shards, instaid.shard_sequences(schema_name) AS q
 			WHERE schema_name = 'insta5'}, extra_params => \@as),
 		odd => $main->safe_psql($newer,
-			q{SELECT last_id FROM instaid.shards WHERE shard_id = 10}, extra_params => \@as));
+			q{SELECT last_id FROM instaid.shards WHERE shard_id = 10}, extra_params => \@as),
+		low => $main->safe_psql($newer,
+			q{SELECT last_id FROM instaid.shards WHERE shard_id = 12}, extra_params => \@as));
 
 	my $file = "$tablespace/$newer.sql";
 	$main->command_ok([ 'psql', '-XqAtd', $main->connstr($newer), @as, '-c',
@@ -228,18 +235,20 @@ for my $edition ('extension', 'without C')
 			'... and names what is missing, or cannot be set');
 		is($main->safe_psql($older, q{
 			SELECT string_agg(schema_name, ' ' ORDER BY schema_name COLLATE "C") FROM instaid.shards
-			WHERE frozen}, extra_params => \@as), 'back insta6 insta7',
+			WHERE frozen}, extra_params => \@as), 'back insta6 insta7 low',
 			'... and what is frozen in one of them is frozen');
 	}
 	is($main->safe_psql($older, qq{
 		SET client_min_messages = error;
 		SELECT insta5.next_id() > $was{ids}, min(id) > $was{ids} FROM (
 			SELECT insta5.next_id('insta5.likes_id_seq') AS id) AS i;
+		SELECT instaid.thaw_shard('low');
+		SELECT low.next_id() > $was{low};
 		SELECT min(id) > $was{odd} FROM "} . $odd =~ s/"/""/gr . q{".next_ids(2) AS id;
 		SELECT unused.next_id() < instaid.min_id(now() + interval '1 min');
 		SELECT string_agg(instaid.next_ticket(name)::text, ' ' ORDER BY name COLLATE "C")
 		FROM instaid.tickets WHERE name NOT IN ('ended', 'striped')}, extra_params => \@as),
-		"t|t\nt\nt\n42 42 740 42 2", "$edition: IDs and tickets go on above the newer state");
+		"t|t\n\nt\nt\nt\n42 42 740 42 2", "$edition: IDs and tickets go on above the newer state");
 	for my $ticket ('ended', 'striped')
 	{
 		like(($main->psql($older, "SELECT instaid.next_ticket('$ticket')",
@@ -267,6 +276,27 @@ for my $edition ('extension', 'without C')
 		'... and the file says so, too');
 	$altering->('ROLLBACK');
 	$waiting->finish;
+	# nor is what others lock for a moment, between two looks
+	append_to_file("$tablespace/alter.sql",
+		"BEGIN;\nALTER SEQUENCE instaid_tickets.seats CACHE 1;\nCOMMIT;\n\\sleep 1 ms\n")
+	  if $edition eq 'extension';
+	my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-T', '60', '-f', "$tablespace/alter.sql",
+		$main->connstr($newer) . ($as[1] ? " user=$as[1]" : '') ], '&>', '/dev/null');
+	(undef, undef, $err) = $main->psql($newer, q{
+		SET client_min_messages = error;
+		DO $$
+		DECLARE
+			missing integer := 0;
+		BEGIN
+			FOR n IN 1 .. 200 LOOP
+				PERFORM FROM instaid.dump_positions() AS d WHERE d ~ 'instaid_tickets.seats';
+				missing := missing + (NOT FOUND)::integer;
+			END LOOP;
+			SET LOCAL client_min_messages = notice;
+			RAISE NOTICE '% missing', missing;
+		END $$}, extra_params => \@as);
+	$pgbench->kill_kill;
+	like($err, qr/NOTICE:  0 missing/, "$edition: a ticket that is altered is in each file");
 	# what another transaction locks does not stop the file
 	my $locking = Clients::session($main, $older);
 	$locking->(q{BEGIN; ALTER SEQUENCE insta5.table_id_seq CACHE 1;
@@ -280,7 +310,7 @@ for my $edition ('extension', 'without C')
 	is(join(' ', sort $shown =~ /position of sequence (\S+) not restored: .* lock timeout/g),
 		'insta5.table_id_seq insta6.table_id_seq instaid_tickets.invoices', '... and names them');
 	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
-		'insta5.table_id_seq', 5, instaid.default_epoch(), true)}, extra_params => \@as);
+		'insta5.table_id_seq', 5, instaid.default_epoch(), 'insta5')}, extra_params => \@as);
 	like($err,
 		qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout/,
 		'... also one of a frozen shard');
