@@ -780,33 +780,15 @@ COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if 
 
 ---- Many shards ----
 
--- What create_shards() checks.
-CREATE FUNCTION instaid._check_batches(format text, first integer, last integer,
-                                                  epoch timestamptz)
-    RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._check_no_nulls('create_shards', json_build_object(
-        'format', format, 'first', first, 'last', last, 'epoch', epoch));
-    IF first < 0 OR last > 8191 OR first > last THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
-            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
-    ELSIF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
-    END IF;
-END $$;
-
--- The part of create_shards() between two commits.
-CREATE FUNCTION instaid._create_batch(format text, first integer, last integer,
-                                      epoch timestamptz) RETURNS void
+-- The part of create_shards() between two commits, 512 shards at most; returns the last one.
+CREATE FUNCTION instaid._create_batch(format text, first integer, INOUT last integer,
+                                      epoch timestamptz)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
     created text[];
 BEGIN
-    PERFORM instaid._check_batches(format, first, last, epoch);
+    last := LEAST(last, first + 511);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
     -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
     -- SCHEMA, PostgreSQL plans every other expression again.
@@ -844,13 +826,24 @@ CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
 DECLARE
     last_of_batch integer;
 BEGIN
-    PERFORM instaid._check_batches(format, first, last, epoch);
+    PERFORM instaid._check_no_nulls('create_shards', pg_catalog.json_build_object(
+        'format', format, 'first', first, 'last', last, 'epoch', epoch));
+    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) 8191
+       OR first OPERATOR(pg_catalog.>) last THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = pg_catalog.format('shard IDs %s to %s are out of range', first, last),
+            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+    ELSIF format OPERATOR(pg_catalog.!~) '^([^%]|%%)*%s([^%]|%%)*$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = pg_catalog.format('format "%s" cannot name shards',
+                                        pg_catalog."left"(format, 63)),
+            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
+    END IF;
     FOR first_of_batch IN first .. last BY 512 LOOP
         IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>) 511 THEN
             COMMIT;
         END IF;
-        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) 511, last);
-        PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
+        last_of_batch := instaid._create_batch(format, first_of_batch, last, epoch);
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
     END LOOP;
@@ -985,25 +978,16 @@ END $$;
 
 -- Write another shard ID into the declaration of a shard.
 -- The sequences go to the end of the millisecond in which they stand: in it, IDs of a smaller shard
--- ID are below those that were issued.  Who waits for the locks then reads the declaration again.
+-- ID are below those that were issued.  thaw_shard() does this for frozen ones.  Who waits for the
+-- locks then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    part record;
 BEGIN
-    FOR part IN
-        SELECT q.name, instaid._sequence_owner(declaration, q.name) AS owner,
-               (pg_sequence_parameters(q.name)).maximum_value | 1023 AS last
-        FROM unnest(instaid._lock_shard(declaration)) AS q (name)
-    LOOP
-        -- a frozen one
-        PERFORM instaid._alter_sequence(part.owner, part.name, 'MAXVALUE ' || part.last)
-        WHERE part.last < 9007199254740991;
-        PERFORM instaid._execute_as(part.owner, format(
-            'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last'
-            ' WHERE last < 9007199254740991', part.name::oid));
-    END LOOP;
+    PERFORM instaid._execute_as(instaid._sequence_owner(declaration, q), format(
+        'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last,'
+        ' pg_sequence_parameters(%1$s) WHERE last | 1023 <= maximum_value', q::oid))
+    FROM unnest(instaid._lock_shard(declaration)) AS q;
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
@@ -1263,35 +1247,30 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
--- What is left is named.
 CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
                                      OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 DECLARE
     others text;
-    odd text;
 BEGIN
     WITH copy AS (
-        SELECT p.*, s.nspname, a.object, pg_has_role(p.proowner, 'USAGE') AS is_own,
+        SELECT p.*, s.nspname, a.object, r.is_own,
                instaid._find_function(s.nspname, 'next_id', '') AS next_id,
-               count(*) FILTER (WHERE p.pronargs = 0) OVER (
-                   PARTITION BY s.nspname, pg_has_role(p.proowner, 'USAGE')) AS copies
+               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY s.nspname, r.is_own) AS n
         FROM instaid.audit() AS a
              CROSS JOIN LATERAL (SELECT (parse_ident(a.object, false))[1]) AS s (nspname)
              LEFT JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
                   ON a.object = format('%I.%I(%s)', n.nspname, p.proname,
                                        oidvectortypes(p.proargtypes))
+             CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
         WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
     found AS (
-        SELECT c.*, (c.oid = c.next_id OR c.next_id IS NULL AND c.copies = 1 AND c.pronargs = 0
-                     AND c.prorettype = 'bigint'::regtype) IS TRUE AS is_next_id
+        SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
+                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype)) IS TRUE AS is_ours
         FROM copy AS c)
-    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname)
-                    FILTER (WHERE f.is_next_id AND f.is_own), '{}'),
-           string_agg(format('%I', f.nspname), ', ' ORDER BY f.nspname)
-           FILTER (WHERE f.is_next_id AND NOT f.is_own),
-           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_next_id),
+    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
+           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
            array_agg(format(
                CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
                     ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
@@ -1301,18 +1280,14 @@ BEGIN
                CASE WHEN pg_get_userbyid(f.proowner) <> current_user
                     THEN format(' ALTER FUNCTION %s OWNER TO %s;', f.object,
                                 f.proowner::regrole) END) ORDER BY f.nspname)
-           FILTER (WHERE f.is_next_id AND f.is_own)
-    INTO schemas, others, odd, commands FROM found AS f;
+           FILTER (WHERE f.is_ours)
+    INTO schemas, others, commands FROM found AS f;
     IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function that belong to other roles are left' USING
-            DETAIL = format('They are in these schemas: %s.', others),
-            HINT = 'SET ROLE to each of the owners, and repeat the call.';
-    END IF;
-    IF odd IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function that cannot be a next_id() are left' USING
-            DETAIL = format('They have arguments, or the schema has several or a next_id(), or'
-                            ' they are defaults: %s.', odd),
-            HINT = 'instaid.audit() says what to do with each.';
+        RAISE WARNING 'copies of the published function are left' USING
+            DETAIL = format('They belong to another role, have arguments, are a default, or share'
+                            ' their schema with a next_id() or another copy: %s.', others),
+            HINT = 'SET ROLE to the owners of functions without arguments, and repeat the call.'
+                   ' instaid.audit() says what to do with the others.';
     END IF;
 END $$;
 
@@ -1685,7 +1660,7 @@ DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
     sequence regclass;
     owner regrole;
-    tick text;
+    max_value bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     -- It would not see the newest sequences.
@@ -1693,24 +1668,21 @@ BEGIN
                                                ELSE 'thaw_shard' END);
     FOR sequence IN SELECT q FROM unnest(instaid._lock_shard(declaration)) AS q LOOP
         owner := instaid._sequence_owner(declaration, sequence);
-        IF NOT frozen THEN
-            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-            -- 2^53 - 1 before the year 2248.
-            PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
-                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                ' AND maximum_value < 9007199254740991', sequence::oid));
-        END IF;
+        -- not as the snapshot shows it
+        max_value := (pg_sequence_parameters(sequence)).maximum_value;
         PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
         IF frozen THEN
             -- A MAXVALUE must be above MINVALUE, and not below START.
-            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
-            tick := instaid._execute_as(owner, format(
+            max_value := instaid._execute_as(owner, format(
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
-                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                ' minimum_value + 1, start_value), 9007199254740990))'
-                ' FROM pg_sequence_parameters(%1$s)', sequence::oid));
-            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+                ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
+                ' 9007199254740990)) FROM pg_sequence_parameters(%1$s)', sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
+        ELSIF max_value < 9007199254740991 THEN
+            -- A dump without data has the last tick as MAXVALUE only.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
+                sequence::oid, max_value));
         END IF;
     END LOOP;
     IF NOT FOUND THEN

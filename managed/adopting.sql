@@ -433,35 +433,30 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 
 -- The schemas with a copy of the published function that the caller may adopt, and the commands
 -- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
--- What is left is named.
 CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
                                      OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET quote_all_identifiers = off SET client_min_messages = warning AS $$
 DECLARE
     others text;
-    odd text;
 BEGIN
     WITH copy AS (
-        SELECT p.*, s.nspname, a.object, pg_has_role(p.proowner, 'USAGE') AS is_own,
+        SELECT p.*, s.nspname, a.object, r.is_own,
                instaid._find_function(s.nspname, 'next_id', '') AS next_id,
-               count(*) FILTER (WHERE p.pronargs = 0) OVER (
-                   PARTITION BY s.nspname, pg_has_role(p.proowner, 'USAGE')) AS copies
+               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY s.nspname, r.is_own) AS n
         FROM instaid.audit() AS a
              CROSS JOIN LATERAL (SELECT (parse_ident(a.object, false))[1]) AS s (nspname)
              LEFT JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
                   ON a.object = format('%I.%I(%s)', n.nspname, p.proname,
                                        oidvectortypes(p.proargtypes))
+             CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
         WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
     found AS (
-        SELECT c.*, (c.oid = c.next_id OR c.next_id IS NULL AND c.copies = 1 AND c.pronargs = 0
-                     AND c.prorettype = 'bigint'::regtype) IS TRUE AS is_next_id
+        SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
+                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype)) IS TRUE AS is_ours
         FROM copy AS c)
-    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname)
-                    FILTER (WHERE f.is_next_id AND f.is_own), '{}'),
-           string_agg(format('%I', f.nspname), ', ' ORDER BY f.nspname)
-           FILTER (WHERE f.is_next_id AND NOT f.is_own),
-           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_next_id),
+    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
+           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
            array_agg(format(
                CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
                     ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
@@ -471,18 +466,14 @@ BEGIN
                CASE WHEN pg_get_userbyid(f.proowner) <> current_user
                     THEN format(' ALTER FUNCTION %s OWNER TO %s;', f.object,
                                 f.proowner::regrole) END) ORDER BY f.nspname)
-           FILTER (WHERE f.is_next_id AND f.is_own)
-    INTO schemas, others, odd, commands FROM found AS f;
+           FILTER (WHERE f.is_ours)
+    INTO schemas, others, commands FROM found AS f;
     IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function that belong to other roles are left' USING
-            DETAIL = format('They are in these schemas: %s.', others),
-            HINT = 'SET ROLE to each of the owners, and repeat the call.';
-    END IF;
-    IF odd IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function that cannot be a next_id() are left' USING
-            DETAIL = format('They have arguments, or the schema has several or a next_id(), or'
-                            ' they are defaults: %s.', odd),
-            HINT = 'instaid.audit() says what to do with each.';
+        RAISE WARNING 'copies of the published function are left' USING
+            DETAIL = format('They belong to another role, have arguments, are a default, or share'
+                            ' their schema with a next_id() or another copy: %s.', others),
+            HINT = 'SET ROLE to the owners of functions without arguments, and repeat the call.'
+                   ' instaid.audit() says what to do with the others.';
     END IF;
 END $$;
 

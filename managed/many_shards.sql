@@ -21,33 +21,15 @@ CALL instaid._begin_file('many_shards.sql', '1.0', '{
 
 ---- Many shards (both editions) ----
 
--- What create_shards() checks.
-CREATE OR REPLACE FUNCTION instaid._check_batches(format text, first integer, last integer,
-                                                  epoch timestamptz)
-    RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._check_no_nulls('create_shards', json_build_object(
-        'format', format, 'first', first, 'last', last, 'epoch', epoch));
-    IF first < 0 OR last > 8191 OR first > last THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('shard IDs %s to %s are out of range', first, last),
-            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
-    ELSIF format !~ '^([^%]|%%)*%s([^%]|%%)*$' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('format "%s" cannot name shards', left(format, 63)),
-            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
-    END IF;
-END $$;
-
--- The part of create_shards() between two commits.
-CREATE OR REPLACE FUNCTION instaid._create_batch(format text, first integer, last integer,
-                                      epoch timestamptz) RETURNS void
+-- The part of create_shards() between two commits, 512 shards at most; returns the last one.
+CREATE OR REPLACE FUNCTION instaid._create_batch(format text, first integer, INOUT last integer,
+                                      epoch timestamptz)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
     created text[];
 BEGIN
-    PERFORM instaid._check_batches(format, first, last, epoch);
+    last := LEAST(last, first + 511);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
     -- One query finds what exists, and one EXECUTE creates a shard: after each CREATE
     -- SCHEMA, PostgreSQL plans every other expression again.
@@ -85,13 +67,24 @@ CREATE OR REPLACE PROCEDURE instaid.create_shards(format text, first integer, la
 DECLARE
     last_of_batch integer;
 BEGIN
-    PERFORM instaid._check_batches(format, first, last, epoch);
+    PERFORM instaid._check_no_nulls('create_shards', pg_catalog.json_build_object(
+        'format', format, 'first', first, 'last', last, 'epoch', epoch));
+    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) 8191
+       OR first OPERATOR(pg_catalog.>) last THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = pg_catalog.format('shard IDs %s to %s are out of range', first, last),
+            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+    ELSIF format OPERATOR(pg_catalog.!~) '^([^%]|%%)*%s([^%]|%%)*$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = pg_catalog.format('format "%s" cannot name shards',
+                                        pg_catalog."left"(format, 63)),
+            DETAIL = 'It must have one %s, the shard ID, as in insta%s. A percent sign is %%.';
+    END IF;
     FOR first_of_batch IN first .. last BY 512 LOOP
         IF last OPERATOR(pg_catalog.-) first OPERATOR(pg_catalog.>) 511 THEN
             COMMIT;
         END IF;
-        last_of_batch := LEAST(first_of_batch OPERATOR(pg_catalog.+) 511, last);
-        PERFORM instaid._create_batch(format, first_of_batch, last_of_batch, epoch);
+        last_of_batch := instaid._create_batch(format, first_of_batch, last, epoch);
         RAISE NOTICE 'shards % to % of % to % exist now', first_of_batch, last_of_batch, first,
             last;
     END LOOP;

@@ -275,25 +275,16 @@ END $$;
 
 -- Write another shard ID into the declaration of a shard.
 -- The sequences go to the end of the millisecond in which they stand: in it, IDs of a smaller shard
--- ID are below those that were issued.  Who waits for the locks then reads the declaration again.
+-- ID are below those that were issued.  thaw_shard() does this for frozen ones.  Who waits for the
+-- locks then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    part record;
 BEGIN
-    FOR part IN
-        SELECT q.name, instaid._sequence_owner(declaration, q.name) AS owner,
-               (pg_sequence_parameters(q.name)).maximum_value | 1023 AS last
-        FROM unnest(instaid._lock_shard(declaration)) AS q (name)
-    LOOP
-        -- a frozen one
-        PERFORM instaid._alter_sequence(part.owner, part.name, 'MAXVALUE ' || part.last)
-        WHERE part.last < 9007199254740991;
-        PERFORM instaid._execute_as(part.owner, format(
-            'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last'
-            ' WHERE last < 9007199254740991', part.name::oid));
-    END LOOP;
+    PERFORM instaid._execute_as(instaid._sequence_owner(declaration, q), format(
+        'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last,'
+        ' pg_sequence_parameters(%1$s) WHERE last | 1023 <= maximum_value', q::oid))
+    FROM unnest(instaid._lock_shard(declaration)) AS q;
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
@@ -330,7 +321,7 @@ DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
     sequence regclass;
     owner regrole;
-    tick text;
+    max_value bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
     -- It would not see the newest sequences.
@@ -338,24 +329,21 @@ BEGIN
                                                ELSE 'thaw_shard' END);
     FOR sequence IN SELECT q FROM unnest(instaid._lock_shard(declaration)) AS q LOOP
         owner := instaid._sequence_owner(declaration, sequence);
-        IF NOT frozen THEN
-            -- A dump without data has the last tick as MAXVALUE only.  No clock reads
-            -- 2^53 - 1 before the year 2248.
-            PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, maximum_value) FROM pg_sequence_parameters(%1$s)'
-                ' WHERE pg_sequence_last_value(%1$L::regclass) IS NULL'
-                ' AND maximum_value < 9007199254740991', sequence::oid));
-        END IF;
+        -- not as the snapshot shows it
+        max_value := (pg_sequence_parameters(sequence)).maximum_value;
         PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
         IF frozen THEN
             -- A MAXVALUE must be above MINVALUE, and not below START.
-            -- pg_sequence_parameters() shows them as they are now, not as the snapshot does.
-            tick := instaid._execute_as(owner, format(
+            max_value := instaid._execute_as(owner, format(
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
-                ' pg_sequence_last_value(%1$L::regclass), nextval(%1$L::regclass)),'
-                ' minimum_value + 1, start_value), 9007199254740990))'
-                ' FROM pg_sequence_parameters(%1$s)', sequence::oid));
-            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || tick);
+                ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
+                ' 9007199254740990)) FROM pg_sequence_parameters(%1$s)', sequence::oid));
+            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
+        ELSIF max_value < 9007199254740991 THEN
+            -- A dump without data has the last tick as MAXVALUE only.
+            PERFORM instaid._execute_as(owner, format(
+                'SELECT setval(%1$L::regclass, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
+                sequence::oid, max_value));
         END IF;
     END LOOP;
     IF NOT FOUND THEN

@@ -128,7 +128,7 @@ CALL instaid.create_shards('regress_one', 2000, 2000);
 CALL instaid.create_shards('regress_%s_%s', 2000, 2001);
 CALL instaid.create_shards('regress_%2$s', 2000, 2001);
 CALL instaid.create_shards('regress_%100000000s', 2000, 2001);
-SELECT try($$SELECT instaid._create_batch('regress_%s', 5, 2147483647, instaid.default_epoch())$$);
+SELECT try($$CALL instaid.create_shards('regress_%s', 5, 2147483647)$$);
 CALL instaid.create_shards(repeat('x', 61) || '%s', 100, 100);
 CALL instaid.create_shards('regress_o%s', 8000, 8192);
 CALL instaid.create_shards('regress_o%s', 10, 9);
