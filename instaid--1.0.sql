@@ -102,8 +102,7 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
 
 ---- Checks that need C or know of Citus ----
 
--- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
--- return the first column of its first row.
+-- Run a command as a role that the caller can SET ROLE to, and return its first value.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
@@ -274,8 +273,7 @@ COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send small integers as smallint, and decimals as numeric.  With implicit casts from and
--- to numeric, abs(id) would be ambiguous.
+-- Drivers send these.  With implicit casts from and to numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
@@ -532,9 +530,8 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
 COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
 'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(), since
--- this waits for no lock; why the sequence cannot serve as a source of IDs, and what to do, null if
--- it can; whether it was read.
+-- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(); why
+-- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
                                         OUT is_read boolean)
@@ -669,8 +666,7 @@ BEGIN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
             DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
-    -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
-    -- or no whole millisecond.
+    -- refuses what is out of range, and an epoch that is not a whole millisecond
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
     expires_at := CASE WHEN epoch <= clock_timestamp()
                        THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
@@ -951,53 +947,30 @@ BEGIN
     END IF;
 END $$;
 
--- Lock the sequences of a shard, and return them.
--- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  The declared sequence comes first, because all who use another one of the
--- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
--- the schema can have another name, and the declaration another sequence.
-CREATE FUNCTION instaid._lock_shard(declaration oid) RETURNS regclass[]
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    locked regclass[] := '{}';
-    sequence regclass;
-BEGIN
-    LOOP
-        SELECT s.name INTO sequence
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-        WHERE p.oid = declaration AND s.name <> ALL (locked) ORDER BY s.place LIMIT 1;
-        IF NOT FOUND THEN
-            RETURN locked;
-        END IF;
-        PERFORM instaid._sequence_owner(declaration, sequence);
-        PERFORM instaid._lock_sequence(sequence);
-        locked := locked || sequence;
-    END LOOP;
-END $$;
-
 -- Write another shard ID into the declaration of a shard.
--- The sequences go to the end of the millisecond in which they stand: in it, IDs of a smaller shard
--- ID are below those that were issued.  thaw_shard() does this for frozen ones.  Who waits for the
--- locks then reads the declaration again.
+-- To freeze it waits for all calls, and to thaw it leaves the millisecond: in it, IDs of a smaller
+-- shard ID would be below those that were issued.  Who waits then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
 BEGIN
-    PERFORM instaid._execute_as(instaid._sequence_owner(declaration, q), format(
-        'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last,'
-        ' pg_sequence_parameters(%1$s) WHERE last | 1023 <= maximum_value', q::oid))
-    FROM unnest(instaid._lock_shard(declaration)) AS q;
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    -- nobody else freezes or thaws it
+    PERFORM instaid._lock_sequence(sequence);
+    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.declaration = $1;
+    PERFORM instaid._set_frozen(shard.schema_name, declaration, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid.list_shards() AS s
-                   WHERE s.declaration = _change_shard_id.declaration
-                     AND s.shard_id = _change_shard_id.shard_id) THEN
+                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
         RAISE serialization_failure USING
-            MESSAGE = format('shard %s was renamed meanwhile', shard_id), HINT = 'Try again.';
+            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
+    PERFORM instaid._set_frozen(shard.schema_name, declaration, false) WHERE NOT shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -1105,9 +1078,7 @@ BEGIN
     END LOOP;
     IF left_out <> '{}' THEN
         RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
-            DETAIL = format('Their rows are not read: %s%s.',
-                            array_to_string(left_out[1:10], ', '),
-                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
+            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
             HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
 
@@ -1184,11 +1155,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = COALESCE('Its next_id() returns ' || pg_get_function_result(adopted) || '.',
-                              CASE WHEN adopted IS NOT NULL THEN 'Its next_id() returns nothing.'
-                                   WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                                   THEN 'There is no such schema.'
-                                   ELSE 'There is no such function in the schema.' END),
+            DETAIL = CASE WHEN adopted IS NOT NULL THEN 'It returns ' || COALESCE(
+                               pg_get_function_result(adopted), 'nothing') || '.'
+                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
+                               quote_ident(schema_name)) IS NULL THEN 'schema'
+                               ELSE 'function' END) END,
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
@@ -1202,8 +1173,7 @@ BEGIN
         (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
 
-    -- Citus replaces no function on its workers in a transaction that has read a table by
-    -- several connections.
+    -- Citus replaces no function after a transaction has read by several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     -- _take_over_ids() locks its shards, too, where they are visible
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
@@ -1213,8 +1183,7 @@ BEGIN
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
 
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
-    -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
-    -- to block its owner.
+    -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
@@ -1286,8 +1255,7 @@ BEGIN
         RAISE WARNING 'copies of the published function are left' USING
             DETAIL = format('They belong to another role, have arguments, are a default, or share'
                             ' their schema with a next_id() or another copy: %s.', others),
-            HINT = 'SET ROLE to the owners of functions without arguments, and repeat the call.'
-                   ' instaid.audit() says what to do with the others.';
+            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
     END IF;
 END $$;
 
@@ -1450,8 +1418,7 @@ BEGIN
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
-           -- in the order of an INSERT: its table, and then those that the row refers to,
-           -- which are mostly older
+           -- in the order of an INSERT: its table, and then the older ones that it refers to
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks
@@ -1654,10 +1621,14 @@ COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the d
 'the statements, which dry_run does not run; needs to own the tables';
 
 -- Let the sequences of a shard end where they stand, or go on.
-CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this
+-- transaction commits.  The declared sequence comes first, because all who use another one of the
+-- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
+-- the schema can have another name, and the declaration another sequence.
+CREATE FUNCTION instaid._set_frozen(schema_name text, declaration oid, frozen boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -1666,9 +1637,14 @@ BEGIN
     -- It would not see the newest sequences.
     PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
                                                ELSE 'thaw_shard' END);
-    FOR sequence IN SELECT q FROM unnest(instaid._lock_shard(declaration)) AS q LOOP
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);
-        -- not as the snapshot shows it
+        PERFORM instaid._lock_sequence(sequence);
         max_value := (pg_sequence_parameters(sequence)).maximum_value;
         PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
         IF frozen THEN
@@ -1681,23 +1657,26 @@ BEGIN
         ELSIF max_value < 9007199254740991 THEN
             -- A dump without data has the last tick as MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
+                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
                 sequence::oid, max_value));
         END IF;
+        done := done || sequence;
     END LOOP;
-    IF NOT FOUND THEN
+    IF done = '{}' THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
 END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(
+        schema_name, instaid._find_function(schema_name, 'next_ids', '23 2205'), true);
 COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(
+        schema_name, instaid._find_function(schema_name, 'next_ids', '23 2205'), false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
 
@@ -1922,8 +1901,7 @@ BEGIN
         END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.  Those of a ticket that was
-        -- renamed keep its old name.
+        -- Each further server has a table that inherits.  A renamed ticket's keep the old name.
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
@@ -2151,8 +2129,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         IF NOT part.is_read THEN
             RAISE WARNING USING
                 MESSAGE = format('cannot read the position of sequence %s', part.name),
-                DETAIL = 'The role may not see it, another transaction is altering it, or its file'
-                         ' cannot be read.',
+                DETAIL = 'It is hidden from the role, being altered, or its file is damaged.',
                 HINT = 'Call dump_positions() again, as a superuser.';
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
@@ -2193,13 +2170,11 @@ BEGIN
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(frozen_shard);
     ELSE
-        -- This changes nothing, and waits for all transactions that have taken values: setval()
-        -- would undo their nextval().
+        -- This only waits for all who have taken values: setval() would undo their nextval().
         EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
                        (pg_sequence_parameters(sequence)).cache_size);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
-        -- The first value from there on that is this server's, because the ticket can have been
-        -- restriped, or else the last one.
+        -- the first value from there on that is this server's, or else the last one
         value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
                                   + options.increment, options.increment),
                        options.maximum_value - mod(options.maximum_value - options.start_value,
@@ -2233,8 +2208,8 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an I
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
---   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name.
+--   depends on settings.  What is very long is not read.  regclass and regprocedure are not used
+--   for names: they look at all other objects of the name.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -2262,8 +2237,7 @@ CREATE VIEW instaid._audited_shards AS
          LEFT JOIN pg_roles AS r ON r.oid = p.proowner
          LEFT JOIN pg_class AS q ON q.oid = s.sequence;
 
--- Copies of the published function, and other functions next_id() that call instaid.next_id(),
--- as functions or as column defaults
+-- Copies of the published function, and what else calls instaid.next_id(): functions, defaults
 CREATE VIEW instaid._copies AS
     -- The text of functions; of what PostgreSQL has parsed, as standard SQL bodies and column
     -- defaults, the names of functions and operators, in their order: one pattern fits both.
@@ -2326,8 +2300,7 @@ CREATE VIEW instaid._copies AS
 CREATE VIEW instaid._id_columns AS
     SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
            m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
-           -- A constant has eight bytes, in the order of the machine: the two that can be
-           -- other than 0 come first or last.
+           -- of the eight bytes of a constant, two are not 0: the first or the last
            (SELECT ((b.byte[1]::integer | b.byte[4]::integer) & 255)
                    + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256
             FROM regexp_match(left(d.expression::text, 1000000), format(
@@ -2416,8 +2389,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                     ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
           WHERE f.is_copy) AS c;
 
--- Columns whose default makes other IDs than those of their schema, or ticks, and columns that
--- hold IDs and are too narrow or not unique
+-- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
@@ -2687,8 +2659,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
         (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
-        -- The clock was set back: the time in IDs is wrong, and they come slowly.  The limit is
-        -- metrics.drift_limit_seconds.
+        -- The clock was set back.  The limit is metrics.drift_limit_seconds.
         (NOT q.is_at_end AND q.drift > q.max_drift + interval '1064 ms', 'warning',
          format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
                 q.max_drift),

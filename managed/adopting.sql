@@ -291,9 +291,7 @@ BEGIN
     END LOOP;
     IF left_out <> '{}' THEN
         RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
-            DETAIL = format('Their rows are not read: %s%s.',
-                            array_to_string(left_out[1:10], ', '),
-                            CASE WHEN cardinality(left_out) > 10 THEN ', and others' END),
+            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
             HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
 
@@ -370,11 +368,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = COALESCE('Its next_id() returns ' || pg_get_function_result(adopted) || '.',
-                              CASE WHEN adopted IS NOT NULL THEN 'Its next_id() returns nothing.'
-                                   WHEN to_regnamespace(quote_ident(schema_name)) IS NULL
-                                   THEN 'There is no such schema.'
-                                   ELSE 'There is no such function in the schema.' END),
+            DETAIL = CASE WHEN adopted IS NOT NULL THEN 'It returns ' || COALESCE(
+                               pg_get_function_result(adopted), 'nothing') || '.'
+                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
+                               quote_ident(schema_name)) IS NULL THEN 'schema'
+                               ELSE 'function' END) END,
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
@@ -388,8 +386,7 @@ BEGIN
         (quote_ident(schema_name) || '.table_id_seq')::regclass);
     PERFORM instaid._sequence_owner(adopted, sequence);
 
-    -- Citus replaces no function on its workers in a transaction that has read a table by
-    -- several connections.
+    -- Citus replaces no function after a transaction has read by several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     -- _take_over_ids() locks its shards, too, where they are visible
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
@@ -399,8 +396,7 @@ BEGIN
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
 
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
-    -- the sequence declares, or uses as a default, cannot use the sequence, and must not be able
-    -- to block its owner.
+    -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
@@ -472,8 +468,7 @@ BEGIN
         RAISE WARNING 'copies of the published function are left' USING
             DETAIL = format('They belong to another role, have arguments, are a default, or share'
                             ' their schema with a next_id() or another copy: %s.', others),
-            HINT = 'SET ROLE to the owners of functions without arguments, and repeat the call.'
-                   ' instaid.audit() says what to do with the others.';
+            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
     END IF;
 END $$;
 
@@ -636,8 +631,7 @@ BEGIN
                                AND c.relowner <> owner)
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
-           -- in the order of an INSERT: its table, and then those that the row refers to,
-           -- which are mostly older
+           -- in the order of an INSERT: its table, and then the older ones that it refers to
            string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
                FILTER (WHERE t.attrelid <> _widening_plan.table_name),
            -- of the owner's tables only: pg_total_relation_size() waits for locks

@@ -79,8 +79,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         IF NOT part.is_read THEN
             RAISE WARNING USING
                 MESSAGE = format('cannot read the position of sequence %s', part.name),
-                DETAIL = 'The role may not see it, another transaction is altering it, or its file'
-                         ' cannot be read.',
+                DETAIL = 'It is hidden from the role, being altered, or its file is damaged.',
                 HINT = 'Call dump_positions() again, as a superuser.';
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
@@ -121,13 +120,11 @@ BEGIN
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(frozen_shard);
     ELSE
-        -- This changes nothing, and waits for all transactions that have taken values: setval()
-        -- would undo their nextval().
+        -- This only waits for all who have taken values: setval() would undo their nextval().
         EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
                        (pg_sequence_parameters(sequence)).cache_size);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
-        -- The first value from there on that is this server's, because the ticket can have been
-        -- restriped, or else the last one.
+        -- the first value from there on that is this server's, or else the last one
         value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
                                   + options.increment, options.increment),
                        options.maximum_value - mod(options.maximum_value - options.start_value,

@@ -258,8 +258,7 @@ BEGIN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
             DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
-    -- make_id() refuses a shard ID that is out of range, and an epoch that is infinite
-    -- or no whole millisecond.
+    -- refuses what is out of range, and an epoch that is not a whole millisecond
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
     expires_at := CASE WHEN epoch <= clock_timestamp()
                        THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;

@@ -4,8 +4,8 @@
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  An expression is
 --   matched as it is stored: deparsing it can lock a table, fails if it is nested deeply, and
---   depends on settings.  What is very long is not read.  An object is named from its catalog
---   rows: regclass and regprocedure look at all other objects of its name.
+--   depends on settings.  What is very long is not read.  regclass and regprocedure are not used
+--   for names: they look at all other objects of the name.
 -- - A cure that is SQL runs nothing of another role either, and alters no object of one role
 --   because of what another wrote.  Where PostgreSQL itself runs an owner's code with the
 --   caller's rights, such as a CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -33,8 +33,7 @@ CREATE VIEW instaid._audited_shards AS
          LEFT JOIN pg_roles AS r ON r.oid = p.proowner
          LEFT JOIN pg_class AS q ON q.oid = s.sequence;
 
--- Copies of the published function, and other functions next_id() that call instaid.next_id(),
--- as functions or as column defaults
+-- Copies of the published function, and what else calls instaid.next_id(): functions, defaults
 CREATE VIEW instaid._copies AS
     -- The text of functions; of what PostgreSQL has parsed, as standard SQL bodies and column
     -- defaults, the names of functions and operators, in their order: one pattern fits both.
@@ -97,8 +96,7 @@ CREATE VIEW instaid._copies AS
 CREATE VIEW instaid._id_columns AS
     SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
            m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
-           -- A constant has eight bytes, in the order of the machine: the two that can be
-           -- other than 0 come first or last.
+           -- of the eight bytes of a constant, two are not 0: the first or the last
            (SELECT ((b.byte[1]::integer | b.byte[4]::integer) & 255)
                    + ((b.byte[2]::integer | b.byte[3]::integer) & 255) * 256
             FROM regexp_match(left(d.expression::text, 1000000), format(
@@ -187,8 +185,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                     ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
           WHERE f.is_copy) AS c;
 
--- Columns whose default makes other IDs than those of their schema, or ticks, and columns that
--- hold IDs and are too narrow or not unique
+-- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
@@ -458,8 +455,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
         (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
-        -- The clock was set back: the time in IDs is wrong, and they come slowly.  The limit is
-        -- metrics.drift_limit_seconds.
+        -- The clock was set back.  The limit is metrics.drift_limit_seconds.
         (NOT q.is_at_end AND q.drift > q.max_drift + interval '1064 ms', 'warning',
          format('its IDs are %s ahead of the clock; instaid.max_drift is %s', q.drift,
                 q.max_drift),

@@ -125,8 +125,7 @@ COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send small integers as smallint, and decimals as numeric.  With implicit casts from and
--- to numeric, abs(id) would be ambiguous.
+-- Drivers send these.  With implicit casts from and to numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';

@@ -46,8 +46,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
 
 ---- Checks that need C or know of Citus ----
 
--- Run a command as a role that the caller can SET ROLE to, in a security-restricted operation;
--- return the first column of its first row.
+-- Run a command as a role that the caller can SET ROLE to, and return its first value.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 

@@ -25,9 +25,8 @@ CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
 COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
 'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(), since
--- this waits for no lock; why the sequence cannot serve as a source of IDs, and what to do, null if
--- it can; whether it was read.
+-- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(); why
+-- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
                                         OUT is_read boolean)
@@ -248,53 +247,30 @@ BEGIN
     END IF;
 END $$;
 
--- Lock the sequences of a shard, and return them.
--- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  The declared sequence comes first, because all who use another one of the
--- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
--- the schema can have another name, and the declaration another sequence.
-CREATE FUNCTION instaid._lock_shard(declaration oid) RETURNS regclass[]
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    locked regclass[] := '{}';
-    sequence regclass;
-BEGIN
-    LOOP
-        SELECT s.name INTO sequence
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
-        WHERE p.oid = declaration AND s.name <> ALL (locked) ORDER BY s.place LIMIT 1;
-        IF NOT FOUND THEN
-            RETURN locked;
-        END IF;
-        PERFORM instaid._sequence_owner(declaration, sequence);
-        PERFORM instaid._lock_sequence(sequence);
-        locked := locked || sequence;
-    END LOOP;
-END $$;
-
 -- Write another shard ID into the declaration of a shard.
--- The sequences go to the end of the millisecond in which they stand: in it, IDs of a smaller shard
--- ID are below those that were issued.  thaw_shard() does this for frozen ones.  Who waits for the
--- locks then reads the declaration again.
+-- To freeze it waits for all calls, and to thaw it leaves the millisecond: in it, IDs of a smaller
+-- shard ID would be below those that were issued.  Who waits then reads the declaration again.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
 BEGIN
-    PERFORM instaid._execute_as(instaid._sequence_owner(declaration, q), format(
-        'SELECT setval(%1$L::regclass, last | 1023) FROM pg_sequence_last_value(%1$L) AS last,'
-        ' pg_sequence_parameters(%1$s) WHERE last | 1023 <= maximum_value', q::oid))
-    FROM unnest(instaid._lock_shard(declaration)) AS q;
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    -- nobody else freezes or thaws it
+    PERFORM instaid._lock_sequence(sequence);
+    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.declaration = $1;
+    PERFORM instaid._set_frozen(shard.schema_name, declaration, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid.list_shards() AS s
-                   WHERE s.declaration = _change_shard_id.declaration
-                     AND s.shard_id = _change_shard_id.shard_id) THEN
+                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
         RAISE serialization_failure USING
-            MESSAGE = format('shard %s was renamed meanwhile', shard_id), HINT = 'Try again.';
+            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
+    PERFORM instaid._set_frozen(shard.schema_name, declaration, false) WHERE NOT shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -315,10 +291,14 @@ END;
 -- include managed/adopting.sql: Adopting
 
 -- Let the sequences of a shard end where they stand, or go on.
-CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this
+-- transaction commits.  The declared sequence comes first, because all who use another one of the
+-- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
+-- the schema can have another name, and the declaration another sequence.
+CREATE FUNCTION instaid._set_frozen(schema_name text, declaration oid, frozen boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
+    done regclass[] := '{}';
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -327,9 +307,14 @@ BEGIN
     -- It would not see the newest sequences.
     PERFORM instaid._check_read_committed(CASE WHEN frozen THEN 'freeze_shard'
                                                ELSE 'thaw_shard' END);
-    FOR sequence IN SELECT q FROM unnest(instaid._lock_shard(declaration)) AS q LOOP
+    LOOP
+        SELECT s.name INTO sequence
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+        WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
+        EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);
-        -- not as the snapshot shows it
+        PERFORM instaid._lock_sequence(sequence);
         max_value := (pg_sequence_parameters(sequence)).maximum_value;
         PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
         IF frozen THEN
@@ -342,22 +327,25 @@ BEGIN
         ELSIF max_value < 9007199254740991 THEN
             -- A dump without data has the last tick as MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
+                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
                 sequence::oid, max_value));
         END IF;
+        done := done || sequence;
     END LOOP;
-    IF NOT FOUND THEN
+    IF done = '{}' THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
 END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(
+        schema_name, instaid._find_function(schema_name, 'next_ids', '23 2205'), true);
 COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(
+        schema_name, instaid._find_function(schema_name, 'next_ids', '23 2205'), false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';

@@ -219,8 +219,7 @@ BEGIN
         END IF;
         EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
                        ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table of its own, which inherits.  Those of a ticket that was
-        -- renamed keep its old name.
+        -- Each further server has a table that inherits.  A renamed ticket's keep the old name.
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
