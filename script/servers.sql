@@ -62,8 +62,8 @@ BEGIN ATOMIC
              CROSS JOIN LATERAL (VALUES
             (a.is_live AND b.is_live AND NOT a.is_node AND NOT b.is_node,
              'issues IDs of the same shards as %s: %s',
-             'Freeze each of them on one of the servers, with instaid.freeze_shard(). If one is a'
-             ' copy of the other, stop it.'),
+             'If one is a copy of the other, stop it. Otherwise give each shard another ID on one'
+             ' of the servers, with instaid.renumber_shard(), or freeze it there.'),
             (a.is_live AND b.is_live AND a.is_node <> b.is_node,
              'issues IDs of the same shards as %s, one of them by its instaid.node_shard_id: %s',
              'Set instaid.node_shard_id to a number that no shard has.'),
@@ -75,7 +75,7 @@ BEGIN ATOMIC
              ' it.'),
             (a.epoch <> b.epoch,
              'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
-             'Let the tables of one of them use a shard with another ID, and drop the old shard.'
+             'Give each another shard ID on one of the servers, with instaid.renumber_shard().'
              ' IDs that exist on both servers can be equal.')) AS f (applies, problem, cure)
         WHERE f.applies
         UNION
