@@ -38,4 +38,5 @@ cat >"$directory/dbdev/instaid/instaid.control" <<-END
 	relocatable = false
 	superuser = false
 END
-cp docs/managed.md "$directory/dbdev/instaid/README.md"
+# links to other pages would lead nowhere there
+perl -0pe 's/\[([^]]*)\]\((?!#|https?:)[^)]*\)/$1/g' docs/managed.md >"$directory/dbdev/instaid/README.md"
