@@ -960,7 +960,7 @@ BEGIN
     -- nobody else freezes or thaws it
     PERFORM instaid._lock_sequence(sequence);
     SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.declaration = $1;
-    PERFORM instaid._set_frozen(shard.schema_name, declaration, true);
+    PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
@@ -970,7 +970,7 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, declaration, false) WHERE NOT shard.frozen;
+    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -1625,9 +1625,10 @@ COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the d
 -- transaction commits.  The declared sequence comes first, because all who use another one of the
 -- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
 -- the schema can have another name, and the declaration another sequence.
-CREATE FUNCTION instaid._set_frozen(schema_name text, declaration oid, frozen boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
     done regclass[] := '{}';
     sequence regclass;
     owner regrole;
@@ -1669,14 +1670,12 @@ BEGIN
 END $$;
 
 CREATE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(
-        schema_name, instaid._find_function(schema_name, 'next_ids', '23 2205'), true);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, true);
 COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and stop it; its owner and the caller need the rights of the owners of its sequences';
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(
-        schema_name, instaid._find_function(schema_name, 'next_ids', '23 2205'), false);
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
 

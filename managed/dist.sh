@@ -13,10 +13,12 @@ comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the sh
 rm -rf "$directory/dbdev/instaid"
 mkdir -p "$directory/dbdev/instaid"
 
-# CREATE EXTENSION is one transaction.
+# CREATE EXTENSION is one transaction.  A script of an extension may not replace functions of
+# shards, which are no part of it.
 script()
 {
-	sed -n 's,^\\ir ,managed/,p' managed/all.sql | xargs sed '/^BEGIN;$/d; /^COMMIT;$/d'
+	sed -n 's,^\\ir ,managed/,p' managed/all.sql |
+		xargs sed '/^BEGIN;$/d; /^COMMIT;$/d; /^DO .*_update_shards()/d'
 }
 
 # the delimiter must not be in the script
@@ -39,4 +41,5 @@ cat >"$directory/dbdev/instaid/instaid.control" <<-END
 	superuser = false
 END
 # links to other pages would lead nowhere there
-perl -0pe 's/\[([^]]*)\]\((?!#|https?:)[^)]*\)/$1/g' docs/managed.md >"$directory/dbdev/instaid/README.md"
+perl -0pe 's/\[([^]]*)\]\((?!#|https?:)[^)]*\)/$1/g' docs/managed.md \
+	>"$directory/dbdev/instaid/README.md"

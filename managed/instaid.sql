@@ -68,7 +68,9 @@ BEGIN
         WHERE n.nspname IN ('instaid', 'instaid_sql', 'instaid_tickets')
         ORDER BY e.extname, n.nspname
     LOOP
-        IF part.extname IS NOT NULL THEN
+        -- pg_tle makes an extension of this edition, which has no language
+        IF part.extname IS NOT NULL AND EXISTS (SELECT FROM pg_language AS l
+                                                WHERE l.lanname = 'instaid') THEN
             RAISE duplicate_object USING
                 MESSAGE = format('extension "%s" is installed', part.extname),
                 DETAIL = format('It has version %s, and the functions of this file.',

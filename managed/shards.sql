@@ -74,17 +74,20 @@ BEGIN
                 JOIN pg_namespace AS i ON i.nspname = 'instaid'
            WHERE c.oid = sequence)
     THEN
-        EXECUTE format('SELECT last_value FROM %s WHERE is_called', sequence) INTO last_value;
+        EXECUTE format('SELECT CASE WHEN is_called THEN last_value END, true FROM %s', sequence)
+        INTO last_value, is_read;
     ELSE
         last_value := pg_sequence_last_value(sequence);
+        is_read := true;
     END IF;
     RAISE SQLSTATE 'ID001';
 EXCEPTION
     WHEN SQLSTATE 'ID001' THEN
-        is_read := true;
-    -- each SQLSTATE of the classes 42, 55 and XX: it is dropped, renamed or locked
+        -- the old file of one that was just altered is empty
+        is_read := COALESCE(is_read, false);
+    -- each SQLSTATE of the classes 42, 55, 58 and XX: it is dropped, renamed or locked
     WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state
-         OR internal_error THEN
+         OR system_error OR internal_error THEN
         is_read := false;
 END $$;
 

@@ -194,7 +194,8 @@ $_->safe_psql('postgres', q{CALL instaid.create_shards('many%s', 100, 119)}) for
 is(findings('one,two'),
 	"$twice one: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others",
 	'many shards make one finding');
-like(recipe(), qr/^failure: error\|two\|issues .* as one: 100, .*\|If one is a copy of the other, stop it/,
+like(recipe(),
+	qr/^failure: error\|two\|issues .* as one: 100, .*\|If one is a copy of the other, stop it/,
 	'the recipe for cron prints it, and fails');
 $_->safe_psql('postgres', q{
 	SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec})
