@@ -196,24 +196,14 @@ copy_page(Oid sequence, RelFileLocator locator, char persistence, Form_pg_sequen
 	UnlockReleaseBuffer(buffer);
 }
 
-/* Is it an error of a file, and not a cancellation or a lack of memory? */
-static bool
-is_file_error(const ErrorData *error)
-{
-	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
-
-	return category == ERRCODE_SYSTEM_ERROR || category == ERRCODE_INTERNAL_ERROR ||
-		error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE;
-}
-
 /*
  * Copy the state of a sequence that the caller has locked, and the LSN of its page.  Returns NULL,
  * or why the file cannot be read.
  *
  * ALTER SEQUENCE gives a sequence another file.  A standby replays that without a lock, and can
  * remove the file between the look-up of its name and here.  AccessShareLock does not prevent
- * that on a primary, either.  A subtransaction catches the error.  A query with parallel workers
- * cannot begin one before PostgreSQL 17, so such a query fails, in all versions.
+ * that on a primary, either.  A subtransaction catches the error.  A query with parallel workers,
+ * which cannot begin one before PostgreSQL 17, fails.
  */
 ErrorData *
 sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
@@ -222,6 +212,7 @@ sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorData  *volatile error = NULL;
+	int			category;
 
 	if (IsInParallelMode())
 	{
@@ -245,8 +236,12 @@ sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	/* only now, because no error may leave the subtransaction open */
-	if (error != NULL && !is_file_error(error))
+	if (error == NULL)
+		return NULL;
+	/* a cancellation, or a lack of memory; only now, after the subtransaction */
+	category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+	if (category != ERRCODE_SYSTEM_ERROR && category != ERRCODE_INTERNAL_ERROR &&
+		error->sqlerrcode != ERRCODE_INSUFFICIENT_PRIVILEGE)
 		ReThrowError(error);
 	return error;
 }

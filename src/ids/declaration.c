@@ -203,6 +203,7 @@ read_declaration(HeapTuple tuple, Declaration *declaration)
 {
 	const char *fault = read_body(function_body(tuple), declaration);
 
+	declaration->owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
 	return fault ? fault : read_default(tuple, declaration);
 }
 

@@ -68,10 +68,7 @@ clock_ms(void)
 void
 generator_init(void)
 {
-	/*
-	 * a superuser's, because IDs ahead of the clock concern all users of
-	 * their sequence
-	 */
+	/* a superuser's: IDs ahead of the clock concern all users */
 	DefineCustomIntVariable("instaid.max_drift",
 							"Sets how far IDs may run ahead of the clock under overload.",
 							"An ID that would go further waits first, 64 ms at most.",

@@ -28,7 +28,7 @@ extern void generator_init(void);
 /* session.c: what a sequence must be to serve as a source of IDs */
 extern const char *requirements_fault(Oid sequence, const char **cure);
 extern void requirements_check(Relation rel, Form_pg_sequence options);
-extern bool is_frozen(Oid sequence);
+extern bool is_frozen(Oid sequence, int64 *max_value);
 extern void check_not_frozen(Oid sequence);
 
 /* declaration.c: what the functions of a shard say */
@@ -47,6 +47,7 @@ extern void check_not_frozen(Oid sequence);
 /* What a declaration says */
 typedef struct Declaration
 {
+	Oid			owner;			/* of the declaring function */
 	Oid			sequence;
 	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */

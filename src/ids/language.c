@@ -167,66 +167,44 @@ null_error(void)
 }
 
 /*
- * May a call lock this sequence, for which it has no rights of its own?  A function can declare any
- * relation.  Only if its owner has the rights of the sequence's owner, it declares a shard's.
- */
-static bool
-is_owners_sequence(Oid function, Oid sequence)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Oid			sequences_owner = sequence_owner(sequence);
-	bool		result;
-
-	/* any of them can be gone */
-	result = HeapTupleIsValid(tuple) && OidIsValid(sequences_owner) &&
-		get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-		has_privs_of_role(((Form_pg_proc) GETSTRUCT(tuple))->proowner, sequences_owner);
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
-	return result;
-}
-
-/*
- * Lock the sequence of the declaration before another sequence of its owner gives an ID, and refuse
- * the call if the shard is frozen.
+ * Lock the declared sequence before it or the passed one, unless that is invalid, gives an ID, and
+ * refuse the call if the shard is frozen.
  *
- * freeze_shard() and renumber_shard() lock it first, too.  Thus they wait for all transactions that
- * have taken IDs of the shard, and whoever waits for them sees what they have left.  They do not
- * know each sequence that a caller can pass.
+ * freeze_shard() and renumber_shard() lock it first, too.  Thus they wait for all who have taken
+ * IDs of the shard, also by sequences that they do not know, and whoever waits for them sees what
+ * they have left: the declaration is read again after the lock.
  *
- * The lock can wait for them.  Therefore the declaration is then read again.
- *
- * If the passed sequence has another owner, or the function's owner has no rights on the declared
- * one, this locks the passed one and returns false.  Otherwise a role could declare any sequence,
- * and keep freeze_shard() and its owner waiting as long as it likes.  A sequence of another owner
- * is not the shard's, unless the owner of its function has declared it for a table.
+ * It is not locked, and the result is false, if the passed one has another owner, or the
+ * declaration's owner has no rights on it.  Otherwise a role could declare any relation, and keep
+ * its owner waiting as long as it likes.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
 {
-	bool		is_ours = true;
-
-	while (is_ours && declaration->sequence != locked_sequence)
+	while (declaration->sequence != locked_sequence)
 	{
 		Oid			sequence = declaration->sequence;
+		Oid			owner = sequence_owner(sequence);
+		bool		is_ours = get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+			sequence_owner(passed) == owner && has_privs_of_role(declaration->owner, owner);
 
-		is_ours = sequence_owner(passed) == sequence_owner(sequence) &&
-			is_owners_sequence(function, sequence);
-		if (is_ours)
+		if (OidIsValid(passed) && is_ours)
 		{
 			sequence_check_rights(passed, SEQUENCE_RIGHTS);
 			sequence_lock(sequence);
-			locked_sequence = sequence;
-			look_up(function, declaration);
 		}
-	}
-	if (!is_ours)
-	{
-		generator_lock(passed);
+		else
+			generator_lock(OidIsValid(passed) ? passed : sequence);
 		look_up(function, declaration);
+		if (OidIsValid(passed) && !is_ours)
+		{
+			check_not_frozen(declaration->sequence);
+			return false;
+		}
+		locked_sequence = sequence;
 	}
 	check_not_frozen(declaration->sequence);
-	return is_ours;
+	return true;
 }
 
 /* Copy into a call's fn_extra what its function declares. */
@@ -250,18 +228,8 @@ cache_call(FunctionCallInfo fcinfo)
 	flinfo->fn_extra = call;
 	look_up(flinfo->fn_oid, &call->declaration);
 
-	/* whoever waits for renumber_shard() sees the shard ID that it has left */
-	while (PG_NARGS() == 0 && call->declaration.sequence != locked_sequence)
-	{
-		Oid			sequence = call->declaration.sequence;
-
-		generator_lock(sequence);
-		locked_sequence = sequence;
-		look_up(flinfo->fn_oid, &call->declaration);
-	}
-
 	/* for a sequence of another owner, look again at the next call */
-	if (PG_NARGS() == 0 || lock_declared(flinfo->fn_oid, passed, &call->declaration))
+	if (lock_declared(flinfo->fn_oid, passed, &call->declaration))
 		call->generation = generation_before;
 	return call;
 }

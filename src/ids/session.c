@@ -251,7 +251,7 @@ find_fault(Form_pg_sequence options, const char **cure)
 {
 	const char *fault;
 
-	/* a MINVALUE keeps values apart from those of other sequences; a MAXVALUE freezes */
+	/* a MINVALUE keeps values of copies apart; a MAXVALUE freezes */
 	if (options->seqmin > 1)
 	{
 		*cure = "On Citus, insert on the coordinator, and let INSERT ... SELECT read a temporary table. Elsewhere, use another sequence. Leave the range as it is: it can keep the values of this copy apart from those on other servers.";
@@ -266,7 +266,7 @@ find_fault(Form_pg_sequence options, const char **cure)
 		fault = "It has CYCLE, and would repeat its values.";
 	else
 		return NULL;
-	/* a descending sequence ends at -1 by default; any other low MAXVALUE stays */
+	/* a descending sequence ends at -1 by default */
 	*cure = psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
 					 sequence_qualified_name(options->seqrelid),
 					 options->seqincrement < 0 && options->seqmax == -1 ? " NO MAXVALUE" : "");
@@ -299,19 +299,48 @@ requirements_fault(Oid sequence, const char **cure)
 }
 
 /*
- * The error of a frozen sequence.  The message names a shard if it declares this sequence in its own
- * schema, as most do.
+ * Is a sequence frozen?  It is if it could serve, but its MAXVALUE, which goes into max_value
+ * unless that is NULL, is too low for ticks.
+ *
+ * freeze_shard() leaves nothing else, and a shard is frozen if the sequence of its declaration is.
+ * A word in the declaration could disagree with the sequence, and ALTER SEQUENCE waits for the
+ * transactions that have taken IDs.  A low MAXVALUE of others stops the shard, too: the error names
+ * it.
  */
-static void
-frozen_error(Oid sequence, int64 max_value)
+bool
+is_frozen(Oid sequence, int64 *max_value)
+{
+	FormData_pg_sequence options;
+	const char *cure;
+
+	if (!sequence_copy_options(sequence, &options))
+		return false;
+	if (max_value != NULL)
+		*max_value = options.seqmax;
+	return options.seqmax < MAX_TICK && find_fault(&options, &cure) == NULL;
+}
+
+/*
+ * Refuse a call that wants an ID of a frozen sequence, or of a shard that declares it.  The
+ * message names a shard if it declares this sequence in its own schema, as most do.
+ */
+void
+check_not_frozen(Oid sequence)
 {
 	Declaration declaration = {0};
-	/* no lock may keep another session from dropping them */
-	char	   *name = sequence_qualified_name(sequence);
-	Oid			schema = get_rel_namespace(sequence);
-	char	   *schema_name = get_namespace_name(schema);
-	HeapTuple	tuple = find_declaration(schema);
+	int64		max_value;
+	HeapTuple	tuple;
+	Oid			schema;
+	char	   *name;
+	char	   *schema_name;
 
+	if (!is_frozen(sequence, &max_value))
+		return;
+	/* no lock may keep another session from dropping them */
+	name = sequence_qualified_name(sequence);
+	schema = get_rel_namespace(sequence);
+	schema_name = get_namespace_name(schema);
+	tuple = find_declaration(schema);
 	if (HeapTupleIsValid(tuple))
 		(void) read_declaration(tuple, &declaration);
 	ereport(ERROR,
@@ -322,39 +351,4 @@ frozen_error(Oid sequence, int64 max_value)
 			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
 					   name, (long long) max_value),
 			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
-}
-
-/* Do these options freeze a sequence? */
-static bool
-options_freeze(Form_pg_sequence options)
-{
-	const char *cure;
-
-	return options->seqmax < MAX_TICK && find_fault(options, &cure) == NULL;
-}
-
-/*
- * Is a sequence frozen?  It is if it could serve, but its MAXVALUE is too low for ticks.
- *
- * freeze_shard() leaves nothing else, and a shard is frozen if the sequence of its declaration is.
- * A word in the declaration could disagree with the sequence, and ALTER SEQUENCE waits for the
- * transactions that have taken IDs, as a change of the declaration does not.  A low MAXVALUE
- * that somebody else has set stops the shard as well; therefore the error names it.
- */
-bool
-is_frozen(Oid sequence)
-{
-	FormData_pg_sequence options;
-
-	return sequence_copy_options(sequence, &options) && options_freeze(&options);
-}
-
-/* Refuse a call that wants an ID of a frozen sequence, or of a shard that declares it. */
-void
-check_not_frozen(Oid sequence)
-{
-	FormData_pg_sequence options;
-
-	if (sequence_copy_options(sequence, &options) && options_freeze(&options))
-		frozen_error(sequence, options.seqmax);
 }

@@ -27,7 +27,7 @@ typedef struct ClockedSequence
 	Oid			role;
 	uint64		invalidations;	/* how many there had been by then, or 0 */
 	RelFileLocator locator;
-	uint32		file;			/* its number in log_cnt: sequence_file_number() */
+	uint32		file;			/* see sequence_file_number() */
 	int64		cache;			/* CACHE n of the sequence */
 	bool		is_temp;
 	bool		needs_wal;

@@ -166,7 +166,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		values[2] = TimestampTzGetDatum(ms_timestamp(shard->declaration.epoch_ms));
 		values[3] = ObjectIdGetDatum(shard->declaration.sequence);
 		values[4] = ObjectIdGetDatum(shard->function);
-		values[5] = BoolGetDatum(is_frozen(shard->declaration.sequence));
+		values[5] = BoolGetDatum(is_frozen(shard->declaration.sequence, NULL));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -197,7 +197,7 @@ instaid_shard_metrics(PG_FUNCTION_ARGS)
 		shards++;
 		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
 			unreadable++;
-		if (is_frozen(declaration->sequence))
+		if (is_frozen(declaration->sequence, NULL))
 		{
 			/* it issues no IDs: neither their time nor their end matters */
 			frozen++;
@@ -326,11 +326,7 @@ find_routine(Oid schema)
 	}			signatures[] = {
 		{DECLARATION, 2, {INT4OID, REGCLASSOID}},
 		{DECLARATION, 1, {INT4OID}},
-
-		/*
-		 * the function that is adopted comes last: it hides none of the
-		 * others
-		 */
+		/* the one that is adopted comes last: it hides no other */
 		{"next_id", 1, {REGCLASSOID}},
 		{"next_id", 0, {InvalidOid}},
 	};

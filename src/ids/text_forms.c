@@ -58,6 +58,7 @@ count_digits(const char *text, size_t len)
 
 	for (size_t i = 0; i < len; i++)
 		digits -= text[i] == '-';
+
 	return digits;
 }
 

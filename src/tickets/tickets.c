@@ -226,7 +226,8 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribut
 				  void *arg)
 {
 	bool		has_source = source_exists(relid);
-	/* last: a relation that was dropped meanwhile is none, and not of another kind */
+
+	/* last: a relation that was dropped meanwhile is none */
 	char		relkind = get_rel_relkind(relid);
 	bool		missing = false;
 
