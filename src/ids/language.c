@@ -181,13 +181,19 @@ null_error(void)
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
 {
-	while (declaration->sequence != locked_sequence)
+	bool		is_ours = true;
+
+	while (is_ours && declaration->sequence != locked_sequence)
 	{
 		Oid			sequence = declaration->sequence;
-		Oid			owner = sequence_owner(sequence);
-		bool		is_ours = get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-			sequence_owner(passed) == owner && has_privs_of_role(declaration->owner, owner);
 
+		if (OidIsValid(passed))
+		{
+			Oid			owner = sequence_owner(sequence);
+
+			is_ours = get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+				sequence_owner(passed) == owner && has_privs_of_role(declaration->owner, owner);
+		}
 		if (OidIsValid(passed) && is_ours)
 		{
 			sequence_check_rights(passed, SEQUENCE_RIGHTS);
@@ -195,16 +201,13 @@ lock_declared(Oid function, Oid passed, Declaration *declaration)
 		}
 		else
 			generator_lock(OidIsValid(passed) ? passed : sequence);
+		if (is_ours)
+			locked_sequence = sequence;
 		look_up(function, declaration);
-		if (OidIsValid(passed) && !is_ours)
-		{
-			check_not_frozen(declaration->sequence);
-			return false;
-		}
-		locked_sequence = sequence;
 	}
-	check_not_frozen(declaration->sequence);
-	return true;
+	if (OidIsValid(passed))
+		check_not_frozen(declaration->sequence);
+	return is_ours;
 }
 
 /* Copy into a call's fn_extra what its function declares. */
