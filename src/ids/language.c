@@ -187,13 +187,10 @@ lock_declared(Oid function, Oid passed, Declaration *declaration)
 	{
 		Oid			sequence = declaration->sequence;
 
-		if (OidIsValid(passed))
-		{
-			Oid			owner = sequence_owner(sequence);
-
-			is_ours = get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-				sequence_owner(passed) == owner && has_privs_of_role(declaration->owner, owner);
-		}
+		is_ours = !OidIsValid(passed) ||
+			(get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
+			 sequence_owner(passed) == sequence_owner(sequence) &&
+			 has_privs_of_role(declaration->owner, sequence_owner(sequence)));
 		if (OidIsValid(passed) && is_ours)
 		{
 			sequence_check_rights(passed, SEQUENCE_RIGHTS);
