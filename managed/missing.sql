@@ -63,8 +63,8 @@ CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, wait boolean DEF
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
-    PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
-                                      ' transaction that inserts.');
+    PERFORM instaid._refuse_without_c('settled_id()', 'Store pg_current_xact_id() in each row, and'
+                                      ' read below pg_snapshot_xmin(pg_current_snapshot()).');
 END $$;
 COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'an ID of a shard up to which no open '
 'transaction has taken one; waits for those, or returns null if wait is false';
@@ -74,8 +74,8 @@ CREATE OR REPLACE FUNCTION instaid.settled_id(sequence regclass, shard_id intege
                                    wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
-    PERFORM instaid._refuse_without_c('settled_id()', 'Read IDs that are older than the longest'
-                                      ' transaction that inserts.');
+    PERFORM instaid._refuse_without_c('settled_id()', 'Store pg_current_xact_id() in each row, and'
+                                      ' read below pg_snapshot_xmin(pg_current_snapshot()).');
 END $$;
 COMMENT ON FUNCTION instaid.settled_id(regclass, int, timestamptz, boolean) IS 'an ID of a '
 'sequence, as settled_id(text, boolean); needs USAGE or SELECT on the sequence';

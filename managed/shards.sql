@@ -401,6 +401,10 @@ DECLARE
     shard record := instaid._check_owned_shard(schema_name);
 BEGIN
     PERFORM instaid._check_name('sequence', sequence_name);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another name, or drop the relation if nothing uses it.';
+    END IF;
     EXECUTE format('CREATE SEQUENCE %s', sequence);
     PERFORM instaid._prepare_sequence(sequence::regclass, shard.shard_id,
                                       (extract(epoch FROM shard.epoch) * 1000)::bigint, true);

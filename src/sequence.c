@@ -78,7 +78,8 @@ sequence_no_permission_error(Oid sequence, AclMode rights)
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for sequence %s", name ? name : "?"),
 			 errhint("Its owner can permit it: GRANT %s ON SEQUENCE %s TO %s;",
-					 rights & ACL_USAGE ? "USAGE" : "UPDATE", sequence_qualified_name(sequence),
+					 rights & ACL_SELECT ? "SELECT" : rights & ACL_USAGE ? "USAGE" : "UPDATE",
+					 sequence_qualified_name(sequence),
 					 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 

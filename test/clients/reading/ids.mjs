@@ -10,7 +10,7 @@ const decode = id => [new Date(Number((id >> 23n) + EPOCH)), Number(id >> 10n & 
 const minId = time => BigInt(time.getTime()) - EPOCH << 23n
 const toShortcode = id => (id > 63n ? toShortcode(id >> 6n) : '') + DIGITS[id & 63n]
 function fromShortcode(text) {
-  const id = [...text].reduce((id, digit) => id << 6n | BigInt(DIGITS.indexOf(digit)), 0n)
+  const id = [...text.slice(0, 12)].reduce((id, digit) => id << 6n | BigInt(DIGITS.indexOf(digit)), 0n)
   if (toShortcode(id) !== text || id >> 63n) throw new RangeError(`"${text}" is not a shortcode`)
   return id
 }

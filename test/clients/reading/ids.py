@@ -18,7 +18,7 @@ def to_shortcode(id):
     return (to_shortcode(id >> 6) if id > 63 else '') + DIGITS[id & 63]
 
 def from_shortcode(text):
-    id = reduce(lambda id, digit: id << 6 | DIGITS.find(digit), text, 0)
+    id = reduce(lambda id, digit: id << 6 | DIGITS.find(digit), text[:12], 0)
     if to_shortcode(id) != text or id >> 63:
         raise ValueError(f'"{text}" is not a shortcode')
     return id

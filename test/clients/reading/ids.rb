@@ -8,7 +8,7 @@ def decode(id) = [Time.at(0, (id >> 23) + EPOCH, :millisecond), id >> 10 & 8191,
 def min_id(time) = (time.to_r * 1000).floor - EPOCH << 23
 def to_shortcode(id) = (id > 63 ? to_shortcode(id >> 6) : '') + DIGITS[id & 63]
 def from_shortcode(text)
-  id = text.each_char.reduce(0) { |high, digit| high << 6 | (DIGITS.index(digit) || -1) }
+  id = text[...12].each_char.reduce(0) { |high, digit| high << 6 | (DIGITS.index(digit) || -1) }
   raise ArgumentError, "\"#{text}\" is not a shortcode" if to_shortcode(id) != text || id >> 63 != 0
   id
 end
