@@ -1972,7 +1972,8 @@ COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
 -- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
-CREATE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
+CREATE FUNCTION instaid._lock_ticket(name text, how text DEFAULT 'NO CYCLE')
+    RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass;
@@ -1996,7 +1997,7 @@ BEGIN
         EXIT WHEN sequence = locked;
         -- This waits for all transactions that have taken values.  The statement has the name,
         -- because a regclass whose sequence is dropped meanwhile is printed as a number.
-        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I %s', name, how);
         locked := sequence;
     END LOOP;
     RETURN sequence;
@@ -2019,8 +2020,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
             DETAIL = format('It stands at %s.', stands_at),
-            HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
-                   ' there on all of them.';
+            HINT = 'Choose a boundary above the last value of every server, for all of them.';
     ELSIF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('boundary %s is out of range', boundary),
@@ -2083,9 +2083,8 @@ END;
 
 ---- Positions of a database ----
 
--- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
--- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
--- another role could have put functions of these names: in a database without the extension.
+-- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
+-- The script ends where a role that its user need not trust could have made the functions.
 CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -2094,15 +2093,17 @@ DECLARE
 BEGIN
     RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
 SET client_encoding = %L;
-SELECT r.rolsuper AND NOT EXISTS (
+SELECT NOT EXISTS (
     SELECT FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_roles AS o ON o.oid OPERATOR(pg_catalog.=) n.nspowner
-    WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND o.rolsuper) AS is_foreign
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND (o.rolsuper OR NOT r.rolsuper
+          AND o.rolname OPERATOR(pg_catalog.=) ANY (ARRAY[current_user, %L]))) AS is_foreign
 FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user \gset
     \if :is_foreign
     \warn 'schema "instaid" is missing, or belongs to another role: run this as that role'
     \quit
-    \endif$head$, pg_client_encoding());
+    \endif$head$, pg_client_encoding(), pg_get_userbyid(n.nspowner))
+    FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                COALESCE(p.last, p.at_least) AS position

@@ -124,7 +124,7 @@ BEGIN
     PERFORM setval(sequence, make_id, true)
     FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
                                   clock_timestamp() + interval '1 ms'), shard_id, 1023, epoch);
-    PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted);
+    PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
     PERFORM instaid._grant_to_users(schema_name, sequence);
     EXECUTE (
@@ -137,56 +137,60 @@ BEGIN
 END $$;
 
 -- Write another shard ID into the sequences and the functions of a shard.
--- A sequence stays in its millisecond, past the room of the new shard, and not just before the
--- room of the old one, for which a call that waits for this looks.  Such a call ends in
--- _elsewhere().
+-- A call that waits for this ends in _elsewhere(), unless it finds room for its own shard.  So a
+-- sequence goes to the next millisecond, just before the room of a shard that it never was
+-- meanwhile: each transaction gives it one number, and this fails if another one gave it a number
+-- while this waited.
 CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass,
                                          shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    schema_name text;
-    part regclass;
-    old pg_sequence;
-    old_base bigint;
     base CONSTANT bigint := shard_id << 10;
-    last bigint;
+    renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);
+    written xid;
+    schema_name text;
+    shard record;
+    room bigint;
+    part record;
+    ms bigint;
+    is_frozen boolean;
 BEGIN
-    SELECT n.nspname INTO schema_name
+    SELECT n.nspname, p.xmin INTO schema_name, written
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = declaration;
-    PERFORM instaid._check_owned_shard(schema_name);
-    -- Others would go from the first number to the last, which can be just below it: see below.
-    IF (SELECT age(p.xmin) <= 0 FROM pg_proc AS p WHERE p.oid = declaration) THEN
+    shard := instaid._lock_shard(schema_name);
+    IF declaration = ANY (string_to_array(renumbered, ' ')::oid[])
+       OR written IS DISTINCT FROM (SELECT p.xmin FROM pg_proc AS p WHERE p.oid = declaration) THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('shard %I was just created or renumbered', schema_name),
-            DETAIL = 'A transaction can give it one number.',
+            MESSAGE = format('shard %I was just renumbered', schema_name),
+            DETAIL = format('It is shard %s. A transaction can give it one number.',
+                            shard.shard_id),
             HINT = 'Commit, and repeat the call when the transactions that are open now have'
                    ' ended.';
     END IF;
-    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+    SELECT n << 10 INTO room FROM generate_series(0, 8191) AS n
+    WHERE n NOT IN (shard_id, shard.shard_id)
+    ORDER BY n IN (SELECT s.shard_id FROM instaid.list_shards() AS s), n DESC LIMIT 1;
+    FOR part IN
+        SELECT q.*, s AS name FROM instaid.shard_sequences(schema_name) AS s
+               JOIN pg_sequence AS q ON q.seqrelid = s
+    LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
-        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
-        SELECT q.* INTO old FROM pg_sequence AS q WHERE q.seqrelid = part;
-        old_base := old.seqmax & 8387584;
-        -- A call of the old next_id(), which waited for the lock, looks once more.  Sessions that
-        -- run past the room of the new shard ID must not reach that of the old one.
-        IF old_base BETWEEN base + 1 AND base + 1023 + (
-               SELECT sum(s.setting::integer) FROM pg_settings AS s
-               WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('shard ID %s is just below %s', shard_id, old_base >> 10),
-                DETAIL = 'A call that began before could still take an ID of the old shard.',
-                HINT = format('Give the shard another ID first, and %s when the transactions that'
-                              ' are open now have ended.', shard_id);
-        END IF;
-        old.seqmax := old.seqmax - old_base + base;
-        last := (pg_sequence_last_value(part) - old_base + 8387584 >> 23 << 23) + base + 1023;
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part, old.seqmax);
-        PERFORM setval(part, LEAST(last, old.seqmax)) WHERE last IS NOT NULL;
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part.name);
+        is_frozen := part.seqmax < (shard.options).maximum_value;
+        ms := LEAST((instaid_sql._last_or_ahead(part.name, instaid_sql._clock(shard.options))
+                     >> 23) + 1, 1099511627775);
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part.name,
+                       (CASE WHEN is_frozen THEN ms ELSE 1099511627775 END << 23) + base + 1023);
+        PERFORM setval(part.name, LEAST(
+            (ms << 23) + CASE WHEN is_frozen THEN base + 1023 ELSE room - 1 END,
+            (1099511627775 << 23) + base + 1023));
     END LOOP;
-    PERFORM instaid_sql._declare(schema_name, shard_id, old.seqmin, sequence,
-                                 instaid._find_function(schema_name, 'next_id', ''), true);
+    PERFORM instaid_sql._declare(schema_name, shard_id, (shard.options).minimum_value, sequence,
+                                 or_replace => true);
+    PERFORM set_config('instaid_files.renumbered', concat_ws(' ', NULLIF(renumbered, ''),
+                                                             declaration), true);
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.

@@ -67,7 +67,8 @@ CREATE OR REPLACE VIEW instaid._copies AS
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
          CROSS JOIN LATERAL (SELECT pg_catalog.regexp_replace(
-             p.prosrc, '--[^' || chr(10) || ']*|/[*].*?[*]/', ' ', 'g')) AS c (code)
+             -- in linear time, whatever the text is; what is open ends with it
+             p.prosrc, '--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', ' ', 'g')) AS c (code)
     WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|instaid|information_schema$)'
       AND CASE WHEN octet_length(p.prosrc) < 100000
                THEN strpos(p.prosrc, 'instaid_sql._') = 0
@@ -80,16 +81,19 @@ CREATE OR REPLACE VIEW instaid._copies AS
 -- The shards of this database; for audit().
 CREATE OR REPLACE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.schema_name,
-           s.shard_id, s.epoch, s.sequence, p.proowner AS owner,
-           q.seqmax >> 23 <> 1099511627775 AS frozen
+           s.shard_id, s.epoch, s.sequence, p.proowner AS owner, o.options,
+           q.seqmax < (o.options).maximum_value
+           AND (q.seqmax # (o.options).maximum_value) & 8388607 = 0 AS frozen
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-         JOIN pg_sequence AS q ON q.seqrelid = s.sequence;
+         JOIN pg_sequence AS q ON q.seqrelid = s.sequence
+         CROSS JOIN LATERAL (SELECT instaid_sql._options(
+             s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)) AS o (options);
 
 -- Columns whose default makes IDs; for audit().  is_own is false for copies.
 CREATE OR REPLACE VIEW instaid._id_columns AS
     SELECT a.adrelid AS relid, t.attnum, n.oid AS schema, m.schema AS maker_schema, m.is_own,
            o.table_name, o.column_name, o.table_name || '.' || o.column_name AS name, c.relkind,
-           c.relispartition AS is_partition, instaid._base_type(t.atttypid) AS type
+           c.relowner AS owner, c.relispartition AS is_partition, instaid._base_type(t.atttypid) AS type
     FROM (SELECT p.oid, p.pronamespace, true
           FROM instaid._audited_shards AS s JOIN pg_proc AS p ON p.pronamespace = s.schema
                                                              AND p.proname = 'next_id'
@@ -230,8 +234,8 @@ BEGIN ATOMIC
     copy AS MATERIALIZED (SELECT y.* FROM instaid._copies AS y),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
     sequence AS MATERIALIZED (
-        SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.owner, c.relowner, c.relacl,
-               c.relpersistence, q.*, i.identity AS name,
+        SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.owner, s.options, c.relowner,
+               c.relacl, c.relpersistence, q.*, i.identity AS name,
                i.schema || '.id_sequence_lock' AS lock_name, k.oid AS lock
         FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
@@ -269,8 +273,12 @@ BEGIN ATOMIC
                      AND i.type IN ('integer'::regtype, 'smallint'::regtype)
                 THEN format('SELECT * FROM instaid.adopt_column(%L, %s);', i.table_name,
                             quote_literal(i.column_name))
-                ELSE format('ALTER TABLE %s ALTER %s TYPE bigint;', i.table_name, i.column_name)
-           END
+                -- it calls functions that the owner has put into the table
+                ELSE CASE WHEN pg_get_userbyid(i.owner) <> current_user
+                          THEN format('Connect as its owner, %s, and run: ', i.owner::regrole)
+                          ELSE '' END
+                     || format('ALTER TABLE %s ALTER %s TYPE bigint;', i.table_name,
+                               i.column_name) END
     FROM id_column AS i
     WHERE i.type IN ('integer'::regtype, 'smallint'::regtype, 'real'::regtype,
                      'double precision'::regtype)
@@ -285,29 +293,67 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'warning', i.name,
            'there is no unique index on it alone: a copy of an ID is not refused',
-           format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name)
-    FROM id_column AS i
+           CASE WHEN p.partnatts <> 1 OR p.partattrs[0] <> i.attnum
+                THEN 'Partition the table by its ID:'
+                     ' a unique index must have all columns of the partition key.'
+                ELSE format('CREATE UNIQUE INDEX ON %s (%s);', i.table_name, i.column_name) END
+    FROM id_column AS i LEFT JOIN pg_partitioned_table AS p ON p.partrelid = i.relid
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
     UNION ALL
     SELECT 'error', s.name, 'its type id_sequence admits sequences of other shards: its IDs can'
-           ' repeat', format('Create its constraint again: SELECT instaid.add_sequence(%L, name);',
-                             s.schema_name)
+           ' repeat', format('SELECT instaid._admit_sequences(%L);', s.schema_name)
     FROM shard AS s
-    WHERE s.sequence NOT IN (SELECT r FROM instaid.shard_sequences(s.schema_name) AS r)
+    WHERE NOT EXISTS (
+        SELECT FROM pg_type AS t JOIN pg_constraint AS c ON c.contypid = t.oid
+               JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid
+        WHERE t.typnamespace = s.schema AND t.typname = 'id_sequence'
+          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence)
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'error', format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %s has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', p.proowner::regrole, p.proname),
+           'Drop it, and revoke CREATE on the schema.'
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    -- create_shard() does not see its shard ID.
+    SELECT 'error', quote_ident(n.nspname),
+           format('functions of a shard that is not in instaid.shards: %s',
+                  string_agg(format('%I(%s)', p.proname, oidvectortypes(p.proargtypes)), ', ')),
+           'Give next_id(), next_ids() and their type to one role, if they are there, or let its'
+           ' tables use another shard, and drop what is left.'
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname !~ '^(pg_|instaid)' AND n.oid NOT IN (SELECT s.schema FROM shard AS s)
+      AND (strpos(p.prosrc, 'RETURN instaid_sql._open(') > 0
+           OR strpos(p.prosrc, 'SELECT instaid_sql._next_ids(') > 0)
+    GROUP BY n.nspname
     UNION ALL
     SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
-           format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 START WITH %s CACHE 1 NO CYCLE;',
-                  q.name, q.seqmin)
-    FROM sequence AS q CROSS JOIN LATERAL (SELECT CASE
+           format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
+                  ' START WITH %2$s CACHE 1 NO CYCLE;', q.name, (q.options).minimum_value,
+                  CASE WHEN w.is_frozen THEN q.seqmax ELSE (q.options).maximum_value END)
+    FROM sequence AS q
+         CROSS JOIN LATERAL (SELECT q.seqmax < (q.options).maximum_value
+                                    AND (q.seqmax # (q.options).maximum_value) & 8388607 = 0)
+                            AS f (is_frozen)
+         CROSS JOIN LATERAL (SELECT f.is_frozen, CASE
         WHEN q.seqtypid <> 'bigint'::regtype
         THEN format('its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
         WHEN q.seqincrement <> 1 THEN format('its INCREMENT is %s; it must be 1', q.seqincrement)
         WHEN q.seqcache <> 1 THEN format('its CACHE is %s; it must be 1', q.seqcache)
         WHEN q.seqcycle THEN 'it is defined with CYCLE'
+        WHEN q.seqmin <> (q.options).minimum_value
+        THEN format('its MINVALUE is %s; it must be %s', q.seqmin, (q.options).minimum_value)
+        WHEN q.seqmax <> (q.options).maximum_value AND NOT f.is_frozen
+        THEN format('its MAXVALUE is %s; it must be %s', q.seqmax, (q.options).maximum_value)
         WHEN q.seqstart <> q.seqmin
-        THEN format('its START is %s; it must be %s', q.seqstart, q.seqmin) END) AS w (complaint)
+        THEN format('its START is %s; it must be %s', q.seqstart, q.seqmin) END)
+                            AS w (is_frozen, complaint)
     WHERE w.complaint IS NOT NULL
     UNION ALL
     SELECT 'error', q.name, 'has no lock: next_id() fails',

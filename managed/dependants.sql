@@ -16,7 +16,14 @@ SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
                                                    CASE WHEN a.attnotnull THEN ' NOT NULL' END),
                 pg_get_expr(e.adbin, c.oid))
          || (SELECT COALESCE(string_agg('; ' || pg_get_indexdef(x.indexrelid), ''), '')
-             FROM pg_index AS x WHERE x.indrelid = c.oid AND a.attnum = ANY (x.indkey))
+             FROM pg_index AS x WHERE x.indrelid = c.oid AND a.attnum = ANY (x.indkey)
+                                  AND NOT EXISTS (SELECT FROM pg_constraint AS k
+                                                  WHERE k.conindid = x.indexrelid))
+         || (SELECT COALESCE(string_agg(format('; ALTER TABLE %s ADD CONSTRAINT %I %s',
+                                               c.oid::regclass, k.conname,
+                                               pg_get_constraintdef(k.oid)), ''), '')
+             FROM pg_constraint AS k WHERE k.conrelid = c.oid AND a.attnum = ANY (k.conkey)
+                                       AND k.contype <> 'n')
     WHEN a.attgenerated = ''
     THEN format('ALTER TABLE %s ALTER %I SET DEFAULT %s', c.oid::regclass, a.attname,
                 pg_get_expr(e.adbin, c.oid))
@@ -27,8 +34,10 @@ SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
     THEN format('DROP INDEX %s; %s', i.indexrelid::regclass,
                 replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON '))
     WHEN c.relkind = 'v'
-    THEN format('CREATE OR REPLACE VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid))
-    END, 'instaid_managed.', 'instaid.') AS command
+    THEN format('CREATE OR REPLACE VIEW %s%s AS %s', c.oid::regclass,
+                ' WITH (' || array_to_string(c.reloptions, ', ') || ')',
+                rtrim(pg_get_viewdef(c.oid), ';'))
+    END || ';', 'instaid_managed.', 'instaid.') AS command
 FROM pg_depend AS d
      LEFT JOIN pg_attrdef AS e ON (d.classid, d.objid) = (e.tableoid, e.oid)
      LEFT JOIN pg_attribute AS a ON (a.attrelid, a.attnum) = (e.adrelid, e.adnum)

@@ -260,7 +260,7 @@ BEGIN
             MESSAGE = format('role %s must run this itself', role),
             DETAIL = 'It owns an object that the call uses. Code in this object would run with'
                      ' the rights of the caller.',
-            HINT = format('SET ROLE %s;', role);
+            HINT = format('Connect as %s, or, if you trust this role, SET ROLE %1$s;', role);
     END IF;
     IF command ~ '^SELECT ' THEN
         EXECUTE command INTO result;
@@ -519,7 +519,8 @@ BEGIN
             DETAIL = format('It has a range of its own, %s to %s. Those of this shard have the'
                             ' range %s to %s.', actual.minimum_value, actual.maximum_value,
                             options.minimum_value, options.maximum_value),
-            HINT = 'Use a sequence of the shard: instaid.add_sequence() creates one.';
+            HINT = 'Use a sequence of the shard, as instaid.add_sequence() creates it. If this is'
+                   ' one, instaid.audit() has the cure.';
     END IF;
     RAISE object_not_in_prerequisite_state USING
         MESSAGE = format('sequence "%s" cannot serve as a source of IDs', main.relname),
@@ -585,23 +586,35 @@ BEGIN
     RETURN id;
 END $$;
 
--- The command that locks a sequence for setval(); null if the extension has adopted it;
--- refuse any other that cannot serve.
+-- Lock a sequence for setval(); false if the extension has adopted it; refuse any other that
+-- cannot serve.
 -- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
 -- leaves views alone.  An advisory lock could be held by any role.  The sequences of a shard
--- share one lock, which their schema tells: a sequence or the schema can be renamed.
-CREATE OR REPLACE FUNCTION instaid_sql._lock_command(sequence regclass,
-                                          options instaid_sql.sequence_options)
-    RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- share one lock, which their schema tells.  If the schema was renamed meanwhile, its old name
+-- can be that of another shard: then the lock of the new name is taken, too.
+--
+-- Who has the lock sends nothing to the client: one that asks for debugging messages, and does
+-- not read them, would keep it.
+CREATE OR REPLACE FUNCTION instaid_sql._lock(sequence regclass,
+                                  options instaid_sql.sequence_options)
+    RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    schema text;
+    locked text;
 BEGIN
-    IF pg_sequence_parameters(sequence) = options THEN
-        RETURN 'LOCK ' || (pg_identify_object('pg_class'::regclass, sequence, 0)).schema
-               || '.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE';
-    ELSIF NOT instaid_sql._is_adopted(sequence) THEN
-        PERFORM instaid_sql._refuse(sequence, options);
-    END IF;
-    RETURN NULL;
+    LOOP
+        IF pg_sequence_parameters(sequence) <> options THEN
+            PERFORM instaid_sql._refuse(sequence, options)
+            WHERE NOT instaid_sql._is_adopted(sequence);
+            RETURN false;
+        END IF;
+        schema := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
+        EXIT WHEN schema = locked;
+        EXECUTE format('LOCK %s.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE', schema);
+        locked := schema;
+    END LOOP;
+    RETURN true;
 END $$;
 
 -- The next ID of a sequence whose lock the caller has.
@@ -666,25 +679,29 @@ END $$;
 -- SQLSTATE 'ID000' would be the whole class ID.
 CREATE OR REPLACE FUNCTION instaid_sql._open(sequence regclass, t bigint,
                                   options instaid_sql.sequence_options) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET client_min_messages = error AS $$
 DECLARE
+    schema pg_catalog.text;
     id bigint;
 BEGIN
     BEGIN
-        -- _lock_command(), without the call, and null if the sequence cannot serve
+        -- _lock(), without the call and the wait; null if the sequence cannot serve
+        schema := (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
+                                                 sequence, 0)).schema;
         EXECUTE CASE
             WHEN pg_catalog.pg_sequence_parameters(sequence) OPERATOR(pg_catalog.*=) options
-            THEN 'LOCK ' OPERATOR(pg_catalog.||)
-                 (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
-                                                sequence, 0)).schema
-                 OPERATOR(pg_catalog.||)
+            THEN 'LOCK ' OPERATOR(pg_catalog.||) schema OPERATOR(pg_catalog.||)
                  '.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT' END;
         id := CASE
             WHEN pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.<) t
+                 AND (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
+                                                    sequence, 0)).schema
+                     OPERATOR(pg_catalog.=) schema
             THEN pg_catalog.setval(sequence, t OPERATOR(pg_catalog.+) (
                      pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.+) 1
                      OPERATOR(pg_catalog.&) 1023)) END;
         IF id IS NULL THEN
+            PERFORM instaid_sql._lock(sequence, options);
             id := instaid_sql._take(sequence, t);
         END IF;
         RAISE SQLSTATE 'ID001';
@@ -704,7 +721,8 @@ END $$;
 -- late is better than a queue, which gives one ID for each turn of the lock.
 CREATE OR REPLACE FUNCTION instaid_sql._share(sequence regclass, t bigint,
                                    options instaid_sql.sequence_options) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET client_min_messages = error AS $$
 DECLARE
     late CONSTANT bigint := t - (100::bigint << 23);
     -- less t, both are 0 in an ID of this shard that is not before t
@@ -721,7 +739,7 @@ BEGIN
             RETURN id;
         END IF;
     END LOOP;
-    EXECUTE instaid_sql._lock_command(sequence, options);
+    PERFORM instaid_sql._lock(sequence, options);
     id := instaid_sql._take(sequence, instaid_sql._clock(options));
     RAISE SQLSTATE 'ID001';
 EXCEPTION WHEN SQLSTATE 'ID001' THEN
@@ -749,17 +767,16 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid_sql._reserve(sequence regclass,
                                      options instaid_sql.sequence_options,
                                      count integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET client_min_messages = error AS $$
 DECLARE
-    command CONSTANT text := instaid_sql._lock_command(sequence, options);
     t bigint;
     last bigint;
     first bigint;
 BEGIN
-    IF command IS NULL THEN
+    IF NOT instaid_sql._lock(sequence, options) THEN
         RETURN NULL;
     END IF;
-    EXECUTE command;
     t := instaid_sql._clock(options);
     last := instaid_sql._last_or_ahead(sequence, t);
     IF last <= t + (1000::bigint << 23) THEN
@@ -822,7 +839,7 @@ END $$;
 
 -- Create the type and the functions of a shard, or replace the functions.
 -- The functions of a shard are in its schema, belong to its owner, and hold its shard ID and
--- its epoch as constants.
+-- its epoch as constants.  An adopted shard has a next_id() without arguments beside them.
 --
 -- next_id() runs with the rights of its owner, so that no other role needs any right on the
 -- sequence: who has UPDATE could set it back.  A caller can pass a sequence.  The type of the
@@ -833,7 +850,8 @@ END $$;
 -- It has as few expressions as possible: PL/pgSQL prepares each of them anew in each
 -- transaction.  It is without SET, so it names everything in full.
 CREATE OR REPLACE FUNCTION instaid_sql._declare(schema_name text, shard_id integer,
-                                     epoch_ms bigint, sequence regclass, adopted oid DEFAULT NULL,
+                                     epoch_ms bigint, sequence regclass,
+                                     adopted boolean DEFAULT false,
                                      or_replace boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $create$
@@ -841,7 +859,12 @@ DECLARE
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
     default_value CONSTANT text := format('%L::regclass', sequence);
 BEGIN
-    IF NOT or_replace THEN
+    IF or_replace THEN
+        SELECT p.pronargdefaults = 0 INTO adopted FROM pg_proc AS p
+        WHERE p.oid = instaid._find_function(
+            schema_name, 'next_id',
+            to_regtype(format('%I.id_sequence', schema_name))::oid::text::oidvector);
+    ELSE
         EXECUTE format('CREATE DOMAIN %I.id_sequence AS regclass'
                        ' CONSTRAINT is_a_sequence_of_this_shard CHECK (VALUE = %s)', schema_name,
                        default_value);
@@ -888,8 +911,9 @@ CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFA
 BEGIN
     RETURN QUERY SELECT instaid_sql._next_ids(sequence, %6$L::instaid_sql.sequence_options, count);
 END $$;
-$f$, schema_name, default_value, CASE WHEN adopted IS NULL THEN 'DEFAULT ' || default_value END,
-     epoch_ms + 3.4995, shard_id << 10, options, CASE WHEN or_replace THEN 'OR REPLACE' END);
+$f$, schema_name, default_value,
+     CASE WHEN adopted IS NOT TRUE THEN 'DEFAULT ' || default_value END, epoch_ms + 3.4995,
+     shard_id << 10, options, CASE WHEN or_replace THEN 'OR REPLACE' END);
 END
 $create$;
 

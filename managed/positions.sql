@@ -34,9 +34,8 @@ END;
 
 ---- Positions of a database (both editions) ----
 
--- A superuser runs the statements with psql -f.  Names are literals in them, in the encoding that
--- a statement sets; freeze_shard() needs READ COMMITTED.  The next lines end the script where
--- another role could have put functions of these names: in a database without the extension.
+-- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
+-- The script ends where a role that its user need not trust could have made the functions.
 CREATE OR REPLACE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -45,15 +44,17 @@ DECLARE
 BEGIN
     RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
 SET client_encoding = %L;
-SELECT r.rolsuper AND NOT EXISTS (
+SELECT NOT EXISTS (
     SELECT FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_roles AS o ON o.oid OPERATOR(pg_catalog.=) n.nspowner
-    WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND o.rolsuper) AS is_foreign
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'instaid' AND (o.rolsuper OR NOT r.rolsuper
+          AND o.rolname OPERATOR(pg_catalog.=) ANY (ARRAY[current_user, %L]))) AS is_foreign
 FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user \gset
     \if :is_foreign
     \warn 'schema "instaid" is missing, or belongs to another role: run this as that role'
     \quit
-    \endif$head$, pg_client_encoding());
+    \endif$head$, pg_client_encoding(), pg_get_userbyid(n.nspowner))
+    FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                COALESCE(p.last, p.at_least) AS position

@@ -29,34 +29,54 @@ sub plain
 
 sub literal { return "'" . plain($_[0]) =~ s/'/''/gr . "'" }
 
-my $name   = qr/(?:"(?:[^"]|"")+"|\w+)/;
-my $schema = output_of('pg_restore', '-s', '-f', '-', $dump);
-my @declared = $schema =~ /
-	^CREATE\ FUNCTION\ ($name)\.next_ids\(count\ integer,\ sequence\ regclass
-	\ DEFAULT\ '($name)\.($name)'::regclass\)\ RETURNS\ SETOF\ .*\n
-	(?:.*\n)*?\s+AS\ (?:'|\$\w*\$)(.*?)(?:'|\$\w*\$);$/mgx;
-my (@sql, %is_shard, %is_made);
-while (my ($home, $place, $sequence, $declaration) = splice @declared, 0, 4)
+# The statements of a script.  Any role can write what looks like a statement into the body of a
+# function: what is quoted belongs to the statement around it.
+sub statements
 {
-	my ($id, $epoch) = $declaration =~ /^shard (\d+), epoch ([^,]+)$/ or next;
+	my ($script) = @_;
+	my @statements = ('');
+	while ($script =~ m{\G(?:(--[^\n]*|;)|(E'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"
+		|\$((?:[^\W\d]\w*)?)\$.*?\$\3\$|[^\W\d][\w\$]*|[^-;'"\$\w]+|.))}gcsx)
+	{
+		if (defined $2) { $statements[-1] .= $2 }
+		elsif ($1 eq ';') { push @statements, '' }
+	}
+	s/\A\s+// for @statements;
+	return @statements;
+}
+
+my $name       = qr/(?:"(?:[^"]|"")+"|\w+)/;
+my @statements = statements(output_of('pg_restore', '-s', '-f', '-', $dump));
+# what can have defaults, apart from functions, and who has rights
+my $tables = join "\n", grep { /\A(?:CREATE|ALTER) (?:FOREIGN |UNLOGGED )?TABLE / } @statements;
+my @grants = grep { /\AGRANT / } @statements;
+my (@sql, %is_shard, %is_made);
+for my $function (@statements)
+{
+	my ($home, $place, $sequence, $id, $epoch) = $function =~ /
+		\ACREATE\ FUNCTION\ ($name)\.next_ids\(count\ integer,\ sequence\ regclass
+		\ DEFAULT\ '($name)\.($name)'::regclass\)\ RETURNS\ SETOF\ [^']*
+		\s+AS\ (?:'|\$\w*\$)shard\ (\d{1,4}),\ epoch\ ([-\d]+\ [\d:.]+\+00)(?:'|\$\w*\$)\z/x
+	  or next;
 	# a frozen shard has a MAXVALUE below the last tick
-	my $is_frozen = $schema =~ /^CREATE\ SEQUENCE\ \Q$home.$sequence\E\n
-		(?:\ .*\n)*?\ +MAXVALUE\ (\d+)$/mx && $1 < 2**53 - 1;
+	my ($maximum) = map { /\ACREATE SEQUENCE \Q$home.$sequence\E\n.* MAXVALUE (\d+)$/ms }
+	  @statements;
+	my $is_frozen = defined $maximum && $maximum < 2**53 - 1;
 	die "the sequence of shard $home is in schema $place\n" if $place ne $home;
 	$is_shard{ plain($home) } = 1;
 	$is_made{ plain($home) . ' ' . plain($sequence) } = 1;
 	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, '%s', %s);",
 	  literal($home), $id, $epoch, literal($sequence);
 	# sequences of tables
-	for my $other ($schema =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)
+	for my $other ($tables =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)
 	{
 		push @sql, sprintf "SELECT instaid.add_sequence(%s, %s);", literal($home), literal($other)
 		  unless $is_made{ plain($home) . ' ' . plain($other) }++;
 	}
 	# who could use the sequence or the functions
-	my %users = map { $_ => 1 } $schema =~ /
-		^GRANT\ [A-Z,]+\ ON\ (?:SEQUENCE\ \Q$home.$sequence\E|FUNCTION\ \Q$home\E\.next_ids?\(.*\))
-		\ TO\ ($name);$/mgx;
+	my %users = map { $_ => 1 } map { /
+		\AGRANT\ [A-Z,]+\ ON\ (?:SEQUENCE\ \Q$home.$sequence\E|FUNCTION\ \Q$home\E\.next_ids?\(.*\))
+		\ TO\ ($name)\z/x } @grants;
 	push @sql, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA $home TO $_;" for sort keys %users;
 	push @sql, sprintf "SELECT instaid.freeze_shard(%s);", literal($home) if $is_frozen;
 }

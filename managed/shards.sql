@@ -20,9 +20,23 @@ CALL instaid._begin_file('shards.sql', '1.0');
 
 ---- Shards ----
 
+-- The shard ID and the epoch that the text of a next_ids() declares; null if it is not a text of
+-- _declare().  Any role can write such a text: the numbers are those that can serve, a time from
+-- 1990 to 2100 and a shard ID from 0 to 8191.
+CREATE OR REPLACE FUNCTION instaid._read_declaration(source text, OUT shard_id integer,
+                                          OUT epoch_ms bigint)
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT (n.above >> 10)::integer, n.ms
+    FROM regexp_match(source, E'^\nBEGIN\n    RETURN QUERY SELECT instaid_sql[.]_next_ids[(]'
+                              '[^;]*\\((\\d{12,13}),\\1,922337203(68\\d{8}),[^;]*;\nEND $') AS m
+         CROSS JOIN LATERAL (SELECT m[1]::bigint, m[2]::bigint - 6846388223) AS n (ms, above)
+    WHERE n.ms BETWEEN 631152000001 AND 4102444800000 AND n.above BETWEEN 0 AND 8387584
+      AND n.above & 1023 = 0;
+END;
+
 -- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
--- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  MINVALUE tells
--- it from an ordinary sequence: an epoch that can serve is between 1990 and 2100.  Any role can
+-- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  Any role can
 -- create functions of these names.  They declare a shard only with the type and the text that
 -- _declare() gives them, and if all of it belongs to one role.
 CREATE OR REPLACE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
@@ -31,8 +45,7 @@ CREATE OR REPLACE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_i
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 BEGIN ATOMIC
-    SELECT n.nspname, instaid.extract_shard_id(q.seqmax), to_timestamp(q.seqmin / 1000.0),
-           q.seqrelid::regclass, p.oid
+    SELECT n.nspname, r.shard_id, to_timestamp(r.epoch_ms / 1000.0), q.seqrelid::regclass, p.oid
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                             AND d.refclassid = 'pg_class'::regclass
@@ -41,11 +54,9 @@ BEGIN ATOMIC
                           AND t.typnamespace = p.pronamespace AND t.typowner = p.proowner
          JOIN pg_proc AS f ON f.proname = 'next_id' AND f.pronargs = 1 AND f.prosecdef
                           AND f.proargtypes[0] = t.oid AND f.proowner = p.proowner
+         CROSS JOIN LATERAL instaid._read_declaration(p.prosrc) AS r
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
-      AND n.nspname !~ '^pg_' AND q.seqmin BETWEEN 631152000001 AND 4102444800000
-      AND instaid.extract_sequence(q.seqmax) = 1023
-      AND starts_with(p.prosrc, E'\nBEGIN\n    RETURN QUERY SELECT instaid_sql._next_ids(')
-      AND substr(p.prosrc, strpos(p.prosrc, ';')) = E';\nEND ';
+      AND n.nspname !~ '^pg_';
 END;
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '
@@ -109,7 +120,8 @@ CREATE OR REPLACE VIEW instaid.shards AS
            CASE WHEN i.last_id IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift,
-           q.seqmax >> 23 < 1099511627775 AS frozen,
+           q.seqmax >> 23 < 1099511627775 AND q.seqmax & 8388607 = (s.shard_id << 10) + 1023
+               AS frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
     FROM instaid.list_shards() AS s JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence
@@ -123,9 +135,15 @@ COMMENT ON VIEW instaid.shards IS
 CREATE OR REPLACE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
-    SELECT d.refobjid::regclass
-    FROM pg_type AS t JOIN pg_constraint AS c ON c.contypid = t.oid
-         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid
+    SELECT DISTINCT q.seqrelid::regclass
+    FROM pg_type AS t
+         CROSS JOIN LATERAL (
+        SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint AS c WHERE c.contypid = t.oid
+        UNION ALL
+        SELECT 'pg_proc'::regclass, instaid._find_function(
+            schema_name, 'next_ids', format('%s %s', 'integer'::regtype::oid, t.oid)::oidvector))
+                            AS o (class, oid)
+         JOIN pg_depend AS d ON d.classid = o.class AND d.objid = o.oid
                             AND d.refclassid = 'pg_class'::regclass
          JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
     WHERE t.typname = 'id_sequence'
@@ -175,7 +193,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Let nobody but the owner use the functions of these shards, and everybody their type.
+-- Let nobody but the owner use the functions of these shards, and their type.  To take IDs needs
+-- no right on the type; a table with a column of it would keep add_sequence() waiting.
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
 CREATE OR REPLACE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -189,19 +208,21 @@ DECLARE
           AND t.typname = 'id_sequence' AND x.grantee NOT IN (0, p.proowner)));
 BEGIN
     EXECUTE (
-        SELECT format('REVOKE ALL ON FUNCTION %2$s FROM %1$s; REVOKE ALL ON TYPE %3$s FROM %1$s;'
-                      ' GRANT USAGE ON TYPE %3$s TO PUBLIC', others,
+        SELECT format('REVOKE ALL ON FUNCTION %2$s FROM %1$s; REVOKE ALL ON TYPE %3$s FROM %1$s',
+                      others,
                       string_agg(format('%1$I.next_id(%1$I.id_sequence),'
                                         ' %1$I.next_ids(integer, %1$I.id_sequence)', s), ', '),
                       string_agg(format('%I.id_sequence', s), ', '))
         FROM unnest(schemas) AS s);
 END $$;
 
--- Keep other sessions from creating a shard with this ID until the transaction ends.
+-- Keep other sessions from creating a shard with this ID until the transaction ends; refuse an
+-- isolation level that would not show what they have created before.
 -- Any role can hold an advisory lock.  Therefore this does not wait, and names the session.
 CREATE OR REPLACE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM instaid._check_read_committed('create_shard');
     IF NOT pg_try_advisory_xact_lock(hashtext('instaid shard ID'), shard_id) THEN
         RAISE lock_not_available USING
             MESSAGE = format('another transaction is creating a shard with ID %s', shard_id),
@@ -379,7 +400,9 @@ DECLARE
     shard record;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner INTO shard
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner,
+           instaid_sql._options(s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)
+           AS options INTO shard
     FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = _check_owned_shard.schema_name;
     IF NOT FOUND THEN
@@ -393,38 +416,119 @@ BEGIN
     RETURN shard;
 END $$;
 
+-- A shard of the caller, which nobody else changes until the transaction ends.
+-- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
+-- others out.  Calls that were before this in the queue can have changed the shard.
+CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text) RETURNS record
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+    locked regclass;
+BEGIN
+    LOOP
+        shard := instaid._check_owned_shard(schema_name);
+        EXIT WHEN shard.sequence = locked;
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', shard.sequence);
+        locked := shard.sequence;
+    END LOOP;
+    RETURN shard;
+END $$;
+
+-- Let the type of a shard admit the sequences of the shard, and no others.
+-- DROP SEQUENCE ... CASCADE drops its constraint.  The sequences of add_sequence() are in the
+-- schema, and have the range of the shard.
+CREATE OR REPLACE FUNCTION instaid._admit_sequences(schema_name text,
+                                         left_out regclass DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard CONSTANT record := instaid._lock_shard(schema_name);
+BEGIN
+    EXECUTE (
+        SELECT format('ALTER DOMAIN %1$I.id_sequence'
+                      ' DROP CONSTRAINT IF EXISTS is_a_sequence_of_this_shard;'
+                      ' ALTER DOMAIN %1$I.id_sequence'
+                      ' ADD CONSTRAINT is_a_sequence_of_this_shard CHECK (%2$s)', schema_name,
+                      string_agg(format('VALUE = %L::regclass', c.oid::regclass), ' OR '
+                                 ORDER BY c.oid))
+        FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.oid IS DISTINCT FROM left_out
+          AND (c.oid IN (SELECT s FROM instaid.shard_sequences(schema_name) AS s)
+               OR n.nspname = schema_name AND c.relowner = shard.owner
+                  AND q.seqmin = (shard.options).minimum_value
+                  AND (q.seqmax # (shard.options).maximum_value) & 8388607 = 0));
+END $$;
+
+-- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
+-- The caller has the lock of ALTER SEQUENCE.
+CREATE OR REPLACE FUNCTION instaid._freeze_sequence(sequence regclass,
+                                         options instaid_sql.sequence_options) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    base CONSTANT bigint := options.maximum_value & 8387584;
+    last bigint := instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options));
+BEGIN
+    -- if nextval() ran past the room, in the next one
+    last := (last - base + 8388607 - 1023 >> 23 << 23) + base + 1023;
+    PERFORM setval(sequence, last);
+    EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, last);
+END $$;
+
 CREATE OR REPLACE FUNCTION instaid.add_sequence(schema_name text, sequence_name text)
     RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
-    shard record := instaid._check_owned_shard(schema_name);
+    shard record;
 BEGIN
+    PERFORM instaid._check_read_committed('add_sequence');
     PERFORM instaid._check_name('sequence', sequence_name);
+    shard := instaid._lock_shard(schema_name);
     IF to_regclass(sequence) IS NOT NULL THEN
         RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
             HINT = 'Pass another name, or drop the relation if nothing uses it.';
     END IF;
     EXECUTE format('CREATE SEQUENCE %s', sequence);
     PERFORM instaid._prepare_sequence(sequence::regclass, shard.shard_id,
-                                      (extract(epoch FROM shard.epoch) * 1000)::bigint, true);
-    EXECUTE (
-        SELECT format('ALTER DOMAIN %1$I.id_sequence'
-                      ' DROP CONSTRAINT is_a_sequence_of_this_shard;'
-                      ' ALTER DOMAIN %1$I.id_sequence'
-                      ' ADD CONSTRAINT is_a_sequence_of_this_shard CHECK (%2$s)', schema_name,
-                      string_agg(format('VALUE = %L::regclass', q), ' OR ' ORDER BY q))
-        FROM (SELECT q FROM instaid.shard_sequences(schema_name) AS q
-              UNION SELECT sequence::regclass) AS s (q));
+                                      (shard.options).minimum_value, true);
+    PERFORM instaid._freeze_sequence(sequence::regclass, shard.options) FROM pg_sequence AS q
+    WHERE q.seqrelid = shard.sequence AND q.seqmax < (shard.options).maximum_value;
+    PERFORM instaid._admit_sequences(schema_name);
     RETURN sequence::regclass;
 END $$;
 COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
 'create a sequence of a shard for a table, whose default is then next_id(sequence); its IDs are '
-'unique only among those of that sequence';
+'unique only among those of that sequence; waits for the transactions that have taken IDs';
+
+CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name text)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
+    shard record;
+BEGIN
+    PERFORM instaid._check_read_committed('drop_sequence');
+    shard := instaid._lock_shard(schema_name);
+    IF to_regclass(sequence) = shard.sequence
+       OR (to_regclass(sequence) IN (SELECT s FROM instaid.shard_sequences(schema_name) AS s))
+          IS NOT TRUE THEN
+        RAISE undefined_object USING
+            MESSAGE = format('%s is not a sequence of add_sequence()', sequence),
+            DETAIL = format('Those of the shard are %s. The first one, %s, stays.', (
+                SELECT string_agg(s::text, ', ') FROM instaid.shard_sequences(schema_name) AS s),
+                shard.sequence);
+    END IF;
+    PERFORM instaid._admit_sequences(schema_name, to_regclass(sequence));
+    EXECUTE format('DROP SEQUENCE %s', sequence);
+END $$;
+COMMENT ON FUNCTION instaid.drop_sequence(text, text) IS
+'drop a sequence of add_sequence(), which no default uses any more; waits for the transactions '
+'that have taken IDs';
 
 CREATE OR REPLACE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz)
     RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET client_min_messages = error AS $$
 DECLARE
     main record;
     options instaid_sql.sequence_options;
@@ -461,7 +565,9 @@ BEGIN
                             instaid.extract_timestamp(-9223372036854775808,
                                                       to_timestamp(main.seqmin / 1000.0)));
     END IF;
-    EXECUTE instaid_sql._lock_command(sequence, options);
+    -- keeps ALTER SEQUENCE out
+    PERFORM pg_sequence_last_value(sequence);
+    PERFORM instaid_sql._lock(sequence, options);
     target := (ms << 23) + (main.shard_id << 10) + 1023;
     last := pg_sequence_last_value(sequence);
     -- Others count on within the millisecond that is open, and setval() would undo that.  A
@@ -478,27 +584,20 @@ COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
 'negative; needs to own the sequence';
 
--- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
 CREATE OR REPLACE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard CONSTANT record := instaid._check_owned_shard(schema_name);
-    base CONSTANT bigint := shard.shard_id << 10;
+    shard record;
     part regclass;
-    last bigint;
 BEGIN
     -- It would not see the newest sequences.
     PERFORM instaid._check_read_committed('freeze_shard');
+    shard := instaid._lock_shard(schema_name);
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
-        last := COALESCE(pg_sequence_last_value(part),
-                         instaid.make_id(clock_timestamp(), 8191, 1023, shard.epoch));
-        -- if nextval() ran past the room, in the next one
-        last := (last - base + 8388607 - 1023 >> 23 << 23) + base + 1023;
-        PERFORM setval(part, last);
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, last);
+        PERFORM instaid._freeze_sequence(part, shard.options);
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid.freeze_shard(text) IS
@@ -508,13 +607,13 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 CREATE OR REPLACE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard CONSTANT record := instaid._check_owned_shard(schema_name);
+    shard record;
     part regclass;
 BEGIN
     PERFORM instaid._check_read_committed('thaw_shard');
+    shard := instaid._lock_shard(schema_name);
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part,
-                       (1099511627775 << 23) + (shard.shard_id << 10) + 1023);
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, (shard.options).maximum_value);
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS
@@ -529,20 +628,32 @@ CREATE OR REPLACE FUNCTION instaid._update_shards() RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
+    maximum bigint;
     others text;
 BEGIN
     FOR shard IN
-        SELECT s.*, p.proowner::regrole::text AS owner,
+        SELECT s.*, p.proowner::regrole::text AS owner, q.seqmax,
+               (extract(epoch FROM s.epoch) * 1000)::bigint AS epoch_ms,
                pg_get_userbyid(p.proowner) = current_user AS is_own
         FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+             JOIN pg_sequence AS q ON q.seqrelid = s.sequence
         ORDER BY owner
     LOOP
         IF shard.is_own THEN
-            PERFORM instaid_sql._declare(shard.schema_name, shard.shard_id,
-                                         (extract(epoch FROM shard.epoch) * 1000)::bigint,
-                                         shard.sequence,
-                                         instaid._find_function(shard.schema_name, 'next_id', ''),
-                                         true);
+            BEGIN
+                PERFORM instaid_sql._declare(shard.schema_name, shard.shard_id, shard.epoch_ms,
+                                             shard.sequence, or_replace => true);
+                -- A renumber_shard() can have ended before this.  A later one has to wait.
+                maximum := (pg_sequence_parameters(shard.sequence)).maximum_value;
+                PERFORM instaid_sql._declare(shard.schema_name, instaid.extract_shard_id(maximum),
+                                             shard.epoch_ms, shard.sequence, or_replace => true)
+                WHERE (maximum # shard.seqmax) & 8388607 <> 0;
+            EXCEPTION WHEN OTHERS THEN
+                RAISE WARNING USING
+                    MESSAGE = format('shard %I keeps the functions that it has: %s',
+                                     shard.schema_name, SQLERRM),
+                    HINT = 'Correct the cause, and then: SELECT instaid._update_shards();';
+            END;
         ELSIF shard.owner <> COALESCE(substring(others, '[^ ]+$'), '') THEN
             others := concat_ws(', ', others, shard.owner);
         END IF;

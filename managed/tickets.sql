@@ -1,7 +1,7 @@
 /* managed/tickets.sql */
 
 -- Tickets.
--- Run instaid.sql first.
+-- Run instaid.sql, shards.sql first.
 
 BEGIN;
 DO $$
@@ -16,7 +16,8 @@ BEGIN
             HINT = 'Run that file first, as the same role.';
     END IF;
 END $$;
-CALL instaid._begin_file('tickets.sql', '1.0');
+CALL instaid._begin_file('tickets.sql', '1.0', '{
+    "shards.sql": "instaid.list_shards()"}');
 
 ---- Tickets ----
 
@@ -132,7 +133,8 @@ BEGIN
 END $$;
 
 -- A value is durable when the caller's transaction commits: the WAL record that covers it can
--- be of a transaction that is still open.
+-- be of a transaction that is still open.  A transaction that has an ID and no WAL would not
+-- flush it.
 CREATE OR REPLACE FUNCTION instaid.next_ticket(name text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -146,7 +148,7 @@ BEGIN
         FROM pg_sequence_parameters(sequence) AS p) THEN
         PERFORM instaid._refuse_stripe(sequence, value);
     END IF;
-    PERFORM instaid_sql._flush_at_commit();
+    PERFORM pg_logical_emit_message(true, 'instaid', ''::text);
     RETURN value;
 END $$;
 COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
@@ -242,7 +244,8 @@ COMMENT ON FUNCTION instaid.drop_ticket(text) IS
 'drop a ticket; a new ticket with its name begins again; needs to own it';
 
 -- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
-CREATE OR REPLACE FUNCTION instaid._lock_ticket(name text) RETURNS regclass
+CREATE OR REPLACE FUNCTION instaid._lock_ticket(name text, how text DEFAULT 'NO CYCLE')
+    RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence regclass;
@@ -266,7 +269,7 @@ BEGIN
         EXIT WHEN sequence = locked;
         -- This waits for all transactions that have taken values.  The statement has the name,
         -- because a regclass whose sequence is dropped meanwhile is printed as a number.
-        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I NO CYCLE', name);
+        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I %s', name, how);
         locked := sequence;
     END LOOP;
     RETURN sequence;
@@ -289,8 +292,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
             DETAIL = format('It stands at %s.', stands_at),
-            HINT = 'Choose a boundary above the last value of every server, and guard the ticket'
-                   ' there on all of them.';
+            HINT = 'Choose a boundary above the last value of every server, for all of them.';
     ELSIF boundary < 2 OR boundary >= last_of_type THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('boundary %s is out of range', boundary),
@@ -339,7 +341,8 @@ COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at 
 ---- Leases and the list of tickets ----
 
 -- nextval() takes one value at a time, and setval() could go back while others call nextval().
--- Therefore a lease waits for the transactions that have taken values.
+-- Therefore a lease waits for the transactions that have taken values.  Of all forms of ALTER
+-- SEQUENCE, only OWNED BY makes no new file, which a rollback would undo with the setval().
 CREATE OR REPLACE FUNCTION instaid.lease_ticket(name text, count bigint,
                                      OUT first bigint, OUT last bigint, OUT increment bigint)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -352,7 +355,12 @@ BEGIN
             MESSAGE = format('count %s is out of range', count),
             DETAIL = 'A lease has at least one value.';
     END IF;
-    sequence := instaid._lock_ticket(name);
+    sequence := instaid._lock_ticket(name, 'OWNED BY ' || COALESCE((
+        SELECT format('%s.%I', a.attrelid::regclass, a.attname)
+        FROM pg_depend AS d JOIN pg_attribute AS a
+             ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.deptype = 'a'
+          AND d.objid = instaid.ticket_sequence(name)), 'NONE'));
     IF NOT has_sequence_privilege(sequence, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for sequence %s', sequence),
