@@ -51,16 +51,13 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 	if (!member_can_set_role(caller, role))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to act as role \"%s\"",
-						GetUserNameFromId(role, false)),
-				 errdetail("Role \"%s\" cannot SET ROLE to it.",
-						   GetUserNameFromId(caller, false))));
+				 errmsg("permission denied to act as role \"%s\"", GetUserNameFromId(role, false)),
+				 errdetail("Role \"%s\" cannot SET ROLE to it.", GetUserNameFromId(caller, false))));
 
 	if (role != caller || role != GetSessionUserId())
 		SetUserIdAndSecContext(role, sec_context | SECURITY_RESTRICTED_OPERATION);
 	nest_level = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION,
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 
 	SPI_connect();

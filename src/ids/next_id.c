@@ -29,9 +29,7 @@ no_id_error(int64 tick, int64 epoch_ms)
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("the sequence is past the last ID of epoch %s", time_str(epoch)),
 				 errdetail("The sequence is at %lld, a tick of %s. The clock reads %s.",
-						   (long long) tick,
-						   time_str(tick_timestamp(tick)),
-						   time_str(now)),
+						   (long long) tick, time_str(tick_timestamp(tick)), time_str(now)),
 				 errhint("If the sequence was set too far by mistake, set it back with setval().")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -97,9 +95,8 @@ static pg_noinline void
 take_ids(IdSet *ids, uint64 wanted)
 {
 	int64		first;
-	int			taken;
+	int			taken = generator_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
 
-	taken = generator_take_ticks(ids->sequence, Min(wanted, TICKS_PER_MS), &first);
 	ids->next = id_of_tick(first, ids->shard_id, ids->epoch_ms);
 	ids->end = ids->next + taken;
 }

@@ -24,6 +24,7 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -57,11 +58,10 @@ check_sees_commits(void)
 static int64
 greatest_id(int64 tick, int32 shard_id, int64 epoch_ms)
 {
-	if (tick_has_id(tick, epoch_ms))
-		return tick_to_id(tick, shard_id, epoch_ms);
 	if (tick_ms(tick) < epoch_ms)
 		return 0;
-	return pack_id(LAST_MS, shard_id, MAX_SEQUENCE);
+	return tick_has_id(tick, epoch_ms) ? tick_to_id(tick, shard_id, epoch_ms) :
+		pack_id(LAST_MS, shard_id, MAX_SEQUENCE);
 }
 
 /*
@@ -84,10 +84,8 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 	check_sees_commits();
 
 	/*
-	 * Lock the sequence, so that it is not dropped, as SELECT FROM sequence
-	 * does.  The lock that keeps ALTER SEQUENCE away, too, is that of a
-	 * transaction that takes IDs.  A call in another session would see it,
-	 * and wait until this transaction ends.
+	 * Keep it from being dropped.  The lock that keeps ALTER SEQUENCE away,
+	 * too, would let calls in other sessions wait for this transaction.
 	 */
 	sequence_check_rights(sequence, SEQUENCE_READ_RIGHTS);
 	if (wait)
@@ -105,9 +103,8 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 		requirements_check(rel, &options);
 
 		/*
-		 * Step 2 does not find locks of this transaction.  It may have taken
-		 * IDs.  A lock does not tell why it is held, and so any such lock is
-		 * refused.
+		 * Step 2 does not find locks of this transaction, and a lock does
+		 * not tell why it is held.
 		 */
 		if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
 			ereport(ERROR,
@@ -150,38 +147,48 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 Datum
 instaid_settled_id(PG_FUNCTION_ARGS)
 {
-	Oid			sequence = PG_GETARG_OID(0);
 	int32		shard_id = PG_GETARG_INT32(1);
 	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
 
 	check_shard_id(shard_id);
-	return find_settled_id(fcinfo, sequence, shard_id, epoch_ms, PG_GETARG_BOOL(3));
+	return find_settled_id(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3));
 }
 
 Datum
 instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 {
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	Oid			schema;
-	HeapTuple	tuple;
-	Declaration declaration;
-	const char *fault;
+	Declaration before;
+	Declaration now = {0};
+	Datum		id = (Datum) 0;
 
 	check_object_name("schema", schema_name);
-	schema = LookupExplicitNamespace(schema_name, false);
-	tuple = find_declaration(schema);
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
-				 errhint("instaid.shards lists the shards of this database.")));
-	fault = read_declaration(tuple, &declaration);
-	if (fault != NULL)
-		declaration_error(tuple, fault);
-	ReleaseSysCache(tuple);
 
-	return find_settled_id(fcinfo, declaration.sequence,
-						   declaration.shard_id == NODE_SHARD ?
-						   node_shard_id_or_error() : declaration.shard_id,
-						   declaration.epoch_ms, PG_GETARG_BOOL(1));
+	/* renumber_shard() can end before the tick is read: the number then makes no ID of that tick */
+	for (;;)
+	{
+		HeapTuple	tuple;
+		const char *fault;
+
+		AcceptInvalidationMessages();
+		tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
+		if (!HeapTupleIsValid(tuple))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
+					 errhint("instaid.shards lists the shards of this database.")));
+		before = now;
+		fault = read_declaration(tuple, &now);
+		if (fault != NULL)
+			declaration_error(tuple, fault);
+		ReleaseSysCache(tuple);
+
+		if (now.sequence == before.sequence && now.shard_id == before.shard_id &&
+			now.epoch_ms == before.epoch_ms)
+			return id;
+		fcinfo->isnull = false;
+		id = find_settled_id(fcinfo, now.sequence, now.shard_id == NODE_SHARD ?
+							 node_shard_id_or_error() : now.shard_id,
+							 now.epoch_ms, PG_GETARG_BOOL(1));
+	}
 }

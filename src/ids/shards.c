@@ -137,10 +137,9 @@ get_schema_name(Oid schema, Name name)
 {
 	char	   *found = get_namespace_name(schema);
 
-	if (found == NULL)
-		return false;
-	namestrcpy(name, found);
-	return true;
+	if (found != NULL)
+		namestrcpy(name, found);
+	return found != NULL;
 }
 
 /* The shard of the node is listed if its shard ID is set. */
