@@ -5,10 +5,9 @@
 
 ---- Schema ----
 
--- The schema is created here, and not through the control file's "schema": it must be new, be
--- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
--- could add functions that are found in place of ours.  Even an empty one is refused: its owner
--- may be adding something to it in another session, which is not visible yet.
+-- Not by the control file's "schema": it must be new, be dropped with the extension, and belong to
+-- a superuser, since its owner could add functions that are found in place of ours.  Another role
+-- may be adding something to an empty one, in a session whose changes are not visible yet.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -81,9 +80,8 @@ BEGIN
     END IF;
 END $$;
 
--- The function of a schema with a name and argument types; null if there is none.
--- By the whole key of an index: thousands of schemas have a next_id(), and a look-up by its
--- name alone, as in a cast to regprocedure, reads all of them.
+-- The function of a schema with a name and argument types; null if there is none.  By the whole key
+-- of an index: a look-up by name, as for regprocedure, reads the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -262,41 +260,34 @@ CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE 
 COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
 -- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
-COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send these.  With implicit casts from and to numeric, abs(id) would be ambiguous.
+-- Drivers send smallint and numeric.  With implicit casts of numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
 CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
-COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
 
 CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
 COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
 CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
-COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
 
 CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
 COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
 CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
 
 CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
 ---- Partitions ----
 
@@ -492,7 +483,6 @@ BEGIN
                 HINT = 'Detach the default partition, create the others, and insert its rows into'
                        ' the table.';
         END IF;
-        -- PostgreSQL refuses a partition that overlaps another one.
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
             COALESCE(quote_literal(part.first_id), 'MAXVALUE'),
@@ -584,8 +574,7 @@ CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigi
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
@@ -607,15 +596,13 @@ COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_is
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
--- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
--- with the name of one that it needs, and the epoch of another shard.
+-- Who has the shard ID of a new shard, and a function that it needs; the epoch of another shard.
 CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT taken_by name,
                                        OUT routine oid, OUT other_schema name,
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard; one that is not new has its sequence already, and can
--- have a next_id() with these arguments, which is replaced.
+-- The commands that make a schema a shard, or, if it is not new, replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
@@ -783,6 +770,7 @@ CREATE FUNCTION instaid._create_batch(format text, first integer, INOUT last int
 DECLARE
     shard record;
     created text[];
+    others text;
 BEGIN
     last := LEAST(last, first + 511);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
@@ -810,12 +798,17 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM instaid._restrict_shards(created);
+    SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
+    IF others IS NOT NULL THEN
+        RAISE WARNING 'shards of other roles exist already: %', others;
+    END IF;
 END $$;
 
 -- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
--- skips those that exist: after an interruption, the same call creates the rest.  Inside a
--- transaction block the first COMMIT fails, before anything is created.
--- A procedure with SET could not commit: operators are qualified.
+-- skips those that exist.  Inside a transaction block the first COMMIT fails, before anything is
+-- created.  A procedure with SET could not commit: operators are qualified.
 CREATE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE plpgsql AS $$
@@ -893,7 +886,8 @@ BEGIN ATOMIC
                   JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
                                     AND c.relkind = 'S' AND c.relpersistence <> 't'
              WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang) AS u (oid, place)
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+               AND r.proowner = s.proowner) AS u (oid, place)
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
@@ -904,7 +898,6 @@ COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
 
--- Alter a sequence with the rights of a role.
 -- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
 -- Therefore lock it first, and then see whether it has another file, as after these options.
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
@@ -924,9 +917,8 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID, and above those of all
--- calls that have ended, which can round up to a millisecond ahead of the clock.  The replaced
--- function keeps its OID, its owner, its rights, and the name of its result.
+-- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
+-- Calls that have ended can have rounded up to a millisecond ahead of the clock.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -947,9 +939,8 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into the declaration of a shard.
--- To freeze it waits for all calls, and to thaw it leaves the millisecond: in it, IDs of a smaller
--- shard ID would be below those that were issued.  Who waits then reads the declaration again.
+-- Write another shard ID into a declaration.  To freeze waits for all calls, and to thaw leaves the
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1025,10 +1016,9 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them.  Any role
--- can write such a default: only tables of the owner of the function or of the schema, or of a
--- superuser, are locked and read.  The function is called once: its ID names the shard, and the
--- epoch is the literal of its text, or else the default, with which that ID has the clock's time.
+-- Lock the tables that have a function as a default, and find the largest ID in them: only those of
+-- its owner, the schema's or a superuser, since any role can write such a default.  An ID that it
+-- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
 CREATE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
     adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
@@ -1236,7 +1226,8 @@ BEGIN
         WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
     found AS (
         SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
-                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype)) IS TRUE AS is_ours
+                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
+                     AND NOT c.proretset)) IS TRUE AS is_ours
         FROM copy AS c)
     SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
            string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
@@ -1246,15 +1237,21 @@ BEGIN
                          ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
                          ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
                f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
-               CASE WHEN pg_get_userbyid(f.proowner) <> current_user
-                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', f.object,
-                                f.proowner::regrole) END) ORDER BY f.nspname)
+               concat(
+                   CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
+                       ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
+                   format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
+                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object, string_agg(
+                       CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END, ', '))
+                   FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
+                   WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
            FILTER (WHERE f.is_ours)
     INTO schemas, others, commands FROM found AS f;
     IF others IS NOT NULL THEN
         RAISE WARNING 'copies of the published function are left' USING
-            DETAIL = format('They belong to another role, have arguments, are a default, or share'
-                            ' their schema with a next_id() or another copy: %s.', others),
+            DETAIL = format('They belong to another role, have arguments, return no bigint, are a'
+                            ' default, or share their schema with a next_id() or another copy:'
+                            ' %s.', others),
             HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
     END IF;
 END $$;
@@ -1287,8 +1284,8 @@ BEGIN
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
             -- The function of a copy can RAISE this, too, but must not end the call.
-            IF SQLSTATE OPERATOR(pg_catalog.=) '57014' AND pg_catalog.split_part(
-                   context, E'\n', 1) OPERATOR(pg_catalog.!~~) '%RAISE' THEN
+            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+               AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
                 RAISE;
             END IF;
             problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
@@ -1621,10 +1618,9 @@ COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the d
 'the statements, which dry_run does not run; needs to own the tables';
 
 -- Let the sequences of a shard end where they stand, or go on.
--- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  The declared sequence comes first, because all who use another one of the
--- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
--- the schema can have another name, and the declaration another sequence.
+-- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
+-- who use another one have locked it, too.  Each is looked up when the lock of the one before is
+-- there: by then, the schema can have another name, and the declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1682,8 +1678,7 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS
 ---- Tickets ----
 
 -- It belongs to the owner of the schema instaid, because a superuser's statements name its parts.
--- An empty one, as tools that dump a schema create first, is replaced: what another session is
--- adding to it stays behind.
+-- An empty one, as tools that dump a schema create first, is replaced.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -2108,7 +2103,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                COALESCE(p.last, p.at_least) AS position
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
-                     i.last, i.is_read, d.proowner AS owner
+                     i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
                    JOIN pg_proc AS d ON d.oid = l.declaration
                    CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
@@ -2117,13 +2112,14 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
-                     i.is_read, NULL
+                     i.is_read, NULL, NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
                    CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        -- any role may declare a shard with a sequence of another one, and cannot use it
+        -- any role may declare a shard with a sequence of another one, but not put it there
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
+           OR n.oid = p.schema AND n.nspowner = p.owner
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
         IF NOT part.is_read THEN
@@ -2239,11 +2235,12 @@ CREATE VIEW instaid._audited_shards AS
 
 -- Copies of the published function, and what else calls instaid.next_id(): functions, defaults
 CREATE VIEW instaid._copies AS
-    -- The text of functions; of what PostgreSQL has parsed, as standard SQL bodies and column
-    -- defaults, the names of functions and operators, in their order: one pattern fits both.
+    -- The text of functions; of what is parsed, as standard SQL bodies and column defaults, the
+    -- names of functions and operators, in their order: one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
-               p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
+               p.proowner AS owner, p.proname, p.pronargs,
+               CASE WHEN NOT p.proretset THEN p.prorettype END AS prorettype,
                format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
                NULL AS alteration, left(p.prosrc, 100000) AS source,
                left(p.prosqlbody::text, 1000000) AS parsed
@@ -2341,10 +2338,13 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                  AND (s.owner = c.owner OR s.is_superuser)
             THEN format('%s SET DEFAULT %s.next_id();', c.alteration, s.name)
             WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                 AND (c.proname = 'next_id'
-                      OR instaid._find_function(c.nspname, 'next_id', '') IS NULL)
-            THEN format('%sSELECT instaid.adopt_shard(%L);', CASE WHEN c.proname <> 'next_id'
-                     THEN format('ALTER FUNCTION %s RENAME TO next_id; ', c.object) END, c.nspname)
+                 AND c.proname = 'next_id'
+            THEN format('SELECT instaid.adopt_shard(%L);', c.nspname)
+            WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
+                 AND instaid._find_function(c.nspname, 'next_id', '') IS NULL
+                 AND count(*) FILTER (WHERE c.pronargs = 0) OVER (PARTITION BY c.schema) = 1
+            THEN format('CALL instaid.adopt_shards(%L);',
+                        regexp_replace(c.nspname, '([\\%_])', '\\\1', 'g'))
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
         FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),
@@ -2393,9 +2393,8 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
-    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
-    -- functions in a schema do not make it one that makes IDs.  A frozen shard makes none: its
-    -- tables can use another one, for example with a later epoch.
+    -- Schemas with a next_id() of their owner or of a superuser.  Tables of a frozen shard can use
+    -- another one, for example with a later epoch.
     home AS MATERIALIZED (
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
              LEFT JOIN shard AS s ON s.schema = n.oid
@@ -2455,7 +2454,8 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
            CASE WHEN s.keeps_next_id AND (s.owner = m.owner OR s.is_superuser)
                 THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
                             m.column_name, n.nspname)
-                ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
+                ELSE format('If you trust the owner of schema %I, let it default to its next_id()'
+                            ' instead.', n.nspname) END
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
          LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
@@ -2635,6 +2635,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                -- in the last millisecond of positive IDs, or past it, or at the last tick
                t.last_value >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               instaid.extract_timestamp(-9223372036854775808, u.epoch) < now() AS is_over,
                t.problem AS fault, t.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
@@ -2652,8 +2653,8 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
          'has a MAXVALUE that is too low for IDs, but is not a sequence of a frozen shard',
          'If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if'
          ' the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.'),
-        -- setval() or advance_past() took it too far, or its time is over
-        (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
+        -- setval() or advance_past() took it too far
+        (q.is_at_end AND q.fault IS NULL AND NOT q.frozen AND NOT q.is_over, 'error',
          'has reached the last tick of the ID format',
          format('ALTER SEQUENCE %s RESTART;', q.name)),
         -- After a crash it starts from the clock: IDs that were ahead of it come again.
@@ -2959,6 +2960,7 @@ DECLARE
     state jsonb;
     asked_at timestamptz;
     detail text;
+    context text;
 BEGIN
     -- a list that a query made from nothing must not look like a good result
     IF (array_ndims(servers) = 1 AND array_position(servers, NULL) IS NULL) IS NOT TRUE THEN
@@ -3023,11 +3025,11 @@ BEGIN
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
-            IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
+            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
+            -- this statement, and not that of the other server
+            IF SQLSTATE = '57014' AND context !~ 'while executing query on ' THEN
                 RAISE;
             END IF;
-            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
             RETURN QUERY VALUES (
                 'error', object, 'does not answer: ' || regexp_replace(
                     concat_ws(': ', SQLERRM, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g'),
@@ -3045,12 +3047,10 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, 
 
 ---- Rights ----
 
--- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
--- for the sequence of the node's shard: with mere rights on it, the owner of the database could
--- not restore what it has granted to others.
--- Whatever default privileges grant, other roles have only the rights that PostgreSQL itself gives
--- to PUBLIC, and can use the schemas, and read the views and the position of the node's sequence.
--- Nobody has seen the objects before the end of the script.
+-- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
+-- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
+-- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to PUBLIC,
+-- and can use the schemas, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');

@@ -242,10 +242,9 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them.  Any role
--- can write such a default: only tables of the owner of the function or of the schema, or of a
--- superuser, are locked and read.  The function is called once: its ID names the shard, and the
--- epoch is the literal of its text, or else the default, with which that ID has the clock's time.
+-- Lock the tables that have a function as a default, and find the largest ID in them: only those of
+-- its owner, the schema's or a superuser, since any role can write such a default.  An ID that it
+-- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
 CREATE OR REPLACE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
     adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
@@ -453,7 +452,8 @@ BEGIN
         WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
     found AS (
         SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
-                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype)) IS TRUE AS is_ours
+                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
+                     AND NOT c.proretset)) IS TRUE AS is_ours
         FROM copy AS c)
     SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
            string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
@@ -463,15 +463,21 @@ BEGIN
                          ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
                          ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
                f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
-               CASE WHEN pg_get_userbyid(f.proowner) <> current_user
-                    THEN format(' ALTER FUNCTION %s OWNER TO %s;', f.object,
-                                f.proowner::regrole) END) ORDER BY f.nspname)
+               concat(
+                   CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
+                       ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
+                   format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
+                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object, string_agg(
+                       CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END, ', '))
+                   FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
+                   WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
            FILTER (WHERE f.is_ours)
     INTO schemas, others, commands FROM found AS f;
     IF others IS NOT NULL THEN
         RAISE WARNING 'copies of the published function are left' USING
-            DETAIL = format('They belong to another role, have arguments, are a default, or share'
-                            ' their schema with a next_id() or another copy: %s.', others),
+            DETAIL = format('They belong to another role, have arguments, return no bigint, are a'
+                            ' default, or share their schema with a next_id() or another copy:'
+                            ' %s.', others),
             HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
     END IF;
 END $$;
@@ -504,8 +510,8 @@ BEGIN
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
             -- The function of a copy can RAISE this, too, but must not end the call.
-            IF SQLSTATE OPERATOR(pg_catalog.=) '57014' AND pg_catalog.split_part(
-                   context, E'\n', 1) OPERATOR(pg_catalog.!~~) '%RAISE' THEN
+            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+               AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
                 RAISE;
             END IF;
             problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],

@@ -62,7 +62,8 @@ CREATE OR REPLACE VIEW instaid._copies AS
     SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
            pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
                              pg_catalog.oidvectortypes(p.proargtypes)) AS object,
-           p.proname, p.pronargs, p.prorettype, c.code
+           p.proname, p.pronargs,
+           CASE WHEN NOT p.proretset THEN p.prorettype END AS prorettype, c.code
     FROM pg_catalog.pg_proc AS p
          JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
@@ -93,7 +94,8 @@ CREATE OR REPLACE VIEW instaid._audited_shards AS
 CREATE OR REPLACE VIEW instaid._id_columns AS
     SELECT a.adrelid AS relid, t.attnum, n.oid AS schema, m.schema AS maker_schema, m.is_own,
            o.table_name, o.column_name, o.table_name || '.' || o.column_name AS name, c.relkind,
-           c.relowner AS owner, c.relispartition AS is_partition, instaid._base_type(t.atttypid) AS type
+           c.relowner AS owner, c.relispartition AS is_partition,
+           instaid._base_type(t.atttypid) AS type
     FROM (SELECT p.oid, p.pronamespace, true
           FROM instaid._audited_shards AS s JOIN pg_proc AS p ON p.pronamespace = s.schema
                                                              AND p.proname = 'next_id'
@@ -246,15 +248,17 @@ BEGIN ATOMIC
     -- both; and it repeats IDs when the clock is set back.
     SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
            CASE WHEN NOT y.schema_is_shard AND y.pronargs = 0
-                     AND y.prorettype = 'bigint'::regtype
-                     AND (y.proname = 'next_id'
-                          OR instaid._find_function(y.nspname, 'next_id', '') IS NULL)
-                THEN format('%sSELECT instaid.adopt_shard(%L);', CASE WHEN y.proname <> 'next_id'
-                         THEN format('ALTER FUNCTION %s RENAME TO next_id; ', y.object) END,
-                         y.nspname)
+                     AND y.prorettype = 'bigint'::regtype AND y.proname = 'next_id'
+                THEN format('SELECT instaid.adopt_shard(%L);', y.nspname)
+                WHEN NOT y.schema_is_shard AND y.pronargs = 0
+                     AND y.prorettype = 'bigint'::regtype AND y.n = 1
+                     AND instaid._find_function(y.nspname, 'next_id', '') IS NULL
+                THEN format('CALL instaid.adopt_shards(%L);',
+                            regexp_replace(y.nspname, '([\\%_])', '\\\1', 'g'))
                 ELSE 'Let columns default to the next_id() of a shard instead;'
                      ' instaid.create_shard() makes one.' END
-    FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard
+    FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard,
+                 count(*) FILTER (WHERE c.pronargs = 0) OVER (PARTITION BY c.nspname) AS n
           FROM copy AS c) AS y
     UNION ALL
     -- A session takes values beforehand, and uses them in a later millisecond.

@@ -28,6 +28,7 @@ CREATE OR REPLACE FUNCTION instaid._create_batch(format text, first integer, INO
 DECLARE
     shard record;
     created text[];
+    others text;
 BEGIN
     last := LEAST(last, first + 511);
     PERFORM instaid._lock_shard_id(format(format, n), n) FROM generate_series(first, last) AS n;
@@ -55,12 +56,17 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM instaid._restrict_shards(created);
+    SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
+    IF others IS NOT NULL THEN
+        RAISE WARNING 'shards of other roles exist already: %', others;
+    END IF;
 END $$;
 
 -- It commits after each 512 shards, because one transaction cannot hold the locks of all, and
--- skips those that exist: after an interruption, the same call creates the rest.  Inside a
--- transaction block the first COMMIT fails, before anything is created.
--- A procedure with SET could not commit: operators are qualified.
+-- skips those that exist.  Inside a transaction block the first COMMIT fails, before anything is
+-- created.  A procedure with SET could not commit: operators are qualified.
 CREATE OR REPLACE PROCEDURE instaid.create_shards(format text, first integer, last integer,
                                        epoch timestamptz DEFAULT instaid.default_epoch())
     LANGUAGE plpgsql AS $$

@@ -255,7 +255,6 @@ BEGIN
                 HINT = 'Detach the default partition, create the others, and insert its rows into'
                        ' the table.';
         END IF;
-        -- PostgreSQL refuses a partition that overlaps another one.
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
             COALESCE(quote_literal(part.first_id), 'MAXVALUE'),

@@ -59,7 +59,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                COALESCE(p.last, p.at_least) AS position
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
-                     i.last, i.is_read, d.proowner AS owner
+                     i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
                    JOIN pg_proc AS d ON d.oid = l.declaration
                    CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
@@ -68,13 +68,14 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
-                     i.is_read, NULL
+                     i.is_read, NULL, NULL
               FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
                    CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        -- any role may declare a shard with a sequence of another one, and cannot use it
+        -- any role may declare a shard with a sequence of another one, but not put it there
         WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
+           OR n.oid = p.schema AND n.nspowner = p.owner
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
         IF NOT part.is_read THEN

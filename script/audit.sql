@@ -35,11 +35,12 @@ CREATE VIEW instaid._audited_shards AS
 
 -- Copies of the published function, and what else calls instaid.next_id(): functions, defaults
 CREATE VIEW instaid._copies AS
-    -- The text of functions; of what PostgreSQL has parsed, as standard SQL bodies and column
-    -- defaults, the names of functions and operators, in their order: one pattern fits both.
+    -- The text of functions; of what is parsed, as standard SQL bodies and column defaults, the
+    -- names of functions and operators, in their order: one pattern fits both.
     WITH written AS NOT MATERIALIZED (
         SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, n.oid AS schema, n.nspname,
-               p.proowner AS owner, p.proname, p.pronargs, p.prorettype,
+               p.proowner AS owner, p.proname, p.pronargs,
+               CASE WHEN NOT p.proretset THEN p.prorettype END AS prorettype,
                format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object,
                NULL AS alteration, left(p.prosrc, 100000) AS source,
                left(p.prosqlbody::text, 1000000) AS parsed
@@ -137,10 +138,13 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                  AND (s.owner = c.owner OR s.is_superuser)
             THEN format('%s SET DEFAULT %s.next_id();', c.alteration, s.name)
             WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                 AND (c.proname = 'next_id'
-                      OR instaid._find_function(c.nspname, 'next_id', '') IS NULL)
-            THEN format('%sSELECT instaid.adopt_shard(%L);', CASE WHEN c.proname <> 'next_id'
-                     THEN format('ALTER FUNCTION %s RENAME TO next_id; ', c.object) END, c.nspname)
+                 AND c.proname = 'next_id'
+            THEN format('SELECT instaid.adopt_shard(%L);', c.nspname)
+            WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
+                 AND instaid._find_function(c.nspname, 'next_id', '') IS NULL
+                 AND count(*) FILTER (WHERE c.pronargs = 0) OVER (PARTITION BY c.schema) = 1
+            THEN format('CALL instaid.adopt_shards(%L);',
+                        regexp_replace(c.nspname, '([\\%_])', '\\\1', 'g'))
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
         FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),
@@ -189,9 +193,8 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
-    -- Schemas with a next_id() of their owner or of a superuser.  Others who may create
-    -- functions in a schema do not make it one that makes IDs.  A frozen shard makes none: its
-    -- tables can use another one, for example with a later epoch.
+    -- Schemas with a next_id() of their owner or of a superuser.  Tables of a frozen shard can use
+    -- another one, for example with a later epoch.
     home AS MATERIALIZED (
         SELECT n.oid AS schema FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
              LEFT JOIN shard AS s ON s.schema = n.oid
@@ -251,7 +254,8 @@ CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
            CASE WHEN s.keeps_next_id AND (s.owner = m.owner OR s.is_superuser)
                 THEN format('ALTER TABLE %s ALTER %s SET DEFAULT %I.next_id();', m.table_name,
                             m.column_name, n.nspname)
-                ELSE format('Let it default to %I.next_id() instead.', n.nspname) END
+                ELSE format('If you trust the owner of schema %I, let it default to its next_id()'
+                            ' instead.', n.nspname) END
     FROM misled AS m JOIN pg_namespace AS n ON n.oid = m.remedy
          LEFT JOIN shard AS s ON s.schema = m.remedy WHERE NOT m.is_partition
     UNION ALL
@@ -431,6 +435,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
                -- in the last millisecond of positive IDs, or past it, or at the last tick
                t.last_value >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
                    instaid.min_id('infinity', u.epoch), u.epoch) AS is_at_end,
+               instaid.extract_timestamp(-9223372036854775808, u.epoch) < now() AS is_over,
                t.problem AS fault, t.cure
         FROM used AS u JOIN pg_class AS c ON c.oid = u.sequence
                  AND (c.relowner = u.owner OR c.oid = 'instaid.node_id_seq'::regclass)
@@ -448,8 +453,8 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
          'has a MAXVALUE that is too low for IDs, but is not a sequence of a frozen shard',
          'If it is a sequence of a shard, use instaid.thaw_shard(), or instaid.freeze_shard() if'
          ' the shard should issue no IDs. Otherwise use a sequence without MAXVALUE.'),
-        -- setval() or advance_past() took it too far, or its time is over
-        (q.is_at_end AND q.fault IS NULL AND NOT q.frozen, 'error',
+        -- setval() or advance_past() took it too far
+        (q.is_at_end AND q.fault IS NULL AND NOT q.frozen AND NOT q.is_over, 'error',
          'has reached the last tick of the ID format',
          format('ALTER SEQUENCE %s RESTART;', q.name)),
         -- After a crash it starts from the clock: IDs that were ahead of it come again.

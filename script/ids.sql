@@ -114,40 +114,33 @@ CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE 
 COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (instaid.id AS bigint) IS 'no change of the bits; for operators of bigint';
 CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (bigint AS instaid.id) IS 'no change of the bits';
 
 -- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION instaid.id(integer) IS 'convert integer to instaid.id';
 CREATE CAST (integer AS instaid.id) WITH FUNCTION instaid.id(integer) AS IMPLICIT;
-COMMENT ON CAST (integer AS instaid.id) IS 'for integer constants';
 
--- Drivers send these.  With implicit casts from and to numeric, abs(id) would be ambiguous.
+-- Drivers send smallint and numeric.  With implicit casts of numeric, abs(id) would be ambiguous.
 CREATE FUNCTION instaid.id(smallint) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
 COMMENT ON FUNCTION instaid.id(smallint) IS 'convert smallint to instaid.id';
 CREATE CAST (smallint AS instaid.id) WITH FUNCTION instaid.id(smallint) AS IMPLICIT;
-COMMENT ON CAST (smallint AS instaid.id) IS 'for small integers that a driver sends';
 
 CREATE FUNCTION instaid.id(numeric) RETURNS instaid.id
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_int8';
 COMMENT ON FUNCTION instaid.id(numeric) IS 'convert numeric to instaid.id';
 CREATE CAST (numeric AS instaid.id) WITH FUNCTION instaid.id(numeric) AS ASSIGNMENT;
-COMMENT ON CAST (numeric AS instaid.id) IS 'for decimals that a driver sends';
 
 CREATE FUNCTION instaid.numeric(instaid.id) RETURNS numeric
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8_numeric';
 COMMENT ON FUNCTION instaid.numeric(instaid.id) IS 'convert instaid.id to numeric';
 CREATE CAST (instaid.id AS numeric) WITH FUNCTION instaid.numeric(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS numeric) IS 'for columns of numeric';
 
 CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int84';
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
-COMMENT ON CAST (instaid.id AS integer) IS 'for columns of integer; error above 2^31 - 1';
 
 -- include managed/partitions.sql: Partitions

@@ -5,10 +5,9 @@
 
 ---- Schema ----
 
--- The schema is created here, and not through the control file's "schema": it must be new, be
--- dropped with the extension, and belong to a superuser whatever role installs it.  Its owner
--- could add functions that are found in place of ours.  Even an empty one is refused: its owner
--- may be adding something to it in another session, which is not visible yet.
+-- Not by the control file's "schema": it must be new, be dropped with the extension, and belong to
+-- a superuser, since its owner could add functions that are found in place of ours.  Another role
+-- may be adding something to an empty one, in a session whose changes are not visible yet.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');

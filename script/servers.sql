@@ -132,6 +132,7 @@ DECLARE
     state jsonb;
     asked_at timestamptz;
     detail text;
+    context text;
 BEGIN
     -- a list that a query made from nothing must not look like a good result
     IF (array_ndims(servers) = 1 AND array_position(servers, NULL) IS NULL) IS NOT TRUE THEN
@@ -196,11 +197,11 @@ BEGIN
             PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
             states := states || state;
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            -- Before 10 s, this statement was cancelled; later, perhaps the other server's.
-            IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s' THEN
+            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
+            -- this statement, and not that of the other server
+            IF SQLSTATE = '57014' AND context !~ 'while executing query on ' THEN
                 RAISE;
             END IF;
-            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
             RETURN QUERY VALUES (
                 'error', object, 'does not answer: ' || regexp_replace(
                     concat_ws(': ', SQLERRM, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g'),
@@ -218,12 +219,10 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, 
 
 ---- Rights ----
 
--- Whatever role installs the extension, all objects of it belong to the owner of its schema, but
--- for the sequence of the node's shard: with mere rights on it, the owner of the database could
--- not restore what it has granted to others.
--- Whatever default privileges grant, other roles have only the rights that PostgreSQL itself gives
--- to PUBLIC, and can use the schemas, and read the views and the position of the node's sequence.
--- Nobody has seen the objects before the end of the script.
+-- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
+-- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
+-- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to PUBLIC,
+-- and can use the schemas, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');

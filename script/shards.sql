@@ -79,8 +79,7 @@ CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigi
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
@@ -102,15 +101,13 @@ COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_is
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
--- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
--- with the name of one that it needs, and the epoch of another shard.
+-- Who has the shard ID of a new shard, and a function that it needs; the epoch of another shard.
 CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT taken_by name,
                                        OUT routine oid, OUT other_schema name,
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard; one that is not new has its sequence already, and can
--- have a next_id() with these arguments, which is replaced.
+-- The commands that make a schema a shard, or, if it is not new, replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
 CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
@@ -193,7 +190,8 @@ BEGIN ATOMIC
                   JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
                                     AND c.relkind = 'S' AND c.relpersistence <> 't'
              WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang) AS u (oid, place)
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+               AND r.proowner = s.proowner) AS u (oid, place)
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
@@ -204,7 +202,6 @@ COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
 
--- Alter a sequence with the rights of a role.
 -- While ALTER SEQUENCE waits, the owner of the schema can give its name to another sequence.
 -- Therefore lock it first, and then see whether it has another file, as after these options.
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
@@ -224,9 +221,8 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID, and above those of all
--- calls that have ended, which can round up to a millisecond ahead of the clock.  The replaced
--- function keeps its OID, its owner, its rights, and the name of its result.
+-- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
+-- Calls that have ended can have rounded up to a millisecond ahead of the clock.
 CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
                                          adopted oid, sequence regclass, above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -247,9 +243,8 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into the declaration of a shard.
--- To freeze it waits for all calls, and to thaw it leaves the millisecond: in it, IDs of a smaller
--- shard ID would be below those that were issued.  Who waits then reads the declaration again.
+-- Write another shard ID into a declaration.  To freeze waits for all calls, and to thaw leaves the
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -291,10 +286,9 @@ END;
 -- include managed/adopting.sql: Adopting
 
 -- Let the sequences of a shard end where they stand, or go on.
--- The lock waits for all transactions that have taken IDs, and keeps others out until this
--- transaction commits.  The declared sequence comes first, because all who use another one of the
--- shard have locked it, too.  Each is looked up when the lock of the one before is there: by then,
--- the schema can have another name, and the declaration another sequence.
+-- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
+-- who use another one have locked it, too.  Each is looked up when the lock of the one before is
+-- there: by then, the schema can have another name, and the declaration another sequence.
 CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

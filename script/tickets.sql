@@ -1,8 +1,7 @@
 ---- Tickets ----
 
 -- It belongs to the owner of the schema instaid, because a superuser's statements name its parts.
--- An empty one, as tools that dump a schema create first, is replaced: what another session is
--- adding to it stays behind.
+-- An empty one, as tools that dump a schema create first, is replaced.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');

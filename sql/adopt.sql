@@ -232,6 +232,8 @@ BEGIN
               + (410 << 10) + nextval('adopt_m5.global_id_seq') % 1024;
 END $$;
 CREATE TABLE adopt_m5.t (id bigint PRIMARY KEY DEFAULT adopt_m5.id_generator());
+REVOKE EXECUTE ON FUNCTION adopt_m5.id_generator FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION adopt_m5.id_generator TO pg_monitor;
 -- copies that cannot be a next_id() are named, and left
 CREATE SCHEMA adopt_m6;
 CREATE SEQUENCE adopt_m6.s;
@@ -241,6 +243,10 @@ CREATE FUNCTION adopt_m6."B"() RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
 CREATE FUNCTION adopt_m6.c(shard integer) RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + (shard << 10) + nextval('adopt_m6.s') % 1024 $$;
+CREATE SCHEMA adopt_m7;
+CREATE FUNCTION adopt_m7.many() RETURNS SETOF bigint LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
+SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'adopt_m7.many()';
 CREATE TABLE adopt_m6.t (id bigint PRIMARY KEY DEFAULT (extract(epoch FROM clock_timestamp())::bigint << 23) + nextval('adopt_m6.s') % 1024);
 SELECT cure FROM instaid.audit() WHERE object = 'adopt_m5.id_generator()' AND severity = 'error';
 CALL instaid.adopt_shards('adopt%m%', true);
@@ -252,8 +258,10 @@ CALL instaid.adopt_shards('adopt_m%');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
 INSERT INTO adopt_m5.t VALUES (DEFAULT) RETURNING instaid.extract_shard_id(id);
 SELECT instaid.extract_shard_id(result) FROM adopt_m5.id_generator();
+SELECT r.rolname, has_function_privilege(r.oid, 'adopt_m5.id_generator()', 'EXECUTE') FROM pg_roles AS r
+WHERE r.rolname IN ('pg_monitor', 'pg_checkpoint') ORDER BY 1;
 SET client_min_messages = warning;
-DROP SCHEMA adopt_m5, adopt_m6 CASCADE;
+DROP SCHEMA adopt_m5, adopt_m6, adopt_m7 CASCADE;
 RESET client_min_messages;
 SELECT instaid.adopt_shard('adopt_m3', 413, renumber => true);
 GRANT CREATE ON SCHEMA adopt5_m TO regress_adopter;

@@ -173,11 +173,8 @@ CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGI
 END $$;
 CREATE FUNCTION insta4.by_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN insta4.id_generator(); END';
 SELECT * FROM instaid.audit() WHERE severity = 'error';
-BEGIN;
-ALTER FUNCTION insta4.id_generator() RENAME TO next_id;
-SELECT instaid.adopt_shard('insta4', 4);
-CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE sql RETURN insta4.next_id();
-COMMIT;
+-- by the cure, callers of the old name go on
+SELECT cure FROM instaid.audit() WHERE severity = 'error' \gexec
 SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
 DROP SCHEMA insta4 CASCADE;
 
@@ -355,6 +352,8 @@ SELECT instaid.create_shard('regress_old', 99,
 SELECT severity, object, regexp_replace(problem, 'at .*,', 'at ...,') AS problem, cure FROM instaid.audit();
 SAVEPOINT ends;
 CALL declare_shard('regress_old', 99, 'regress_old.table_id_seq', '1980-01-01 00:00:00');
+-- its sequence stands at the clock, past the last ID: RESTART would not help
+DO 'BEGIN PERFORM regress_old.next_id(); EXCEPTION WHEN invalid_parameter_value THEN END';
 SELECT severity, object, problem FROM instaid.audit();
 ROLLBACK TO ends;
 -- the tables of such a shard take the IDs of another one

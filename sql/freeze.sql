@@ -241,10 +241,13 @@ SELECT regress_bare.next_id() > 0 AS made;
 -- default passes to it is not the shard's
 CREATE ROLE regress_stranger;
 GRANT USAGE, CREATE ON SCHEMA regress_bare TO regress_stranger;
+DROP FUNCTION regress_bare.next_id(regclass);
 SET ROLE regress_stranger;
 CREATE SEQUENCE regress_bare.theirs;
 CREATE FUNCTION regress_bare.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 CREATE TABLE regress_bare.t (id bigint DEFAULT regress_bare.next_id('regress_bare.theirs'::regclass::text));
+CREATE FUNCTION regress_bare.next_id(sequence regclass) RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+CREATE TABLE regress_bare.t2 (id bigint DEFAULT regress_bare.next_id('regress_bare.theirs'::regclass));
 RESET ROLE;
 SELECT instaid.freeze_shard('regress_bare');
 SELECT instaid.shard_sequences('regress_bare');

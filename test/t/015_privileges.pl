@@ -235,7 +235,9 @@ gained_nothing('... and does not read mallory\'s view with a superuser\'s rights
 
 # what her functions raise does not end adopt_shards(), even what WHEN OTHERS does not catch
 run_as('mallory', $db, published('z1', 131, 'ASSERT false;')
-	  . published('z2', 132, 'RAISE query_canceled;'));
+	  . published('z2', 132, qq{PERFORM z2."a\nb"();})
+	  . qq{CREATE FUNCTION z2."a\nb"() RETURNS void LANGUAGE plpgsql
+		AS 'BEGIN RAISE query_canceled; END';});
 run_as('alice', $db, published('z3', 133, ''));
 like(as_superuser($db, q{CALL instaid.adopt_shards('z_')}),
 	qr/2 of 3 schemas could not be adopted\nDETAIL:  z1: assertion failed; z2: query_canceled\n/,
@@ -499,6 +501,7 @@ run_as('mallory', $db, q{
 	SELECT instaid.create_shard('m"; SELECT m.attempt(); \\\\ --', 120,
 		sequence_name => E'q\n\\\\! touch planted\n\'');
 	SELECT "m""; SELECT m.attempt(); \\\\ --".next_id();
+	SELECT instaid.create_shard('m15', 125); SELECT m15.next_id();
 	SET check_function_bodies = off;
 	CREATE SCHEMA m14;
 	CREATE FUNCTION m14.next_ids(count integer, sequence regclass DEFAULT 'v.invoices')
@@ -512,11 +515,13 @@ run_as('mallory', $db, q{
 	CREATE FUNCTION planted.equal(name, text) RETURNS boolean LANGUAGE sql
 		AS 'SELECT m.attempt() = 1';
 	CREATE OPERATOR planted.= (FUNCTION = planted.equal, LEFTARG = name, RIGHTARG = text)});
-$node->safe_psql($db, q{SELECT instaid.create_ticket('taken')});
+$node->safe_psql($db, q{
+	SELECT instaid.create_ticket('taken'); ALTER SEQUENCE m15.table_id_seq OWNER TO alice});
 $node->safe_psql($db, q{SELECT instaid.next_ticket('taken'); SELECT instaid.freeze_shard('m9')});
 my $positions = as_superuser($db, "SET search_path = planted, m, pg_catalog;
 	SELECT * FROM instaid.dump_positions()");
-like($positions, qr/touch planted.*'m9'\);/s, 'dump_positions() by a superuser');
+like($positions, qr/touch planted.*m15\.table_id_seq.*'m9'\);/s,
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard');
 gained_nothing('... runs no code of others');
 my $restored = as_superuser($db, "SET search_path = planted, m, pg_catalog;\n$positions");
 is($restored =~ s/^\s*\n//mgr, '',
