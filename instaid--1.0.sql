@@ -80,8 +80,8 @@ BEGIN
     END IF;
 END $$;
 
--- The function of a schema with a name and argument types; null if there is none.  By the whole key
--- of an index: a look-up by name, as for regprocedure, reads the next_id() of thousands of schemas.
+-- The function of a schema with a name and argument types; null if there is none.  A look-up by
+-- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -574,7 +574,8 @@ CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigi
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
@@ -591,8 +592,7 @@ CREATE VIEW instaid.shards AS
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
--- Keep others from creating a shard with this ID until the transaction ends; needs CREATE on the
--- schema, or on the database if the schema is missing.
+-- Keep others from creating a shard with this ID until the transaction ends.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -939,7 +939,7 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into a declaration.  To freeze waits for all calls, and to thaw leaves the
+-- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
 -- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
@@ -1016,8 +1016,8 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them: only those of
--- its owner, the schema's or a superuser, since any role can write such a default.  An ID that it
+-- Lock the tables that have a function as a default, and find the largest ID in them: those of its
+-- owner, the schema's or a superuser, since any role can write such a default.  An ID that it
 -- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
 CREATE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
@@ -1241,9 +1241,10 @@ BEGIN
                    CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
                        ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
                    format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
-                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object, string_agg(
-                       CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END, ', '))
+                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object,
+                                 string_agg(COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', '))
                    FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
+                        LEFT JOIN pg_roles AS r ON r.oid = x.grantee
                    WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
            FILTER (WHERE f.is_ours)
     INTO schemas, others, commands FROM found AS f;
@@ -1733,8 +1734,7 @@ BEGIN
     END IF;
 END $$;
 
--- A ticket with a source is a foreign table of this wrapper, on the server that its values
--- come from.  The wrapper has no handler, because nobody reads or writes such a table.
+-- A ticket with a source is a foreign table on its server, which nobody reads or writes.
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
@@ -3049,7 +3049,7 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, 
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to PUBLIC,
+-- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
 -- and can use the schemas, and read the views and the position of the node's sequence.
 DO $$
 DECLARE

@@ -242,8 +242,8 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them: only those of
--- its owner, the schema's or a superuser, since any role can write such a default.  An ID that it
+-- Lock the tables that have a function as a default, and find the largest ID in them: those of its
+-- owner, the schema's or a superuser, since any role can write such a default.  An ID that it
 -- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
 CREATE OR REPLACE FUNCTION instaid._take_over_ids(
     schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
@@ -467,9 +467,10 @@ BEGIN
                    CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
                        ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
                    format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
-                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object, string_agg(
-                       CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END, ', '))
+                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object,
+                                 string_agg(COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', '))
                    FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
+                        LEFT JOIN pg_roles AS r ON r.oid = x.grantee
                    WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
            FILTER (WHERE f.is_ours)
     INTO schemas, others, commands FROM found AS f;

@@ -194,8 +194,8 @@ BEGIN
     END IF;
 END $$;
 
--- The function of a schema with a name and argument types; null if there is none.  By the whole key
--- of an index: a look-up by name, as for regprocedure, reads the next_id() of thousands of schemas.
+-- The function of a schema with a name and argument types; null if there is none.  A look-up by
+-- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
     LANGUAGE sql STABLE STRICT PARALLEL SAFE

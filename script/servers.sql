@@ -221,7 +221,7 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, 
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to PUBLIC,
+-- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
 -- and can use the schemas, and read the views and the position of the node's sequence.
 DO $$
 DECLARE

@@ -79,7 +79,8 @@ CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigi
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
@@ -96,8 +97,7 @@ CREATE VIEW instaid.shards AS
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
--- Keep others from creating a shard with this ID until the transaction ends; needs CREATE on the
--- schema, or on the database if the schema is missing.
+-- Keep others from creating a shard with this ID until the transaction ends.
 CREATE FUNCTION instaid._lock_shard_id(schema_name text, shard_id integer) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_shard_id';
 
@@ -243,7 +243,7 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into a declaration.  To freeze waits for all calls, and to thaw leaves the
+-- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
 -- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void

@@ -56,8 +56,7 @@ BEGIN
     END IF;
 END $$;
 
--- A ticket with a source is a foreign table of this wrapper, on the server that its values
--- come from.  The wrapper has no handler, because nobody reads or writes such a table.
+-- A ticket with a source is a foreign table on its server, which nobody reads or writes.
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS
 'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';

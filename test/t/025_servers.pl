@@ -275,7 +275,7 @@ is(findings('fake'), 'error fake does not answer: assertion failed',
 $two->safe_psql('fake', q{
 	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
 		LANGUAGE plpgsql AS 'BEGIN RAISE query_canceled; END'});
-is(findings('fake'), 'error fake does not answer: query_canceled', 'a statement that is cancelled there');
+is(findings('fake'), 'error fake does not answer: query_canceled', '... or a cancellation there');
 # two answers that can be read, but not compared
 is($router->safe_psql('postgres', q{
 	SELECT f FROM jsonb_build_object('tickets', '[{"ticket": "t", "first": 1, "last": 1,
