@@ -39,29 +39,44 @@ sub session
 	return Clients::session($node, $database);
 }
 
-# The result of a statement of app in a session of its own, or "waits" if it waits for a lock
-# that a session of dba has.  The statements before it do not count.  If the session of dba is to
-# end in another way than by ROLLBACK, the result comes after the wait.
+# Start statements of a role in a session of its own.  Returns a function that waits until they wait
+# for a lock, and returns "waits", or their result if they do not wait; with an argument, only that.
+my $started = 0;
+
+sub waiter
+{
+	my ($database, $role, $sql) = @_;
+	my ($name, $out, $err) = ('waiter' . ++$started, '', '');
+	my $psql = IPC::Run::start([ $node->installed_command('psql'), '-XqAt', '-v',
+		'VERBOSITY=sqlstate', '-U', $role, '-d', $node->connstr($database)
+		. " application_name='$name'" ],
+		'<', \"$sql;\n\\q\n", '>', \$out, '2>', \$err, IPC::Run::timeout(120));
+	my $waits = "SELECT 'waits' FROM pg_locks JOIN pg_stat_activity USING (pid)
+		WHERE application_name = '$name' AND NOT granted LIMIT 1";
+	return sub {
+		while ($psql->pumpable)
+		{
+			$psql->pump_nb;
+			return 'waits' if !@_ && $node->safe_psql('postgres', $waits);
+		}
+		$psql->finish;
+		return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err =~ s/^(NOTICE|WARNING):.*\n//mgr;
+	};
+}
+
+# The result of a statement of app, or "waits" if it waits for a lock that a session of dba has.  The
+# statements before it do not count.  If the session of dba is to end in another way than by
+# ROLLBACK, the result comes after the wait.
 sub waits
 {
 	my ($database, $lock, $before, $sql, $end) = @_;
-	my ($holder, $out, $err, $state) = (session($database, 'dba'), '', '', '');
+	my $holder = session($database, 'dba');
 	$holder->("BEGIN; $lock");
-	my $psql = IPC::Run::start([ $node->installed_command('psql'), '-XqAt', '-v',
-		'VERBOSITY=sqlstate', '-U', 'app', '-d', $node->connstr($database)
-		. " application_name='waiter'" ],
-		'<', \"$before\n$sql;\n\\q\n", '>', \$out, '2>', \$err, IPC::Run::timeout(120));
-	while ($psql->pumpable && $state ne 'waits')
-	{
-		$psql->pump_nb;
-		$state = $node->safe_psql('postgres',
-			q{
-			SELECT 'waits' FROM pg_stat_activity
-			WHERE application_name = 'waiter' AND wait_event_type = 'Lock'});
-	}
+	my $waiter = waiter($database, 'app', "$before\n$sql");
+	my $state  = $waiter->();
 	$holder->($end // 'ROLLBACK');
-	$psql->finish;
-	return !$end && $state || join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
+	my $result = $waiter->('end');
+	return $end ? $result : $state;
 }
 
 # The first ID of shard 5 in a millisecond, in seconds since 1970
@@ -107,11 +122,14 @@ my %seen = (
 			SELECT insta5.next_id() > 0, count(*) FROM insta5.next_ids(3000) \g /dev/null
 			SELECT count(*) FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'});
 	},
-	# how many of five IDs that committed SELECTs returned come again after a crash
+	# how many of five IDs that committed SELECTs returned come again after a crash, and whether a
+	# ticket does, of a transaction that has an ID and no WAL
 	repeated => sub {
 		my ($database) = @_;
 		$clock->set(0);
-		result($database, 'app', 'SELECT insta5.next_id(); CHECKPOINT');
+		result($database, 'dba', q{SELECT instaid.create_ticket('t'), instaid.next_ticket('t');
+			GRANT USAGE ON SEQUENCE instaid_tickets.t TO app});
+		result($database, 'app', 'SELECT insta5.next_id()');
 		$node->safe_psql($database, 'CHECKPOINT');
 		$clock->set(-3600);
 		my ($open, $other) = map { session($database, 'app') } 1, 2;
@@ -124,12 +142,16 @@ my %seen = (
 		$open->('SELECT insta5.next_id()')
 		  until $node->safe_psql($database, 'SELECT log_cnt > 9 FROM insta5.table_id_seq') eq 't';
 		my @ids = map { $other->('SELECT insta5.next_id()') } 1 .. 5;
+		$open->(q{SELECT instaid.next_ticket('t')});
+		my $ticket = $other->(q{BEGIN; SELECT pg_current_xact_id() \g /dev/null
+			SELECT instaid.next_ticket('t'); COMMIT});
 		Clients::crash($node);
 		$clock->start($node);
 		my %new = map { $_ => 1 } split /\n/, result($database, 'app',
 			'SELECT insta5.next_id() FROM generate_series(1, 4000)');
 		$clock->set(0);
-		return scalar grep { $new{$_} } @ids;
+		return join ' ', scalar(grep { $new{$_} } @ids),
+			result($database, 'app', "SELECT instaid.next_ticket('t') > $ticket");
 	},
 	# IDs of shard 6 that the sequence of shard 5 makes
 	foreign => sub {
@@ -155,25 +177,101 @@ my %seen = (
 		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2',
 			'INCREMENT 1 MAXVALUE 9223372036854775807';
 	},
-	# the shard in the ID of a call that waited for renumber_shard(), when the new one has used up
-	# a millisecond
+	# the shard in the ID of a call that waited for renumber_shard(), while the shard is ahead of the
+	# clock; the number before the old one comes first, as 8191 does of 0
 	renumbered => sub {
 		my ($database) = @_;
 		$clock->set(0);
 		result($database, 'dba', 'SELECT insta5.next_id()');
+		my $twice = result($database, 'dba', q{SELECT instaid.renumber_shard('insta5', 7),
+			instaid.renumber_shard('insta5', 8)});
+		return join ' ', $twice =~ s/ERROR: +//r, map {
+			my ($from, $to, $before) = @$_;
+			result($database, 'dba', "SELECT instaid.renumber_shard('insta5', $from)");
+			waits($database, q{SELECT setval('insta5.table_id_seq', last_value
+					+ (60000::bigint << 23)) FROM insta5.table_id_seq;}
+					. "SELECT instaid.renumber_shard('insta5', $to)",
+				$before // '', 'SELECT insta5.next_id() >> 10 & 8191', 'COMMIT')
+		} [ 5, 4 ], [ 0, 8191 ], [ 8191, 6 ],
+			[ 6, 2, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 \g /dev/null' ];
+	},
+	# what calls do that wait behind each other
+	queued => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		my $open = session($database, 'app');
+		$open->('BEGIN; SELECT count(insta5.next_id()) FROM generate_series(1, 3000)');
+		my @waiters = map {
+			my $waiter = waiter($database, @$_);
+			$waiter->();
+			$waiter
+		} [ 'dba', q{SELECT instaid.renumber_shard('insta5', 7)} ],
+			[ 'dba', q{SELECT instaid.renumber_shard('insta5', 4)} ],
+			[ 'dba', q{SELECT instaid.thaw_shard('insta5')} ],
+			[ 'app', 'SELECT insta5.next_id() >> 10 & 8191' ];
+		$open->('COMMIT');
+		return join ' ', map { $_->('end') =~ s/ERROR: +//r } @waiters;
+	},
+	# sequences that are added behind each other and behind renumber_shard(), and then freeze
+	added => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		my $adds = session($database, 'dba');
+		$adds->(q{BEGIN; SELECT instaid.add_sequence('insta5', 'a')});
+		my @waiters = map {
+			my $waiter = waiter($database, 'dba', "SELECT instaid.$_");
+			$waiter->();
+			$waiter
+		} q{renumber_shard('insta5', 7)}, q{add_sequence('insta5', 'b')},
+			q{freeze_shard('insta5')};
+		$adds->('COMMIT');
+		$_->('end') for @waiters;
+		return result($database, 'dba', q{
+			SELECT shard_id, frozen, (SELECT count(*) FROM instaid.shard_sequences('insta5'))
+			FROM instaid.shards;
+			SELECT insta5.next_id('insta5.a'); SELECT insta5.next_id('insta5.b')}) =~ s/ERROR: +//gr;
+	},
+	# whether a shard works that is renumbered while an update waits for the one before it; the order
+	# is not known
+	updated => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		result($database, 'dba', q{SELECT instaid.create_shard('insta6', 6)});
+		my $change = session($database, 'dba');
 		return join ' ', map {
-			my $error = result($database, 'dba',
-				"BEGIN; SELECT instaid.renumber_shard('insta5', $_) \\g /dev/null\nCOMMIT");
-			$error =~ s/ERROR: +//r || do {
-				result($database, 'dba', q{SELECT instaid.renumber_shard('insta5', 5)
-					\g /dev/null});
-				waits($database, "SELECT instaid.renumber_shard('insta5', $_);"
-					. q{SELECT setval('insta5.table_id_seq', (last_value | 1023)
-							+ (60000::bigint << 23)) FROM insta5.table_id_seq},
-					$_ eq 2 ? "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 \\g /dev/null" : '',
-					'SELECT insta5.next_id() >> 10 & 8191', 'COMMIT')
-			}
-		} 4, q{7); SELECT instaid.renumber_shard('insta5', 4}, 3, 6, 2;
+			my ($first, $second, $shard_id) = @$_;
+			$change->("BEGIN; ALTER FUNCTION $first.next_id COST 200");
+			my $update = waiter($database, 'dba', 'SELECT instaid._update_shards()');
+			$update->();
+			my $renumber = waiter($database, 'dba',
+				"SELECT instaid.renumber_shard('$second', $shard_id)");
+			$renumber->();
+			$change->('ROLLBACK');
+			$_->('end') for $update, $renumber;
+			result($database, 'dba', "SELECT $second.next_id() > 0")
+		} [ 'insta5', 'insta6', 8 ], [ 'insta6', 'insta5', 9 ];
+	},
+	# a call that waits for the lock, while its schema and another one change their names
+	swapped => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon + 4);
+		result($database, 'dba', q{SELECT instaid.create_shard('insta6', 6);
+			CREATE VIEW insta5.same AS SELECT FROM insta5.id_sequence_lock});
+		my $holder = session($database, 'dba');
+		$holder->("SELECT pg_advisory_lock(1); BEGIN; $lock");
+		my $call = waiter($database, 'app', 'SELECT insta5.next_id() > 0');
+		$call->();
+		# it has the lock after the call, whatever its name is
+		my $next = waiter($database, 'dba', 'BEGIN; LOCK TABLE insta5.same'
+			. ' IN SHARE UPDATE EXCLUSIVE MODE; SELECT pg_advisory_lock(1)');
+		$next->();
+		$holder->('ALTER SCHEMA insta5 RENAME TO s; ALTER SCHEMA insta6 RENAME TO insta5;'
+			. ' ALTER SCHEMA s RENAME TO insta6; COMMIT');
+		my $state = $call->();
+		$holder->('SELECT pg_advisory_unlock_all()');
+		$_->('end') for $next, $call;
+		$clock->set(0);
+		return $state;
 	},
 	restarted => sub {
 		my ($database) = @_;
@@ -306,8 +404,12 @@ my %expected = (
 	queue          => 'waits',
 	planted        => 'waits',
 	kept           => '0',
-	renumbered     => '55000 55000 3 6 2',
-	repeated       => '0',
+	renumbered     => '55000 4 8191 6 2',
+	repeated       => '0 t',
+	queued         => ' 55000  7',
+	added          => "7|t|3\n55000\n55000",
+	updated        => 't t',
+	swapped        => 'waits',
 	foreign        => "1024\n23514\n23514\n23514",
 	options        => '55000 55000 55000 55000',
 	restarted      => 't',
@@ -325,35 +427,45 @@ for my $check (sort keys %seen)
 	is($seen{$check}->("of_$check"), $expected{$check}, $check);
 }
 
-my $of_sequence =
-  qr/\(pg_catalog\.pg_identify_object\('pg_catalog\.pg_class'[^()]*, 0\)\)\.schema/;
 my @mutants = (
 	# what, check, changes
 	[ 'a queue while there is room', 'late', [ qr/FOR i IN 1 \.\. 50 LOOP/,
 		'FOR i IN 1 .. 0 LOOP' ] ],
-	[ 'no lock', 'queue', [ qr/EXECUTE instaid_sql\._lock_command\(sequence, options\);/, '' ] ],
+	[ 'no lock', 'queue', [ qr/PERFORM instaid_sql\._lock\(sequence, options\);/, '' ] ],
 	[ 'the name of the lock depends on search_path', 'planted',
-		[ qr/$of_sequence\s+OPERATOR\(pg_catalog\.\|\|\)\s+'\.id/, q('id) ],
-		[ qr/\(pg_identify_object\('pg_class'::regclass, sequence, 0\)\)\.schema\s+\|\| '\.id/,
+		[ qr/'LOCK ' OPERATOR\(pg_catalog\.\|\|\) \Kschema OPERATOR\(pg_catalog\.\|\|\)\s+'\.id/,
 			q('id) ],
-		[ qr/(_lock_command\([^;]*?)\s+SET search_path = pg_catalog, pg_temp\b/, '$1' ] ],
+		[ qr/format\('LOCK %s\.(id_sequence_lock[^']*)', schema\)/, q('LOCK id_sequence_lock'
+			' IN SHARE UPDATE EXCLUSIVE MODE') ] ],
+	[ 'the name of the schema is read once', 'swapped', [ qr/EXIT WHEN schema = locked;/,
+		'EXIT WHEN locked IS NOT NULL;' ] ],
 	[ 'the block is left by RETURN', 'kept',
-		[ qr/(id := instaid_sql\._take\(sequence, t\);\s*END IF;\s*)RAISE SQLSTATE 'ID001'/,
-		'RETURN_ID' ] ],
+		[ qr/id := instaid_sql\._take\(sequence, t\);\s*END IF;\s*\KRAISE SQLSTATE 'ID001'/,
+		'RETURN id' ] ],
 	[ 'no WAL of its own', 'repeated',
 		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'NULL;' ] ],
 	[ 'only a transaction ID', 'repeated',
 		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/,
 		'PERFORM pg_current_xact_id();' ] ],
+	[ 'a ticket that relies on a transaction ID', 'repeated',
+		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);(?=\s+RETURN value)/,
+		'PERFORM instaid_sql._flush_at_commit();' ] ],
 	[ 'a parameter that admits every sequence', 'foreign', [ qr/CHECK \(VALUE = %s\)/,
 		'CHECK (true)' ] ],
 	[ 'options that are not compared', 'options',
 		[ qr/WHEN pg_catalog\.pg_sequence_parameters\(sequence\) OPERATOR\(\S+\) options/,
 		'WHEN true' ] ],
-	[ 'a shard ID just below the old one', 'renumbered',
-		[ qr/IF old_base BETWEEN base \+ 1 AND/, 'IF false AND old_base BETWEEN base + 1 AND' ] ],
+	[ 'a sequence just behind the room of the new shard ID', 'renumbered',
+		[ qr/ELSE room - 1 END/, 'ELSE base + 1023 END' ] ],
 	[ 'two shard IDs in one transaction', 'renumbered',
-		[ qr/IF \(SELECT age\(p\.xmin\) <= 0 FROM/, 'IF (SELECT false FROM' ] ],
+		[ qr/IF declaration = ANY \(string_to_array\(renumbered, ' '\)::oid\[\]\)/, 'IF false' ] ],
+	[ 'two shard IDs while a call waits', 'queued',
+		[ qr/written IS DISTINCT FROM \(SELECT p\.xmin FROM/, '(SELECT false FROM' ] ],
+	(map { [ "$_() by what it has read before", $_ eq 'thaw_shard' ? 'queued' : 'added',
+		[ qr/_check_read_committed\('$_'\);[^;]+?(?:;[^;]+?)?shard := instaid\.\K_lock_shard/,
+			'_check_owned_shard' ] ] } 'freeze_shard', 'thaw_shard', 'add_sequence'),
+	[ 'an update by what it has read before', 'updated',
+		[ qr/WHERE \(maximum # shard\.seqmax\) & 8388607 <> 0/, 'WHERE false' ] ],
 	[ 'a restarted sequence begins at the clock', 'restarted',
 		[ qr/t \+ \(2100::bigint << 23\) \+ 1023/, 't' ] ],
 	[ 'an ID of any millisecond that was opened lately', 'time', [ qr/epoch_ms \+ 3\.4995/,
@@ -377,9 +489,7 @@ for my $mutant (@mutants)
 	for my $change (@changes)
 	{
 		my ($from, $to) = @$change;
-		if ($to eq 'RETURN_ID') { $text =~ s/$from/$1RETURN id/ or die "the script has no $from" }
-		elsif ($to eq '$1') { $text =~ s/$from/$1/ or die "the script has no $from" }
-		else { $text =~ s/$from/$to/g or die "the script has no $from" }
+		$text =~ s/$from/$to/g or die "the script has no $from";
 	}
 	Managed::install($node, $database, $text);
 	isnt($seen{$check}->($database), $expected{$check}, "found: $name");
