@@ -147,6 +147,18 @@ for my $case (
 # what another role has put there, with a right that an administrator gave
 database('planted');
 install('dba', 'planted', @files);
+# a next_id() beside that of a shard
+run_as('dba', 'planted', q{
+	SELECT instaid.create_shard('insta5', 5); GRANT CREATE, USAGE ON SCHEMA insta5 TO mallory});
+run_as('mallory', 'planted', q{
+	CREATE FUNCTION insta5.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'});
+is(install('dba', 'planted', @files), '', 'an update goes on beside what is planted in a shard');
+is(run_as('dba', 'planted', q{
+	SET client_min_messages = warning; SELECT instaid.renumber_shard('insta5', 6);
+	SELECT object, problem FROM instaid.audit();
+	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
+	"\ninsta5.next_id()|role mallory has put it into the schema of a shard: calls of next_id() can"
+	  . " fail, or find it\n6", '... as renumber_shard() does, and audit() names it');
 $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
@@ -193,7 +205,10 @@ run_as('dba', 'updated', q{
 	INSERT INTO insta5.uses DEFAULT VALUES;
 	REVOKE EXECUTE ON FUNCTION instaid.create_shard FROM PUBLIC;
 	GRANT EXECUTE ON FUNCTION instaid.create_shard TO other});
-run_as('other', 'updated', q{SELECT instaid.create_shard('insta8', 8)});
+run_as('other', 'updated', q{SELECT instaid.create_shard('insta8', 8);
+	CREATE SCHEMA theirs; GRANT CREATE, USAGE ON SCHEMA theirs TO dba});
+run_as('dba', 'updated', q{SELECT instaid.create_shard('theirs', 9)});
+run_as('other', 'updated', 'REVOKE CREATE ON SCHEMA theirs FROM dba');
 my $before = $node->safe_psql('updated', $rights);
 my %next = map { $_ => $text{$_} =~ s/'1\.0'/'1.1'/gr } @files;
 $next{'instaid.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
@@ -204,10 +219,13 @@ my $sessions = Managed->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALU
 my $deadline = time + 180;
 sleep(0.05) while $sessions->received < 40 * 5_000 && time < $deadline;
 is(run_as('dba', 'updated', join('', @next{@files})),
-	"WARNING:  shards of other roles keep the functions that they have\n"
+	"WARNING:  shard theirs keeps the functions that it has: permission denied for schema theirs\n"
+	  . "HINT:  Correct the cause, and then: SELECT instaid._update_shards();\n"
+	  . "WARNING:  shards of other roles keep the functions that they have\n"
 	  . "DETAIL:  They belong to other. They go on as before.\n"
 	  . 'HINT:  As each of these roles: SELECT instaid._update_shards();',
-	'an update names the shards of other roles');
+	'an update names the shards of other roles, and those that it cannot replace');
+run_as('other', 'updated', 'GRANT CREATE ON SCHEMA theirs TO dba');
 my $received = $sessions->received;
 sleep(0.05) while $sessions->received < $received + 40 * 5_000 && time < $deadline;
 my $sum = $sessions->stop->findings;
@@ -228,7 +246,7 @@ is($node->safe_psql('updated', q{
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
 	"2|2\nthe time of an ID, to the millisecond, as of 1.1|what the functions of shards call:"
-	  . " instaid 1.1 without C\n2|2\nt\nt", '... and what is there is of the new version');
+	  . " instaid 1.1 without C\n2|3\nt\nt", '... and what is there is of the new version');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
