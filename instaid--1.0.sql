@@ -719,7 +719,8 @@ BEGIN
                 FROM generate_series(0, 8191) AS n
                 WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
                 ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken.';
+                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+                   ' that is not adopted can use others.';
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -2332,6 +2333,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     found AS MATERIALIZED (
         SELECT c.*, CASE
+            WHEN c.code ~ '%%' THEN 'Write % in this copy, and call audit() again.'
             WHEN NOT c.is_copy
             THEN format('Pass its shard ID to instaid.adopt_shard(%L, shard_id).', c.nspname)
             WHEN c.alteration IS NOT NULL AND s.keeps_next_id
@@ -2543,7 +2545,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                     || max(w.value) FILTER (WHERE w.is_nextval),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
-           CASE WHEN bool_or(w.is_nextval) THEN 'Let' ELSE 'After renumber_shard(), only insert a'
+           CASE WHEN bool_or(w.is_nextval) THEN 'Let' ELSE 'After a renumbering, only insert a'
                 ' row and run ANALYZE. Otherwise let' END
            -- A constraint that a row violates refuses each UPDATE of it, even if NOT VALID.
            || format(' the default make the ID: insert without the column, and use RETURNING.'
@@ -2571,10 +2573,8 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
           WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (VALUES
-        -- One ID is then the ID of two times.
         (s.is_mixed, 'error',
          'its sequence serves a shard of another epoch, too: their IDs repeat'),
-        -- pg_dump -n leaves it behind.
         (c.relnamespace <> s.schema, 'warning',
          format('its sequence %I.%I is not in it', n.nspname, c.relname)),
         -- The other owner may set it back.  The node's belongs to pg_database_owner.

@@ -47,7 +47,7 @@ without C     | 0.50 | verbatim | loop     | 5000 | 1    | SELECT count(without_
 serial each   | -    | nextval | bare loop | 50  | 1    | each own_serial
 verbatim each | -    | nextval | bare loop | 50  | 1    | each verbatim.photos
 without C each | 1.00 | verbatim each | bare loop | 50 | 1 | each without_c.photos
-without C each opens | 1.80 | verbatim each | bare loop | 50 | 1 | each opens without_c.photos
+without C each opens | 2.15 | verbatim each | bare loop | 50 | 1 | each opens without_c.photos
 serial each sent | - | nextval | bare loop | 50  | 1    | each sent own_serial
 verbatim each sent | - | nextval | bare loop | 50 | 1   | each sent verbatim.photos
 without C each sent | 1.05 | verbatim each sent | bare loop | 50 | 1 | each sent without_c.photos

@@ -247,7 +247,8 @@ BEGIN ATOMIC
     -- It takes nextval and the time in two steps, so that two sessions can pair the same of
     -- both; and it repeats IDs when the clock is set back.
     SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN NOT y.schema_is_shard AND y.pronargs = 0
+           CASE WHEN y.code ~ '%%' THEN 'Write % in this copy, and call audit() again.'
+                WHEN NOT y.schema_is_shard AND y.pronargs = 0
                      AND y.prorettype = 'bigint'::regtype AND y.proname = 'next_id'
                 THEN format('SELECT instaid.adopt_shard(%L);', y.nspname)
                 WHEN NOT y.schema_is_shard AND y.pronargs = 0

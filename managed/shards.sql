@@ -348,7 +348,8 @@ BEGIN
                 FROM generate_series(0, 8191) AS n
                 WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
                 ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken.';
+                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+                   ' that is not adopted can use others.';
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN

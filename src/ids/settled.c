@@ -103,8 +103,8 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 		requirements_check(rel, &options);
 
 		/*
-		 * Step 2 does not find locks of this transaction, and a lock does
-		 * not tell why it is held.
+		 * Step 2 does not find locks of this transaction, and a lock does not
+		 * tell why it is held.
 		 */
 		if (CheckRelationLockedByMe(rel, RowExclusiveLock, true))
 			ereport(ERROR,
@@ -164,7 +164,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 
 	check_object_name("schema", schema_name);
 
-	/* renumber_shard() can end before the tick is read: the number then makes no ID of that tick */
+	/* until renumber_shard() has not ended before the tick was read */
 	for (;;)
 	{
 		HeapTuple	tuple;
