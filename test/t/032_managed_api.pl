@@ -295,13 +295,14 @@ is(join(' ', in_both(q{
 is(Managed::as_app($node, 's', q{
 	SELECT concat_ws(',', shards = unreadable_shards, frozen_shards, drift_seconds, last_id_seconds)
 	FROM instaid.metrics}), 't,1', '... and to other roles what the catalogs show');
-# It would miss sequences that are newer than the snapshot.
-for my $call ("freeze_shard('frozen')", "thaw_shard('frozen')")
+# It would miss what is newer than the snapshot.
+for my $call ("freeze_shard('frozen')", "thaw_shard('frozen')", "create_shard('x', 7)",
+	"add_sequence('frozen', 'x')", "drop_sequence('frozen', 'x')")
 {
 	like(($node->psql($_, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT instaid.$call"))[2],
 		qr/ERROR:  \w+\(\) must run in a READ COMMITTED transaction/,
 		"$call in REPEATABLE READ is refused, in $_")
-	  for 'c', 's';
+	  for $call =~ /^(freeze|thaw)/ ? 'c' : (), 's';
 }
 $node->safe_psql($_, q{SELECT instaid.drop_ticket('few'); DROP SCHEMA ending, frozen CASCADE})
   for 'c', 's';
@@ -452,9 +453,15 @@ is($node->safe_psql('s', q{
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
 		'instaid_sql'::regnamespace)
-		AND prosqlbody IS NULL AND proconfig IS NULL
-		AND prosrc ~ '[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
+		AND prosqlbody IS NULL AND COALESCE(array_to_string(proconfig, ' '), '') !~ 'search_path'
+		AND regexp_replace(prosrc, $$'[^']*'$$, '', 'g') ~ '[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
 	ORDER BY 1}), '', 'a function without SET qualifies its names');
+is($node->safe_psql('s', q{
+	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
+		'instaid_sql'::regnamespace) AND proname !~ '^_lock'
+		AND prosrc ~ 'instaid_sql[.]_lock|id_sequence_lock IN SHARE'
+		AND ('client_min_messages=error' = ANY (proconfig)) IS NOT TRUE}), '',
+	'nobody who has the lock waits for a client that does not read its messages');
 
 # What app can do: use IDs, and nothing else
 sub as_app { return Managed::as_app($node, 's', @_) }
@@ -475,8 +482,9 @@ is(as_app(q{
 	SELECT instaid.advance_past('insta5.table_id_seq', 5, instaid.default_epoch());
 	SELECT instaid.freeze_shard('insta5'); SELECT instaid.thaw_shard('insta5');
 		SELECT instaid.add_sequence('insta5', 'x');
-	ALTER DOMAIN insta5.id_sequence DROP CONSTRAINT is_a_sequence_of_this_shard}),
-	join(' ', ('42501') x 14), '... and has no right on the sequence or its lock');
+	ALTER DOMAIN insta5.id_sequence DROP CONSTRAINT is_a_sequence_of_this_shard;
+	CREATE TABLE evil.t (s insta5.id_sequence)}),
+	join(' ', ('42501') x 15), '... and has no right on the sequence or its lock');
 is(as_app(q{
 	SELECT insta5.next_id('public.other'); SELECT insta5.next_id('pg_class');
 	SELECT insta5.next_ids(5, 'public.other'); SELECT insta5.next_id(NULL) IS NULL}),
@@ -528,8 +536,10 @@ $node->psql('postgres', "ALTER DATABASE x SET $_") for 'standard_conforming_stri
 	q{plpgsql.variable_conflict = 'use_column'}, q{default_transaction_isolation = serializable};
 $node->safe_psql('x', Managed::changed(), extra_params => [ '-U', 'dba' ]);
 is($node->safe_psql('x', q{
+	BEGIN ISOLATION LEVEL READ COMMITTED;
 	SELECT instaid.create_shard('Q%s "x"', 5, sequence_name => 'it''s "%I"');
 	SELECT instaid.add_sequence('Q%s "x"', 'two');
+	COMMIT;
 	SELECT count(*) FROM "Q%s ""x""".next_ids(2000);
 	SELECT pg_sleep(2);
 	SELECT instaid.extract_shard_id("Q%s ""x""".next_id());
@@ -646,6 +656,73 @@ is(outcome(q{
 	SELECT "Renamed".next_id() > 0; DROP SCHEMA "Renamed" CASCADE
 	}), '2000 t t 0 t', 'a sequence and a schema are renamed');
 
+# Sequences are dropped and changed by hand.
+is(outcome(q{
+	SET client_min_messages = error; SELECT instaid.create_shard('seqs', 88) \g /dev/null
+	SELECT instaid.add_sequence('seqs', n) FROM unnest('{a, b, c}'::text[]) AS n \g /dev/null
+	CREATE TABLE seqs.t (id bigint DEFAULT seqs.next_id('seqs.a'));
+	SELECT instaid.drop_sequence('seqs', 'a'); SELECT instaid.drop_sequence('seqs', 'table_id_seq');
+	SELECT instaid.drop_sequence('seqs', 'nothing'); SELECT instaid.drop_sequence('seqs', 'b');
+	SELECT instaid.shard_sequences('seqs') AS s ORDER BY s;
+	SELECT seqs.next_id('seqs.a') > 0;
+	DROP SEQUENCE seqs.c CASCADE; SELECT instaid.freeze_shard('seqs');
+	SELECT frozen FROM instaid.shards WHERE schema_name = 'seqs';
+	SELECT cure FROM instaid.audit() WHERE object = 'seqs' \gexec
+	SELECT instaid.shard_sequences('seqs') AS s ORDER BY s; SELECT instaid.freeze_shard('seqs');
+	SELECT instaid.add_sequence('seqs', 'd'); SELECT seqs.next_id('seqs.d');
+	SELECT seqs.next_id('seqs.a'); SELECT seqs.next_id(); SELECT instaid.thaw_shard('seqs');
+	SELECT seqs.next_id('seqs.d') > 0; SELECT count(*) FROM instaid.audit() WHERE object ~ '^seqs';
+	DROP SCHEMA seqs CASCADE}),
+	'seqs.table_id_seq seqs.a seqs.c t t seqs.table_id_seq seqs.a seqs.d t 1'
+	  . ' 2BP01 42704 42704 55000 55000 55000',
+	'drop_sequence(), freeze_shard() after DROP ... CASCADE, and add_sequence() while frozen');
+for my $by_hand ('NO MAXVALUE', 'MAXVALUE 9000000000000000000', 'NO MINVALUE')
+{
+	is(outcome(qq{
+		SET client_min_messages = error; SELECT instaid.create_shard('hand', 87);
+		ALTER SEQUENCE hand.table_id_seq $by_hand;
+		SELECT shard_id, frozen FROM instaid.shards WHERE schema_name = 'hand';
+		SELECT hand.next_id(); SELECT instaid._update_shards();
+		SELECT cure FROM instaid.audit() WHERE problem ~ '^cannot serve: its M' \\gexec
+		SELECT instaid.extract_shard_id(hand.next_id()); DROP SCHEMA hand CASCADE}),
+		'87|f 87 55000', "a shard keeps its number after $by_hand, and audit() has the cure");
+}
+is(outcome(q{
+	SET client_min_messages = error; SELECT instaid.create_shard('again', 90);
+	SELECT max(i) AS last FROM again.next_ids(1000000) AS i \gset
+	ALTER SEQUENCE again.table_id_seq RESTART;
+	SELECT instaid.freeze_shard('again'), instaid.thaw_shard('again') \g /dev/null
+	SELECT again.next_id() > :last; DROP SCHEMA again CASCADE}),
+	't', 'RESTART, freeze_shard() and thaw_shard() repeat no ID');
+is(outcome(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('lost' || n, 100 + n) FROM generate_series(1, 5) AS n \g /dev/null
+	ALTER FUNCTION lost1.next_ids OWNER TO app; ALTER DOMAIN lost2.id_sequence OWNER TO app;
+	DROP FUNCTION lost3.next_ids; ALTER FUNCTION lost4.next_ids SECURITY INVOKER;
+	ALTER FUNCTION lost5.next_ids RENAME TO ids;
+	SELECT object FROM instaid.audit() WHERE problem ~ 'is not in instaid.shards' ORDER BY 1;
+	DROP SCHEMA lost1, lost2, lost3, lost4, lost5 CASCADE}),
+	'lost1 lost2 lost3 lost4 lost5', 'audit() finds shards that instaid.shards does not list');
+is(outcome(q{
+	SET client_min_messages = error; CREATE SCHEMA cures AUTHORIZATION app; SET ROLE app;
+	SELECT instaid.create_shard('cures', 89);
+	CREATE TABLE cures.t (id real UNIQUE DEFAULT cures.next_id());
+	CREATE TABLE cures.u (id bigint DEFAULT cures.next_id(), at date, PRIMARY KEY (id, at))
+		PARTITION BY RANGE (at);
+	SELECT cure FROM instaid.audit() WHERE object = 'cures.t.id'; RESET ROLE;
+	SELECT cure FROM instaid.audit() WHERE object IN ('cures.t.id', 'cures.u.id') ORDER BY object;
+	DROP SCHEMA cures CASCADE}), join(' ', 'ALTER TABLE cures.t ALTER id TYPE bigint;',
+		'Connect as its owner, app, and run: ALTER TABLE cures.t ALTER id TYPE bigint;',
+		'Partition the table by its ID: a unique index must have all columns of the partition key.'),
+	'no cure of audit() lets a superuser run code of another role, or fails');
+is(outcome(q{
+	SET client_min_messages = error; SET check_function_bodies = off; SET statement_timeout = '20s';
+	CREATE SCHEMA slow;
+	SELECT format('CREATE FUNCTION slow.f%s() RETURNS bigint LANGUAGE sql AS %L', n,
+		repeat('/*a', 33000) || E'--\n') FROM generate_series(1, 40) AS n \gexec
+	SELECT count(*) FROM instaid.audit() WHERE object ~ '^slow'; DROP SCHEMA slow CASCADE}),
+	0, 'audit() reads texts with comments that never end');
+
 # A copy of another name, with another sequence
 is(outcome(q{
 	SET client_min_messages = error;
@@ -654,14 +731,13 @@ is(outcome(q{
 		SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)
 			+ (86 << 10) + nextval('named.global_id_seq') % 1024 $$;
 	CREATE TABLE named.t (id bigint PRIMARY KEY DEFAULT named.id_generator());
-	SELECT cure ~ '^ALTER FUNCTION .* RENAME TO next_id; SELECT' FROM instaid.audit()
-		WHERE object = 'named.id_generator()';
+	SELECT cure FROM instaid.audit() WHERE object = 'named.id_generator()';
 	CALL instaid.adopt_shards('named');
 	SELECT sequence FROM instaid.shards WHERE schema_name = 'named';
 	INSERT INTO named.t SELECT result FROM named.id_generator();
 	INSERT INTO named.t DEFAULT VALUES;
 	SELECT instaid.extract_shard_id(id) FROM named.t; DROP SCHEMA named CASCADE}),
-	't named.global_id_seq 86 86', 'adopt_shards() adopts a copy of another name');
+	"CALL instaid.adopt_shards('named'); named.global_id_seq 86 86", 'adopt_shards() adopts a copy of another name');
 
 # advance_past() refuses what it cannot do.
 is(outcome(q{
@@ -671,7 +747,12 @@ is(outcome(q{
 	SELECT instaid.extract_timestamp(insta5.next_id()) < now() + interval '3 h'}),
 	't 22023 22023 2200H', 'advance_past() refuses an epoch in the future, and an ID past the end');
 
-# Tickets that were set by hand, or restriped meanwhile
+# Tickets that were rolled back, set by hand, or restriped meanwhile
+is(outcome(q{
+	SELECT instaid.create_ticket('leased') \g /dev/null
+	BEGIN; SELECT instaid.lease_ticket('leased', 10); SELECT instaid.next_ticket('leased');
+	ROLLBACK; SELECT instaid.next_ticket('leased'); SELECT instaid.drop_ticket('leased')}),
+	'(1,10,1) 11 12', 'a lease that is rolled back is not leased again');
 is(outcome(q{
 	SELECT instaid.create_ticket('set_by_hand', 1, 2) AS t \gset
 	SELECT instaid.next_ticket('set_by_hand');
@@ -751,6 +832,19 @@ is($node->safe_psql('whole', "SELECT insta5.next_id() > $before, count(*) FROM i
 is($node->safe_psql('whole',
 	'SELECT a.problem FROM instaid.audit() AS a WHERE severity = \'error\''), '',
 	'... without a finding');
+$node->safe_psql('postgres', 'CREATE DATABASE trap; GRANT CREATE ON DATABASE trap TO app');
+$node->safe_psql('trap', q{
+	CREATE SCHEMA instaid; GRANT USAGE ON SCHEMA instaid TO dba;
+	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz DEFAULT NULL,
+		text DEFAULT NULL) RETURNS void LANGUAGE plpgsql
+		AS $$ BEGIN RAISE WARNING 'planted'; END $$}, extra_params => [ '-U', 'app' ]);
+my $positions = $node->safe_psql('s', 'SELECT instaid.dump_positions()',
+	extra_params => [ '-U', 'dba' ]);
+my %said = map { $_ => ($node->psql($_, $positions, extra_params => [ '-U', 'dba' ]))[2] } 'trap',
+	'whole';
+like($said{trap}, qr/\A[^\n]*schema "instaid" is missing, or belongs to another role[^\n]*\z/,
+	'dump_positions() runs no function that another role has planted for the owner');
+is($said{whole}, '', '... and those of its edition');
 $node->command_ok([ 'pg_dump', '-n', 'insta5', '-f', "$dump.part", '-U', 'dba',
 	$node->connstr('s') ], 'a dump of one shard');
 $node->safe_psql('part', Managed::changed(), extra_params => [ '-U', 'dba' ]);
