@@ -60,12 +60,13 @@ sub waiter
 			return 'waits' if !@_ && $node->safe_psql('postgres', $waits);
 		}
 		$psql->finish;
-		return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err =~ s/^(NOTICE|WARNING):.*\n//mgr;
+		$err =~ s/^(NOTICE|WARNING):.*\n//mg;
+		return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
 	};
 }
 
-# The result of a statement of app, or "waits" if it waits for a lock that a session of dba has.  The
-# statements before it do not count.  If the session of dba is to end in another way than by
+# The result of a statement of app, or "waits" if it waits for a lock that a session of dba has.
+# The statements before it do not count.  If the session of dba is to end in another way than by
 # ROLLBACK, the result comes after the wait.
 sub waits
 {
@@ -177,8 +178,8 @@ my %seen = (
 		} 'CACHE 50', 'CACHE 1 CYCLE', 'NO CYCLE INCREMENT 2',
 			'INCREMENT 1 MAXVALUE 9223372036854775807';
 	},
-	# the shard in the ID of a call that waited for renumber_shard(), while the shard is ahead of the
-	# clock; the number before the old one comes first, as 8191 does of 0
+	# the shard in the ID of a call that waited for renumber_shard(), while the shard is ahead of
+	# the clock; two numbers are just before the old one, as 8191 is before 0
 	renumbered => sub {
 		my ($database) = @_;
 		$clock->set(0);
@@ -229,10 +230,11 @@ my %seen = (
 		return result($database, 'dba', q{
 			SELECT shard_id, frozen, (SELECT count(*) FROM instaid.shard_sequences('insta5'))
 			FROM instaid.shards;
-			SELECT insta5.next_id('insta5.a'); SELECT insta5.next_id('insta5.b')}) =~ s/ERROR: +//gr;
+			SELECT insta5.next_id('insta5.a'); SELECT insta5.next_id('insta5.b')})
+		  =~ s/ERROR: +//gr;
 	},
-	# whether a shard works that is renumbered while an update waits for the one before it; the order
-	# is not known
+	# whether a shard works that is renumbered while an update waits for the one before it; the
+	# order is not known
 	updated => sub {
 		my ($database) = @_;
 		$clock->set(0);

@@ -454,7 +454,8 @@ is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
 		'instaid_sql'::regnamespace)
 		AND prosqlbody IS NULL AND COALESCE(array_to_string(proconfig, ' '), '') !~ 'search_path'
-		AND regexp_replace(prosrc, $$'[^']*'$$, '', 'g') ~ '[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
+		AND regexp_replace(prosrc, $$'[^']*'$$, '', 'g') ~
+			'[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
 	ORDER BY 1}), '', 'a function without SET qualifies its names');
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
@@ -713,7 +714,8 @@ is(outcome(q{
 	SELECT cure FROM instaid.audit() WHERE object IN ('cures.t.id', 'cures.u.id') ORDER BY object;
 	DROP SCHEMA cures CASCADE}), join(' ', 'ALTER TABLE cures.t ALTER id TYPE bigint;',
 		'Connect as its owner, app, and run: ALTER TABLE cures.t ALTER id TYPE bigint;',
-		'Partition the table by its ID: a unique index must have all columns of the partition key.'),
+		'Partition the table by its ID: a unique index must have all columns of the partition'
+		  . ' key.'),
 	'no cure of audit() lets a superuser run code of another role, or fails');
 is(outcome(q{
 	SET client_min_messages = error; SET check_function_bodies = off; SET statement_timeout = '20s';
@@ -737,7 +739,8 @@ is(outcome(q{
 	INSERT INTO named.t SELECT result FROM named.id_generator();
 	INSERT INTO named.t DEFAULT VALUES;
 	SELECT instaid.extract_shard_id(id) FROM named.t; DROP SCHEMA named CASCADE}),
-	"CALL instaid.adopt_shards('named'); named.global_id_seq 86 86", 'adopt_shards() adopts a copy of another name');
+	"CALL instaid.adopt_shards('named'); named.global_id_seq 86 86",
+	'adopt_shards() adopts a copy of another name');
 
 # advance_past() refuses what it cannot do.
 is(outcome(q{
