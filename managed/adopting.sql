@@ -137,10 +137,8 @@ BEGIN
 END $$;
 
 -- Write another shard ID into the sequences and the functions of a shard.
--- A call that waits for this ends in _elsewhere(), unless it finds room for its own shard.  So a
--- sequence goes to the next millisecond, just before the room of a shard that it never was
--- meanwhile: each transaction gives it one number, and this fails if another one gave it a number
--- while this waited.
+-- A call that waits for this ends in _elsewhere(), unless the sequence has come to the room of the
+-- old shard.  So each transaction gives a shard one number, and not the one whose room ends there.
 CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass,
                                          shard_id integer)
     RETURNS void
@@ -151,7 +149,7 @@ DECLARE
     written xid;
     schema_name text;
     shard record;
-    room bigint;
+    behind bigint;
     part record;
     ms bigint;
     is_frozen boolean;
@@ -162,15 +160,23 @@ BEGIN
     IF declaration = ANY (string_to_array(renumbered, ' ')::oid[])
        OR written IS DISTINCT FROM (SELECT p.xmin FROM pg_proc AS p WHERE p.oid = declaration) THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('shard %I was just renumbered', schema_name),
+            MESSAGE = format('shard %I was just renumbered, or updated', schema_name),
             DETAIL = format('It is shard %s. A transaction can give it one number.',
                             shard.shard_id),
             HINT = 'Commit, and repeat the call when the transactions that are open now have'
                    ' ended.';
     END IF;
-    SELECT n << 10 INTO room FROM generate_series(0, 8191) AS n
-    WHERE n NOT IN (shard_id, shard.shard_id)
-    ORDER BY n IN (SELECT s.shard_id FROM instaid.list_shards() AS s), n DESC LIMIT 1;
+    -- Sessions can run past the room of the new number: this many, with one value each.
+    behind := (shard.shard_id << 10) - base & 8388607;
+    IF behind <= 1023 + (
+           SELECT sum(s.setting::integer) FROM pg_settings AS s
+           WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard ID %s is just before %s', shard_id, shard.shard_id),
+            DETAIL = 'A call that began before could still take an ID of the old shard.',
+            HINT = format('Give the shard another ID first, and %s when the transactions that are'
+                          ' open now have ended.', shard_id);
+    END IF;
     FOR part IN
         SELECT q.*, s AS name FROM instaid.shard_sequences(schema_name) AS s
                JOIN pg_sequence AS q ON q.seqrelid = s
@@ -184,8 +190,7 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part.name,
                        (CASE WHEN is_frozen THEN ms ELSE 1099511627775 END << 23) + base + 1023);
         PERFORM setval(part.name, LEAST(
-            (ms << 23) + CASE WHEN is_frozen THEN base + 1023 ELSE room - 1 END,
-            (1099511627775 << 23) + base + 1023));
+            (ms << 23) + base + 1023, (1099511627775 << 23) + base + 1023));
     END LOOP;
     PERFORM instaid_sql._declare(schema_name, shard_id, (shard.options).minimum_value, sequence,
                                  or_replace => true);

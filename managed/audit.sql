@@ -69,7 +69,7 @@ CREATE OR REPLACE VIEW instaid._copies AS
          JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
          CROSS JOIN LATERAL (SELECT pg_catalog.regexp_replace(
              -- in linear time, whatever the text is; what is open ends with it
-             p.prosrc, '--[^\n\r]*|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', ' ', 'g')) AS c (code)
+             p.prosrc, E'--[^\\n\\r]*|/\\*(?:[^*]|\\*+[^*/])*(?:\\*+/)?', ' ', 'g')) AS c (code)
     WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|instaid|information_schema$)'
       AND CASE WHEN octet_length(p.prosrc) < 100000
                THEN strpos(p.prosrc, 'instaid_sql._') = 0
@@ -255,7 +255,7 @@ BEGIN ATOMIC
                      AND y.prorettype = 'bigint'::regtype AND y.n = 1
                      AND instaid._find_function(y.nspname, 'next_id', '') IS NULL
                 THEN format('CALL instaid.adopt_shards(%L);',
-                            regexp_replace(y.nspname, '([\\%_])', '\\\1', 'g'))
+                            regexp_replace(y.nspname, E'([\\\\%_])', E'\\\\\\1', 'g'))
                 ELSE 'Let columns default to the next_id() of a shard instead;'
                      ' instaid.create_shard() makes one.' END
     FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard,

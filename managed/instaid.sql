@@ -537,10 +537,10 @@ CREATE OR REPLACE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS bo
 BEGIN
     -- not by the snapshot of the transaction, which may not have the new function
     RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
-           AND strpos(pg_get_functiondef(to_regprocedure(format(
-                   '%s.next_ids(integer, regclass)',
-                   (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
-                      ' LANGUAGE instaid') > 0;
+           AND COALESCE(strpos(pg_get_functiondef(to_regprocedure(format(
+                            '%s.next_ids(integer, regclass)',
+                            (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
+                               ' LANGUAGE instaid') > 0, false);
 END $$;
 
 -- These options, or those that renumber_shard() has given to the sequence and its shard.

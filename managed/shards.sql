@@ -43,7 +43,7 @@ CREATE OR REPLACE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_i
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     SELECT n.nspname, r.shard_id, to_timestamp(r.epoch_ms / 1000.0), q.seqrelid::regclass, p.oid
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
@@ -56,7 +56,7 @@ BEGIN ATOMIC
                           AND f.proargtypes[0] = t.oid AND f.proowner = p.proowner
          CROSS JOIN LATERAL instaid._read_declaration(p.prosrc) AS r
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
-      AND n.nspname !~ '^pg_';
+      AND n.nspname !~ '^pg_' AND r.shard_id IS NOT NULL;
 END;
 COMMENT ON FUNCTION instaid.list_shards() IS
 'what the shards of this database declare, and the OIDs of the declaring functions; see the '

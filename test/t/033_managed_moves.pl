@@ -287,7 +287,8 @@ $node->safe_psql('m', q{
 $node->safe_psql('m', q{
 	CREATE SCHEMA x AUTHORIZATION app; SET ROLE app;
 	CREATE FUNCTION x.f() RETURNS text LANGUAGE sql AS $body$ SELECT $text$
-CREATE FUNCTION x.next_ids(count integer, sequence regclass DEFAULT 'x.s'::regclass) RETURNS SETOF int
+CREATE FUNCTION x.next_ids(count integer, sequence regclass DEFAULT 'x.s'::regclass)
+	RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1
     AS $x$shard 6, epoch 2020-01-01'); ALTER ROLE app SUPERUSER; --$x$;
 $text$ $body$});
