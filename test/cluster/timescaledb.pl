@@ -35,8 +35,7 @@ sub failure
 }
 
 run(q{CREATE EXTENSION timescaledb; CREATE EXTENSION instaid;
-	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_shard('insta6', 6);
-	SELECT instaid.create_shard('insta7', 7)});
+	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_shard('insta6', 6)});
 my @blocks = section_blocks('docs/partitions.md', 'TimescaleDB');
 run($_->{text}) for @blocks;
 note 'TimescaleDB ' . run(q{SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'});
