@@ -2340,13 +2340,13 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                  AND (s.owner = c.owner OR s.is_superuser)
             THEN format('%s SET DEFAULT %s.next_id();', c.alteration, s.name)
             WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                 AND c.proname = 'next_id'
-            THEN format('SELECT instaid.adopt_shard(%L);', c.nspname)
-            WHEN s.schema IS NULL AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                 AND instaid._find_function(c.nspname, 'next_id', '') IS NULL
-                 AND count(*) FILTER (WHERE c.pronargs = 0) OVER (PARTITION BY c.schema) = 1
-            THEN format('CALL instaid.adopt_shards(%L);',
-                        regexp_replace(c.nspname, '([\\%_])', '\\\1', 'g'))
+                 AND (c.proname = 'next_id'
+                      OR instaid._find_function(c.nspname, 'next_id', '') IS NULL AND 1
+                         = count(*) FILTER (WHERE c.pronargs = 0) OVER (PARTITION BY c.schema))
+            THEN CASE c.proname WHEN 'next_id' THEN format('SELECT instaid.adopt_shard(%L);',
+                                                           c.nspname)
+                      ELSE format('CALL instaid.adopt_shards(%L);',
+                                  regexp_replace(c.nspname, '([\\%_])', '\\\1', 'g')) END
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
         FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),

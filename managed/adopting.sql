@@ -156,7 +156,7 @@ DECLARE
 BEGIN
     SELECT n.nspname, p.xmin INTO schema_name, written
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = declaration;
-    shard := instaid._lock_shard(schema_name);
+    shard := instaid._lock_shard(schema_name, 'renumber_shard');
     IF declaration = ANY (string_to_array(renumbered, ' ')::oid[])
        OR written IS DISTINCT FROM (SELECT p.xmin FROM pg_proc AS p WHERE p.oid = declaration) THEN
         RAISE object_not_in_prerequisite_state USING
@@ -189,8 +189,7 @@ BEGIN
                      >> 23) + 1, 1099511627775);
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part.name,
                        (CASE WHEN is_frozen THEN ms ELSE 1099511627775 END << 23) + base + 1023);
-        PERFORM setval(part.name, LEAST(
-            (ms << 23) + base + 1023, (1099511627775 << 23) + base + 1023));
+        PERFORM setval(part.name, (ms << 23) + base + 1023);
     END LOOP;
     PERFORM instaid_sql._declare(schema_name, shard_id, (shard.options).minimum_value, sequence,
                                  or_replace => true);

@@ -238,6 +238,8 @@ BEGIN ATOMIC
     sequence AS MATERIALIZED (
         SELECT s.schema, s.schema_name, s.shard_id, s.epoch, s.owner, s.options, c.relowner,
                c.relacl, c.relpersistence, q.*, i.identity AS name,
+               q.seqmax < (s.options).maximum_value
+               AND (q.seqmax # (s.options).maximum_value) & 8388607 = 0 AS is_frozen,
                i.schema || '.id_sequence_lock' AS lock_name, k.oid AS lock
         FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
@@ -249,13 +251,13 @@ BEGIN ATOMIC
     SELECT 'error', y.object, 'copy of the published function: its IDs repeat',
            CASE WHEN y.code ~ '%%' THEN 'Write % in this copy, and call audit() again.'
                 WHEN NOT y.schema_is_shard AND y.pronargs = 0
-                     AND y.prorettype = 'bigint'::regtype AND y.proname = 'next_id'
-                THEN format('SELECT instaid.adopt_shard(%L);', y.nspname)
-                WHEN NOT y.schema_is_shard AND y.pronargs = 0
-                     AND y.prorettype = 'bigint'::regtype AND y.n = 1
-                     AND instaid._find_function(y.nspname, 'next_id', '') IS NULL
-                THEN format('CALL instaid.adopt_shards(%L);',
-                            regexp_replace(y.nspname, E'([\\\\%_])', E'\\\\\\1', 'g'))
+                     AND y.prorettype = 'bigint'::regtype
+                     AND (y.proname = 'next_id'
+                          OR instaid._find_function(y.nspname, 'next_id', '') IS NULL AND y.n = 1)
+                THEN CASE y.proname WHEN 'next_id' THEN format('SELECT instaid.adopt_shard(%L);',
+                                                               y.nspname)
+                          ELSE format('CALL instaid.adopt_shards(%L);', regexp_replace(
+                                   y.nspname, E'([\\\\%_])', E'\\\\\\1', 'g')) END
                 ELSE 'Let columns default to the next_id() of a shard instead;'
                      ' instaid.create_shard() makes one.' END
     FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard,
@@ -341,12 +343,8 @@ BEGIN ATOMIC
     SELECT 'error', q.name, 'cannot serve: ' || w.complaint,
            format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
                   ' START WITH %2$s CACHE 1 NO CYCLE;', q.name, (q.options).minimum_value,
-                  CASE WHEN w.is_frozen THEN q.seqmax ELSE (q.options).maximum_value END)
-    FROM sequence AS q
-         CROSS JOIN LATERAL (SELECT q.seqmax < (q.options).maximum_value
-                                    AND (q.seqmax # (q.options).maximum_value) & 8388607 = 0)
-                            AS f (is_frozen)
-         CROSS JOIN LATERAL (SELECT f.is_frozen, CASE
+                  CASE WHEN q.is_frozen THEN q.seqmax ELSE (q.options).maximum_value END)
+    FROM sequence AS q CROSS JOIN LATERAL (SELECT CASE
         WHEN q.seqtypid <> 'bigint'::regtype
         THEN format('its type is %s; it must be bigint', format_type(q.seqtypid, NULL))
         WHEN q.seqincrement <> 1 THEN format('its INCREMENT is %s; it must be 1', q.seqincrement)
@@ -354,11 +352,10 @@ BEGIN ATOMIC
         WHEN q.seqcycle THEN 'it is defined with CYCLE'
         WHEN q.seqmin <> (q.options).minimum_value
         THEN format('its MINVALUE is %s; it must be %s', q.seqmin, (q.options).minimum_value)
-        WHEN q.seqmax <> (q.options).maximum_value AND NOT f.is_frozen
+        WHEN q.seqmax <> (q.options).maximum_value AND NOT q.is_frozen
         THEN format('its MAXVALUE is %s; it must be %s', q.seqmax, (q.options).maximum_value)
         WHEN q.seqstart <> q.seqmin
-        THEN format('its START is %s; it must be %s', q.seqstart, q.seqmin) END)
-                            AS w (is_frozen, complaint)
+        THEN format('its START is %s; it must be %s', q.seqstart, q.seqmin) END) AS w (complaint)
     WHERE w.complaint IS NOT NULL
     UNION ALL
     SELECT 'error', q.name, 'has no lock: next_id() fails',

@@ -420,12 +420,14 @@ END $$;
 -- A shard of the caller, which nobody else changes until the transaction ends.
 -- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
 -- others out.  Calls that were before this in the queue can have changed the shard.
-CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text, routine text) RETURNS record
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
     locked regclass;
 BEGIN
+    -- Otherwise the caller would not see the newest sequences.
+    PERFORM instaid._check_read_committed(routine);
     LOOP
         shard := instaid._check_owned_shard(schema_name);
         EXIT WHEN shard.sequence = locked;
@@ -442,7 +444,7 @@ CREATE OR REPLACE FUNCTION instaid._admit_sequences(schema_name text,
                                          left_out regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard CONSTANT record := instaid._lock_shard(schema_name);
+    shard CONSTANT record := instaid._lock_shard(schema_name, '_admit_sequences');
 BEGIN
     EXECUTE (
         SELECT format('ALTER DOMAIN %1$I.id_sequence'
@@ -482,9 +484,8 @@ DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
     shard record;
 BEGIN
-    PERFORM instaid._check_read_committed('add_sequence');
     PERFORM instaid._check_name('sequence', sequence_name);
-    shard := instaid._lock_shard(schema_name);
+    shard := instaid._lock_shard(schema_name, 'add_sequence');
     IF to_regclass(sequence) IS NOT NULL THEN
         RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
             HINT = 'Pass another name, or drop the relation if nothing uses it.';
@@ -508,8 +509,7 @@ DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
     shard record;
 BEGIN
-    PERFORM instaid._check_read_committed('drop_sequence');
-    shard := instaid._lock_shard(schema_name);
+    shard := instaid._lock_shard(schema_name, 'drop_sequence');
     IF to_regclass(sequence) = shard.sequence
        OR (to_regclass(sequence) IN (SELECT s FROM instaid.shard_sequences(schema_name) AS s))
           IS NOT TRUE THEN
@@ -591,9 +591,7 @@ DECLARE
     shard record;
     part regclass;
 BEGIN
-    -- It would not see the newest sequences.
-    PERFORM instaid._check_read_committed('freeze_shard');
-    shard := instaid._lock_shard(schema_name);
+    shard := instaid._lock_shard(schema_name, 'freeze_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
@@ -611,8 +609,7 @@ DECLARE
     shard record;
     part regclass;
 BEGIN
-    PERFORM instaid._check_read_committed('thaw_shard');
-    shard := instaid._lock_shard(schema_name);
+    shard := instaid._lock_shard(schema_name, 'thaw_shard');
     FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, (shard.options).maximum_value);
     END LOOP;

@@ -164,7 +164,7 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 
 	check_object_name("schema", schema_name);
 
-	/* until renumber_shard() has not ended before the tick was read */
+	/* renumber_shard() can end before the tick is read: look again */
 	for (;;)
 	{
 		HeapTuple	tuple;
