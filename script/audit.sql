@@ -456,7 +456,6 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         (q.is_at_end AND q.fault IS NULL AND NOT q.frozen AND NOT q.is_over, 'error',
          'has reached the last tick of the ID format',
          format('ALTER SEQUENCE %s RESTART;', q.name)),
-        -- After a crash it starts from the clock: IDs that were ahead of it come again.
         (q.relpersistence = 'u', 'warning', 'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
         -- The clock was set back.  The limit is metrics.drift_limit_seconds.

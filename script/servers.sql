@@ -198,8 +198,9 @@ BEGIN
             states := states || state;
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
-            -- this statement, and not that of the other server
-            IF SQLSTATE = '57014' AND context !~ 'while executing query on ' THEN
+            -- Before 10 s, this statement, and not that of the other server; later, a server hangs.
+            IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s'
+               AND context !~ 'while executing query on ' THEN
                 RAISE;
             END IF;
             RETURN QUERY VALUES (
