@@ -198,7 +198,7 @@ BEGIN
             states := states || state;
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
-            -- Before 10 s, this statement, and not that of the other server; later, a server hangs.
+            -- Before 10 s, this statement and not the other server's; later, a server hangs.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s'
                AND context !~ 'while executing query on ' THEN
                 RAISE;
