@@ -86,9 +86,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
         IF part.position > 0 OR part.frozen THEN
-            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L);', part.name,
-                               part.position, part.epoch,
-                               CASE WHEN part.frozen THEN part.schema_name END);
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
+                               part.position, part.epoch, part.schema_name, part.frozen);
         END IF;
     END LOOP;
 END $$;
@@ -98,7 +97,7 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and ti
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
-    frozen_shard text DEFAULT NULL) RETURNS void
+    shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1s' AS $$
 DECLARE
@@ -117,10 +116,11 @@ BEGIN
             DETAIL = 'No relation has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
-        -- It can be frozen already, where it stands lower.  Nobody sees it thawed.
-        PERFORM instaid.thaw_shard(frozen_shard);
+        -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
+        frozen := frozen OR (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
+        PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
-        PERFORM instaid.freeze_shard(frozen_shard);
+        PERFORM instaid.freeze_shard(shard) WHERE frozen;
     ELSE
         -- This only waits for all who have taken values: setval() would undo their nextval().
         EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
@@ -152,7 +152,7 @@ EXCEPTION WHEN OTHERS THEN
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END $$;
 COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID, or, without an '
-'epoch, a ticket above a value; freeze a shard that is named; a warning if that cannot be done';
+'epoch, a ticket above a value; freeze its shard; a warning if that cannot be done';
 
 ---- Rights ----
 

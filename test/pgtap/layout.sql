@@ -59,7 +59,7 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'next_ticket(name text)',
     'numeric(instaid.id)',
     'renumber_shard(schema_name text, shard_id integer)',
-    'restore_position(sequence_name text, last bigint, epoch timestamptz DEFAULT NULL::timestamptz, frozen_shard text DEFAULT NULL::text)',
+    'restore_position(sequence_name text, last bigint, epoch timestamptz DEFAULT NULL::timestamptz, shard text DEFAULT NULL::text, frozen boolean DEFAULT false)',
     'restripe_ticket(name text, server integer, servers integer, boundary bigint)',
     'settled_id(schema_name text, wait boolean DEFAULT true)',
     'settled_id(sequence regclass, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), wait boolean DEFAULT true)',

@@ -493,9 +493,9 @@ like(run_as('mallory', $asked, $audit),
 my $planted = q{
 	CREATE SCHEMA IF NOT EXISTS instaid;
 	GRANT USAGE ON SCHEMA instaid, m TO PUBLIC;
-	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, text)
+	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, text, boolean)
 		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()';
-	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown)
+	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown, unknown)
 		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()'};
 run_as('mallory', $db, q{
 	SELECT instaid.create_shard('m"; SELECT m.attempt(); \\\\ --', 120,

@@ -839,7 +839,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE trap; GRANT CREATE ON DATABASE tra
 $node->safe_psql('trap', q{
 	CREATE SCHEMA instaid; GRANT USAGE ON SCHEMA instaid TO dba;
 	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz DEFAULT NULL,
-		text DEFAULT NULL) RETURNS void LANGUAGE plpgsql
+		text DEFAULT NULL, boolean DEFAULT false) RETURNS void LANGUAGE plpgsql
 		AS $$ BEGIN RAISE WARNING 'planted'; END $$}, extra_params => [ '-U', 'app' ]);
 my $positions = $node->safe_psql('s', 'SELECT instaid.dump_positions()',
 	extra_params => [ '-U', 'dba' ]);
