@@ -96,6 +96,15 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 	{
 		my ($switch) = grep { $blocks[$_]{text} =~ /freeze_shard/ } 0 .. $#blocks;
 		follow([ splice @blocks, 0, $switch ], source => $source, target => $target);
+		# a table that is created all the same, as the page says what to do then
+		my $later = 'CREATE TABLE insta5.later (id bigint PRIMARY KEY)';
+		$source->safe_psql('postgres', "$later; INSERT INTO insta5.later VALUES (1), (2)");
+		$target->poll_query_until('postgres', "SELECT pid IS NULL FROM pg_stat_subscription")
+		  or die 'the replication goes on';
+		$target->safe_psql('postgres', $later);
+		$target->safe_psql('postgres', 'ALTER SUBSCRIPTION insta5 REFRESH PUBLICATION');
+		ok($target->poll_query_until('postgres', 'SELECT count(*) = 2 FROM insta5.later'),
+			"$name: the rows of a table that was created meanwhile arrive");
 		$target->safe_psql('postgres', 'ALTER SUBSCRIPTION insta5 DISABLE');
 		$source->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
 			or die;

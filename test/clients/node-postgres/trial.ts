@@ -89,9 +89,11 @@ await trial('instaid.id registered as BigInt, and its array', async () => {
   const { rows: [type] } = await client.query("SELECT 'instaid.id'::regtype::oid AS id, 'instaid.id[]'::regtype::oid AS array");
   const parseArray = pg.types.getTypeParser(1016);      // bigint[]
   pg.types.setTypeParser(type.id, BigInt);
-  pg.types.setTypeParser(type.array, (text) => parseArray(text).map(BigInt));
+  const toBigInt = (value: any): any => Array.isArray(value) ? value.map(toBigInt) : value && BigInt(value);
+  pg.types.setTypeParser(type.array, (text) => toBigInt(parseArray(text)));
   // end of recipe
-  same(await query('SELECT id, ARRAY[id, 7] AS a FROM insta5.comments WHERE id = $1', [BIG]), [{ id: BigInt(BIG), a: [BigInt(BIG), 7n] }]);
+  same(await query('SELECT id, ARRAY[[id, 7], [NULL, 0]] AS a, ARRAY[id] AS b FROM insta5.comments WHERE id = $1', [BIG]),
+    [{ id: BigInt(BIG), a: [[BigInt(BIG), 7n], [null, 0n]], b: [BigInt(BIG)] }]);
   pg.types.setTypeParser(type.id, String);
 });
 
