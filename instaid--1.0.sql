@@ -1811,7 +1811,7 @@ CREATE VIEW instaid.metrics AS
                                                    AND e.spare_left = 0) AS empty_tickets
                      FROM (SELECT i.*, i.failed_at > COALESCE(i.refilled_at, '-infinity')
                                        AS is_failing
-                           FROM instaid._segment_state() AS i) AS e) AS g;
+                           FROM instaid.segments AS i) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 
@@ -2545,8 +2545,8 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
                     || max(w.value) FILTER (WHERE w.is_nextval),
                     format('the newest value, %s, names shard %s, and not %s', max(w.value),
                            instaid.extract_shard_id(max(w.value)), w.shard_id)),
-           CASE WHEN bool_or(w.is_nextval) THEN 'Let' ELSE 'After a renumbering, only insert a'
-                ' row and run ANALYZE. Otherwise let' END
+           CASE WHEN bool_or(w.is_nextval) THEN 'Let' ELSE 'After a renumbering, wait for an'
+                ' ANALYZE that samples a new ID. Otherwise let' END
            -- A constraint that a row violates refuses each UPDATE of it, even if NOT VALID.
            || format(' the default make the ID: insert without the column, and use RETURNING.'
                   ' If nothing refers to the rows with such values, its owner can give them IDs:'

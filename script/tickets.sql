@@ -132,7 +132,7 @@ CREATE VIEW instaid.metrics AS
                                                    AND e.spare_left = 0) AS empty_tickets
                      FROM (SELECT i.*, i.failed_at > COALESCE(i.refilled_at, '-infinity')
                                        AS is_failing
-                           FROM instaid._segment_state() AS i) AS e) AS g;
+                           FROM instaid.segments AS i) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 

@@ -196,9 +196,19 @@ for my $job (@both)
 	is($findings->{value}[1], 1, '... and the finding');
 }
 
-is(join(' ', sort map { $_->{metric}{alertname} } ask_until('ALERTS{job="postgres_exporter"}', 5)),
-	'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds InstaidWarnings',
-	'Prometheus has the alerts that this server deserves');
+for my $job (@both)
+{
+	is(join(' ', sort map { $_->{metric}{alertname} } ask_until("ALERTS{$job}", 5)),
+		'InstaidDrift InstaidFindings InstaidFrozenShard InstaidTicketEnds InstaidWarnings',
+		"$job: Prometheus has the alerts that this server deserves");
+}
+
+# without drift and without a ticket, too
+$node->safe_psql('postgres', q{
+	SELECT instaid.drop_ticket('few'), instaid.freeze_shard('insta5')});
+my ($failed) = ask_until('sql_exporter_last_scrape_failed{query="instaid_worst"} == 0', 1);
+my ($none) = ask_until('instaid_worst_info{job="sql_exporter",drift_shard="",ticket=""}', 1);
+ok($failed && $none, 'sql_exporter reads a server whose worst shard and ticket are null');
 
 my $dashboard = JSON::PP::decode_json(slurp_file("$monitoring/dashboard.json"));
 my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };

@@ -79,6 +79,7 @@ is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit()}),
 
 # one of the two is killed, and then the other one
 create($one, 'first_refill', 100, [ $odd, $even ]);
+create($one, 'gone', 100, [ $odd, $even ]);
 $odd->stop('immediate');
 push @from_one, take($one, 'photos', 1000);
 push @from_two, take($two, 'photos', 1000);
@@ -114,6 +115,9 @@ is(log_count($one, qr/WARNING:  could not refill ticket "photos"\n/),
 	1, '... and the log has one warning');
 is(segment($one, 'photos', 'state'), 'failed', '... and the view says failed');
 is($one->safe_psql('postgres', $metrics), 't|1|1', '... and the metrics an empty ticket');
+failure($one, 'gone');
+is($one->safe_psql('postgres', "$metrics; SELECT instaid.drop_ticket('gone'); $metrics"),
+	"t|2|2\n\nt|1|1", '... but not one that is dropped');
 $odd->start;
 push @from_one, retry($one, 'photos'), take($one, 'photos', 1000);
 is(duplicates(@from_one, @from_two),
