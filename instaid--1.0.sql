@@ -341,8 +341,7 @@ BEGIN ATOMIC
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
--- No rows for tables that are partitioned in another way.
--- Without the table's OID, pg_get_expr() takes no lock.
+-- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
 CREATE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
@@ -862,8 +861,7 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
--- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
--- the cast, and pg_upgrade fails.
+-- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
@@ -1029,7 +1027,8 @@ DECLARE
     before bigint;
     id bigint;
     made_at timestamptz;
-    latest timestamptz;
+    clock tstzrange;
+    literals timestamptz[];
     named integer;
     part record;
     left_out regclass[] := '{}';
@@ -1078,24 +1077,24 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    latest := clock_timestamp() + interval '1 s';
     -- A function can use now(), which is the time when the transaction began.
-    epoch := COALESCE(epoch, (
-        SELECT e.epoch
-        FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
-             CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch)
-        WHERE instaid.extract_timestamp(id, e.epoch) BETWEEN now() - interval '1 s' AND latest
-        LIMIT 1), instaid.default_epoch());
+    clock := tstzrange(now() - interval '1 s', clock_timestamp() + interval '1 s');
+    SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
+               WHERE instaid.extract_timestamp(id, e.epoch) <@ clock), instaid.default_epoch())
+    INTO literals, epoch
+    FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
+         CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
     made_at := instaid.extract_timestamp(id, epoch);
-    IF (made_at BETWEEN now() - interval '1 s' AND latest) IS NOT TRUE THEN
+    -- With another layout, too, there is an epoch that gives the clock's time.
+    IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
             DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
-                            ' clock reads %s.', COALESCE(id::text, 'null'), made_at,
-                            clock_timestamp()),
-            HINT = format('If the layout of its IDs is Instagram''s, pass its epoch, which is'
-                          ' about %s. If not, use create_shard() and adopt_column().',
-                          COALESCE(epoch - (made_at - clock_timestamp()), epoch));
+                            ' clock reads %s.%s', COALESCE(id::text, 'null'), made_at,
+                            clock_timestamp(),
+                            ' Its text names epoch ' || array_to_string(literals, ', ') || '.'),
+            HINT = 'If the layout of its IDs is Instagram''s, pass the epoch that it subtracts. If'
+                   ' not, use create_shard() and adopt_column().';
     ELSIF currval(sequence) = before THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s does not use sequence %s', function_name, sequence),
@@ -1114,8 +1113,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
                              named, shard_id),
-            HINT = format('Pass %s. If new IDs must name shard %s, pass renumber => true, too.',
-                          named, shard_id);
+            HINT = format('Pass %s, or renumber => true, too, to change the number.', named);
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
@@ -1307,7 +1305,10 @@ BEGIN
             DETAIL = pg_catalog.array_to_string(problems, '; '),
             HINT = 'The others are shards now. If a shard ID is taken, and this is the schema that'
                    ' should have it, renumber the other one with instaid.renumber_shard(). Then'
-                   ' call adopt_shards() again, or instaid.adopt_shard() for each of these.';
+                   ' call adopt_shards() again. To give one of these another number, pass it to'
+                   ' instaid.adopt_shard(), and renumber => true.';
+    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
+        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
 END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
@@ -2072,8 +2073,7 @@ BEGIN ATOMIC
                 WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
                 THEN instaid.make_id(
                     LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
-                    shard_id, s.last_value, epoch) END,
-           s.is_read
+                    shard_id, s.last_value, epoch) END, s.is_read
     FROM instaid._sequence_state(sequence) AS s;
 END;
 

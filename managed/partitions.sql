@@ -113,8 +113,7 @@ BEGIN ATOMIC
     SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
--- No rows for tables that are partitioned in another way.
--- Without the table's OID, pg_get_expr() takes no lock.
+-- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
 CREATE OR REPLACE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)

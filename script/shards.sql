@@ -165,8 +165,7 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
--- The types integer and regclass are 23 and 2205: PostgreSQL shows a cast of an array without
--- the cast, and pg_upgrade fails.
+-- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
 CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC

@@ -270,8 +270,7 @@ BEGIN ATOMIC
                 WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
                 THEN instaid.make_id(
                     LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
-                    shard_id, s.last_value, epoch) END,
-           s.is_read
+                    shard_id, s.last_value, epoch) END, s.is_read
     FROM instaid._sequence_state(sequence) AS s;
 END;
 

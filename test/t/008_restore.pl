@@ -249,7 +249,8 @@ for my $edition ('extension', 'without C')
 		SELECT unused.next_id() < instaid.min_id(now() + interval '1 min');
 		SELECT string_agg(instaid.next_ticket(name)::text, ' ' ORDER BY name COLLATE "C")
 		FROM instaid.tickets WHERE name NOT IN ('ended', 'striped')}, extra_params => \@as),
-		"t|t\n|\nt|t\nt\nt\n42 42 740 42 2", "$edition: IDs and tickets go on above the newer state");
+		"t|t\n|\nt|t\nt\nt\n42 42 740 42 2",
+		"$edition: IDs and tickets go on above the newer state");
 	for my $ticket ('ended', 'striped')
 	{
 		like(($main->psql($older, "SELECT instaid.next_ticket('$ticket')",
