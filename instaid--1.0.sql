@@ -1810,9 +1810,8 @@ CREATE VIEW instaid.metrics AS
                             count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
                             count(*) FILTER (WHERE e.is_failing AND e.values_left = 0
                                                    AND e.spare_left = 0) AS empty_tickets
-                     FROM (SELECT i.*, i.failed_at > COALESCE(i.refilled_at, '-infinity')
-                                       AS is_failing
-                           FROM instaid.segments AS i) AS e) AS g;
+                     FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
+                           FROM instaid.segments) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 
@@ -2162,7 +2161,8 @@ BEGIN
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
-        frozen := frozen OR (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
+        frozen := frozen OR (pg_sequence_parameters(sequence)).maximum_value >> 23 < 1099511627775
+                  AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;

@@ -117,7 +117,8 @@ BEGIN
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
-        frozen := frozen OR (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
+        frozen := frozen OR (pg_sequence_parameters(sequence)).maximum_value >> 23 < 1099511627775
+                  AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;

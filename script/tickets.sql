@@ -130,9 +130,8 @@ CREATE VIEW instaid.metrics AS
                             count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
                             count(*) FILTER (WHERE e.is_failing AND e.values_left = 0
                                                    AND e.spare_left = 0) AS empty_tickets
-                     FROM (SELECT i.*, i.failed_at > COALESCE(i.refilled_at, '-infinity')
-                                       AS is_failing
-                           FROM instaid.segments AS i) AS e) AS g;
+                     FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
+                           FROM instaid.segments) AS e) AS g;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
 
