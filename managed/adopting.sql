@@ -344,7 +344,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
                              named, shard_id),
-            HINT = format('Pass %s, or renumber => true, too, to change the number.', named);
+            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
     END IF;
     IF youngest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
