@@ -107,25 +107,25 @@ DECLARE
     detail text;
     hint text;
 BEGIN
-    sequence := to_regclass(sequence_name);
+    SELECT * INTO options FROM pg_sequence WHERE seqrelid = to_regclass(sequence_name);
+    sequence := options.seqrelid;
     IF last IS NULL THEN
         RAISE undefined_object USING MESSAGE = 'it could not be read',
             HINT = 'Dump the positions again, as a superuser.';
     ELSIF sequence IS NULL THEN
         RAISE undefined_object USING MESSAGE = 'it does not exist',
-            DETAIL = 'No relation has this name here.',
+            DETAIL = 'No sequence has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
-        frozen := frozen OR (pg_sequence_parameters(sequence)).maximum_value >> 23 < 1099511627775
+        frozen := frozen OR options.seqmax >> 23 < 1099511627775
                   AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;
     ELSE
         -- This only waits for all who have taken values: setval() would undo their nextval().
-        EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence,
-                       (pg_sequence_parameters(sequence)).cache_size);
+        EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence, options.seqcache);
         SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
         -- the first value from there on that is this server's, or else the last one
         value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
