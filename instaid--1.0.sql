@@ -137,8 +137,7 @@ CREATE VIEW instaid._defaults AS
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
-COMMENT ON FUNCTION instaid.default_epoch() IS
-'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
+COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 1314220021721 ms after 1970';
 
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
@@ -294,8 +293,7 @@ CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS AS
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS
-'the smallest ID of now(), with the default epoch; for tools that partition by integers';
+COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
 
 -- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
 -- the owner of its schema could give to another one before a command that names it.
@@ -497,8 +495,7 @@ COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing 
 -- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, as next_id(regclass, integer, timestamptz) with the default epoch';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS 'the next ID, with the default epoch';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
@@ -537,8 +534,7 @@ CREATE FUNCTION instaid._validator(oid) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
 
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
-COMMENT ON LANGUAGE instaid IS
-'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
+COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it is a shard';
 
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
@@ -567,7 +563,7 @@ COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
-                                       OUT unreadable_shards bigint, OUT newest_shard name,
+                                       OUT unreadable bigint, OUT newest_shard name,
                                        OUT last_issued_at timestamptz, OUT expires_at timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
@@ -1026,6 +1022,7 @@ DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
     before bigint;
     id bigint;
+    next bigint;
     made_at timestamptz;
     clock tstzrange;
     literals timestamptz[];
@@ -1077,6 +1074,7 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
+    next := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
     -- A function can use now(), which is the time when the transaction began.
     clock := tstzrange(now() - interval '1 s', clock_timestamp() + interval '1 s');
     SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
@@ -1085,13 +1083,15 @@ BEGIN
     FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
          CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
     made_at := instaid.extract_timestamp(id, epoch);
-    -- With another layout, too, there is an epoch that gives the clock's time.
-    IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE THEN
+    -- With another layout, too, there is an epoch that gives the clock's time, but the bits of the
+    -- shard ID are not the same in two IDs.
+    IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE
+       OR instaid.extract_shard_id(next) <> instaid.extract_shard_id(id) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s. With this epoch, the time of the ID is %s. The'
-                            ' clock reads %s.%s', COALESCE(id::text, 'null'), made_at,
-                            clock_timestamp(),
+            MESSAGE = format('IDs of %s do not fit the layout, or epoch %s', function_name, epoch),
+            DETAIL = format('It returned %s and %s. With this epoch, the time of the first is %s.'
+                            ' The clock reads %s.%s', COALESCE(id::text, 'null'),
+                            COALESCE(next::text, 'null'), made_at, clock_timestamp(),
                             ' Its text names epoch ' || array_to_string(literals, ', ') || '.'),
             HINT = 'If the layout of its IDs is Instagram''s, pass the epoch that it subtracts. If'
                    ' not, use create_shard() and adopt_column().';
@@ -1675,8 +1675,7 @@ COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
-COMMENT ON FUNCTION instaid.thaw_shard(text) IS
-'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
 ---- Tickets ----
 
@@ -1738,8 +1737,7 @@ END $$;
 
 -- A ticket with a source is a foreign table on its server, which nobody reads or writes.
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
-COMMENT ON FOREIGN DATA WRAPPER instaid IS
-'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
+COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
 -- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
 -- be asked, and why, if the role may see it, and whether the library is preloaded, as it must be.
@@ -1789,7 +1787,7 @@ COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in u
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 
 CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
            -- load can add 64 ms, and a crash a second; _shard_metrics() has loaded the library
@@ -1797,14 +1795,16 @@ CREATE VIEW instaid.metrics AS
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds, t.*, g.*
+               AS expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
                             AS a (age)
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
+                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
+                                AS unreadable
                      FROM instaid.tickets) AS t
          CROSS JOIN (SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
                             count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
@@ -1812,8 +1812,7 @@ CREATE VIEW instaid.metrics AS
                                                    AND e.spare_left = 0) AS empty_tickets
                      FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
                            FROM instaid.segments) AS e) AS g;
-COMMENT ON VIEW instaid.metrics IS
-'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
+COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; pg_monitor sees all of it';
 
 -- Keep others from creating a ticket of this name until the transaction ends.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
@@ -1964,8 +1963,7 @@ BEGIN
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
 END $$;
-COMMENT ON FUNCTION instaid.drop_ticket(text) IS
-'drop a ticket; a new ticket with its name begins again; needs to own it';
+COMMENT ON FUNCTION instaid.drop_ticket(text) IS 'drop a ticket; a new one begins again';
 
 -- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
 CREATE FUNCTION instaid._lock_ticket(name text, how text DEFAULT 'NO CYCLE')
@@ -2101,7 +2099,10 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               COALESCE(p.last, p.at_least) AS position
+               COALESCE(p.last, p.at_least) AS position,
+               -- any role may declare a shard with a sequence of another one, but not put it there
+               pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
+               OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
@@ -2110,6 +2111,11 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL
+              SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), 0, i.last, i.is_read,
+                     l.owner, NULL
+              FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
+                       l.sequence, 0, instaid.default_epoch()) AS i
+              UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
                      i.is_read, NULL, NULL
@@ -2117,19 +2123,17 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                    CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        -- any role may declare a shard with a sequence of another one, but not put it there
-        WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
-           OR n.oid = p.schema AND n.nspowner = p.owner
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
-        IF NOT part.is_read THEN
+        IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
-                MESSAGE = format('cannot read the position of sequence %s', part.name),
-                DETAIL = 'It is hidden from the role, being altered, or its file is damaged.',
-                HINT = 'Call dump_positions() again, as a superuser.';
+                MESSAGE = format('the position of sequence %s is left out', part.name),
+                DETAIL = CASE WHEN part.is_read THEN 'It belongs to another role than its user.'
+                              ELSE 'It is hidden from the role, being altered, or damaged.' END,
+                HINT = 'Correct that, and call dump_positions() again, as a superuser.';
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
-        IF part.position > 0 OR part.frozen THEN
+        IF part.is_theirs AND (part.position > 0 OR part.frozen) THEN
             RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
                                part.position, part.epoch, part.schema_name, part.frozen);
         END IF;
@@ -2154,8 +2158,8 @@ BEGIN
     SELECT * INTO options FROM pg_sequence WHERE seqrelid = to_regclass(sequence_name);
     sequence := options.seqrelid;
     IF last IS NULL THEN
-        RAISE undefined_object USING MESSAGE = 'it could not be read',
-            HINT = 'Dump the positions again, as a superuser.';
+        RAISE undefined_object USING MESSAGE = 'it was left out',
+            HINT = 'Dump the positions again, and see the warnings.';
     ELSIF sequence IS NULL THEN
         RAISE undefined_object USING MESSAGE = 'it does not exist',
             DETAIL = 'No sequence has this name here.',
@@ -2280,10 +2284,12 @@ CREATE VIEW instaid._copies AS
         WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
-    -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
+    -- variable or a sum, or multiplies by such a power; and it creates no function.  OFFSET 0 lets
+    -- each pattern run once.
     SELECT c.*, k.is_copy
     FROM code AS c CROSS JOIN LATERAL (
-        SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
+        SELECT c.code !~* '\mcreate\s+(?:or\s+replace\s+)?function\M'
+           AND c.code ~* '\m(?:nextval\s*\(|execute\M)'
            AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
                          '|current_timestamp|(?:statement|transaction)_timestamp)\M'
            AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
@@ -2328,6 +2334,11 @@ CREATE VIEW instaid._id_columns AS
               ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
                  AND u.refclassid = 'pg_class'::regclass;
 
+-- The sequences of columns that default to instaid.next_id() with a shard ID
+CREATE VIEW instaid._lone_sequences AS
+    SELECT DISTINCT i.sequence, i.owner FROM instaid._id_columns AS i
+    WHERE i.is_own AND i.maker_schema IS NULL AND i.sequence IS NOT NULL;
+
 -- Functions and defaults that make IDs in their own way
 CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
@@ -2349,13 +2360,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                                   regexp_replace(c.nspname, '([\\%_])', '\\\1', 'g')) END
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
-        FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),
-    cached AS MATERIALIZED (
-        SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
-               lower(replace(n.nspname || '.' || s.relname, '"', '')) AS plain_name
-        FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
-             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        WHERE q.seqcache > 1 AND s.relpersistence <> 't')
+        FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema)
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
@@ -2373,23 +2378,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
         (NOT c.is_copy, 'warning',
          'calls instaid.next_id() in a way that instaid.shards does not see'))
-        AS f (applies, severity, problem) WHERE f.applies
-    UNION ALL
-    -- A session takes values beforehand, and uses them in a later millisecond.
-    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
-                                     c.name, c.seqcache),
-           CASE WHEN c.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', c.name)
-                ELSE 'If it is its sequence, set its CACHE to 1.' END
-    FROM (SELECT f.object, f.owner, s.*
-          FROM found AS f JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-               JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
-          WHERE f.is_copy
-          UNION ALL
-          SELECT f.object, f.owner, s.* FROM found AS f CROSS JOIN LATERAL regexp_matches(
-                   lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
-               JOIN cached AS s
-                    ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
-          WHERE f.is_copy) AS c;
+        AS f (applies, severity, problem) WHERE f.applies;
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
@@ -2597,6 +2586,15 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
     UNION ALL
+    -- it was dropped, with CASCADE also from defaults
+    SELECT 'error', s.name, 'has no function next_id()',
+           format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
+                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; and set the defaults'
+                  ' again.', s.name)
+    FROM instaid._audited_shards AS s
+    WHERE NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = s.schema
+                      AND p.pronargs = 0 AND (p.proname = 'next_id' OR p.prosrc ~ '^as '))
+    UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'warning', quote_ident(n.nspname),
            'is a shard of the edition without C, which instaid.shards does not show',
@@ -2728,7 +2726,7 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
            format(CASE WHEN r.takes_now AND r.have_ended
                        THEN 'Detach the default partition, create partitions, with %s, and insert'
                             ' its rows into the table.'
-                       ELSE 'Create partitions, with %s, or a default partition.' END,
+                       ELSE 'Create partitions, from the end of the last, with %s, or a default one.' END,
                   format('instaid.create_partitions(%L, from_time, to_time, step, %L)',
                          i.table_name, s.epoch))
     FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
@@ -2822,8 +2820,7 @@ BEGIN ATOMIC
           UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will make '
-'them; one row each, no row if there is nothing';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';
 
 ---- One shard ID on two servers ----
 

@@ -24,7 +24,7 @@ CALL instaid._begin_file('audit.sql', '1.0', '{
 ---- Monitoring ----
 
 CREATE OR REPLACE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.last_shard END AS drift_shard,
            -- next_ids() and RESTART go up to 2.1 s ahead
@@ -34,7 +34,7 @@ CREATE OR REPLACE VIEW instaid.metrics AS
            0::bigint AS failed_refills, 0::bigint AS failing_tickets, 0::bigint AS empty_tickets
     FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
                  count(*) FILTER (WHERE NOT pg_catalog.has_sequence_privilege(sequence, 'SELECT'))
-                     AS unreadable_shards,
+                     AS unreadable,
                  (array_agg(schema_name ORDER BY last_issued_at DESC NULLS LAST)
                   FILTER (WHERE NOT frozen))[1] AS last_shard,
                  EXTRACT(epoch FROM pg_catalog.clock_timestamp()
@@ -46,7 +46,8 @@ CREATE OR REPLACE VIEW instaid.metrics AS
           FROM instaid.shards) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
+                            count(*) - count(values_left) AS unreadable
                      FROM instaid.tickets) AS t;
 COMMENT ON VIEW instaid.metrics IS
 'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
@@ -73,6 +74,8 @@ CREATE OR REPLACE VIEW instaid._copies AS
     WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|instaid|information_schema$)'
       AND CASE WHEN octet_length(p.prosrc) < 100000
                THEN strpos(p.prosrc, 'instaid_sql._') = 0
+                    AND c.code !~* '[[:<:]]create[[:space:]]+(or[[:space:]]+replace[[:space:]]+)?'
+                                   'function[[:>:]]'
                     AND c.code ~* '[[:<:]]nextval[[:space:]]*[(]'
                     AND c.code ~* '[[:<:]](clock_timestamp|now|statement_timestamp|timeofday'
                                   '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
@@ -156,7 +159,7 @@ CREATE OR REPLACE VIEW instaid._partition_findings (severity, object, problem, c
            format(CASE WHEN r.takes_now AND r.have_ended
                        THEN 'Detach the default partition, create partitions, with %s, and insert'
                             ' its rows into the table.'
-                       ELSE 'Create partitions, with %s, or a default partition.' END,
+                       ELSE 'Create partitions, from the end of the last, with %s, or a default one.' END,
                   format('instaid.create_partitions(%L, from_time, to_time, step, %L)',
                          i.table_name, s.epoch))
     FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
@@ -263,17 +266,6 @@ BEGIN ATOMIC
     FROM (SELECT c.*, c.pronamespace IN (SELECT s.schema FROM shard AS s) AS schema_is_shard,
                  count(*) FILTER (WHERE c.pronargs = 0) OVER (PARTITION BY c.nspname) AS n
           FROM copy AS c) AS y
-    UNION ALL
-    -- A session takes values beforehand, and uses them in a later millisecond.
-    SELECT 'error', y.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
-                                     i.identity, q.seqcache),
-           format('ALTER SEQUENCE %s CACHE 1;', i.identity)
-    FROM copy AS y JOIN pg_class AS c ON c.relnamespace = y.pronamespace
-                                      AND c.relowner = y.proowner
-                                      AND strpos(y.code, c.relname) > 0
-         JOIN pg_sequence AS q ON q.seqrelid = c.oid
-         CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, c.oid, 0) AS i
-    WHERE q.seqcache > 1
     UNION ALL
     SELECT 'error', i.name, format('its type is %s: it cannot hold IDs', i.type),
            CASE WHEN i.maker_schema = i.schema AND i.is_own
@@ -419,9 +411,7 @@ BEGIN
     RETURN QUERY SELECT f.* FROM instaid._audit() AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END $$;
-COMMENT ON FUNCTION instaid.audit() IS
-'what makes IDs or tickets repeat or fail, or will make them; one row each, no row if there is '
-'nothing';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';
 
 ---- Rights ----
 

@@ -288,8 +288,7 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN timestamptz '2011-08-24 21:07:01.721+00';
-COMMENT ON FUNCTION instaid.default_epoch() IS
-'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
+COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 1314220021721 ms after 1970';
 
 -- Say why an epoch cannot be used.
 CREATE OR REPLACE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS timestamp

@@ -66,8 +66,7 @@ COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
 CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS
-'the smallest ID of now(), with the default epoch; for tools that partition by integers';
+COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
 
 -- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
 -- the owner of its schema could give to another one before a command that names it.

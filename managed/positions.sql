@@ -32,6 +32,10 @@ BEGIN ATOMIC
     SELECT s.last_value, s.is_read FROM instaid._sequence_state(sequence) AS s;
 END;
 
+-- No column has an ID of a sequence that no shard has.
+CREATE OR REPLACE VIEW instaid._lone_sequences AS
+    SELECT NULL::oid AS sequence, NULL::oid AS owner WHERE false;
+
 ---- Positions of a database (both editions) ----
 
 -- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
@@ -57,7 +61,10 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
-               COALESCE(p.last, p.at_least) AS position
+               COALESCE(p.last, p.at_least) AS position,
+               -- any role may declare a shard with a sequence of another one, but not put it there
+               pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
+               OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
               FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
@@ -66,6 +73,11 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL
+              SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), 0, i.last, i.is_read,
+                     l.owner, NULL
+              FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
+                       l.sequence, 0, instaid.default_epoch()) AS i
+              UNION ALL
               -- restripe_ticket() sets START, and values below it have been issued
               SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
                      i.is_read, NULL, NULL
@@ -73,19 +85,17 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                    CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
               WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        -- any role may declare a shard with a sequence of another one, but not put it there
-        WHERE pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
-           OR n.oid = p.schema AND n.nspowner = p.owner
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
-        IF NOT part.is_read THEN
+        IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
-                MESSAGE = format('cannot read the position of sequence %s', part.name),
-                DETAIL = 'It is hidden from the role, being altered, or its file is damaged.',
-                HINT = 'Call dump_positions() again, as a superuser.';
+                MESSAGE = format('the position of sequence %s is left out', part.name),
+                DETAIL = CASE WHEN part.is_read THEN 'It belongs to another role than its user.'
+                              ELSE 'It is hidden from the role, being altered, or damaged.' END,
+                HINT = 'Correct that, and call dump_positions() again, as a superuser.';
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
-        IF part.position > 0 OR part.frozen THEN
+        IF part.is_theirs AND (part.position > 0 OR part.frozen) THEN
             RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
                                part.position, part.epoch, part.schema_name, part.frozen);
         END IF;
@@ -110,8 +120,8 @@ BEGIN
     SELECT * INTO options FROM pg_sequence WHERE seqrelid = to_regclass(sequence_name);
     sequence := options.seqrelid;
     IF last IS NULL THEN
-        RAISE undefined_object USING MESSAGE = 'it could not be read',
-            HINT = 'Dump the positions again, as a superuser.';
+        RAISE undefined_object USING MESSAGE = 'it was left out',
+            HINT = 'Dump the positions again, and see the warnings.';
     ELSIF sequence IS NULL THEN
         RAISE undefined_object USING MESSAGE = 'it does not exist',
             DETAIL = 'No sequence has this name here.',

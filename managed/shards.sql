@@ -614,8 +614,7 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, (shard.options).maximum_value);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.thaw_shard(text) IS
-'let a frozen shard issue IDs again; needs to own it';
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
 ---- Updating ----
 

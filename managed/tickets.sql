@@ -240,8 +240,7 @@ BEGIN
         EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
     END IF;
 END $$;
-COMMENT ON FUNCTION instaid.drop_ticket(text) IS
-'drop a ticket; a new ticket with its name begins again; needs to own it';
+COMMENT ON FUNCTION instaid.drop_ticket(text) IS 'drop a ticket; a new one begins again';
 
 -- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
 CREATE OR REPLACE FUNCTION instaid._lock_ticket(name text, how text DEFAULT 'NO CYCLE')

@@ -79,10 +79,12 @@ CREATE VIEW instaid._copies AS
         WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
-    -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
+    -- variable or a sum, or multiplies by such a power; and it creates no function.  OFFSET 0 lets
+    -- each pattern run once.
     SELECT c.*, k.is_copy
     FROM code AS c CROSS JOIN LATERAL (
-        SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
+        SELECT c.code !~* '\mcreate\s+(?:or\s+replace\s+)?function\M'
+           AND c.code ~* '\m(?:nextval\s*\(|execute\M)'
            AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
                          '|current_timestamp|(?:statement|transaction)_timestamp)\M'
            AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'
@@ -127,6 +129,11 @@ CREATE VIEW instaid._id_columns AS
               ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
                  AND u.refclassid = 'pg_class'::regclass;
 
+-- The sequences of columns that default to instaid.next_id() with a shard ID
+CREATE VIEW instaid._lone_sequences AS
+    SELECT DISTINCT i.sequence, i.owner FROM instaid._id_columns AS i
+    WHERE i.is_own AND i.maker_schema IS NULL AND i.sequence IS NOT NULL;
+
 -- Functions and defaults that make IDs in their own way
 CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
@@ -148,13 +155,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
                                   regexp_replace(c.nspname, '([\\%_])', '\\\1', 'g')) END
             ELSE 'Let columns default to the next_id() of a shard instead;'
                  ' instaid.create_shard() makes one.' END AS cure
-        FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema),
-    cached AS MATERIALIZED (
-        SELECT s.oid, s.relowner, q.seqcache, format('%I.%I', n.nspname, s.relname) AS name,
-               lower(replace(n.nspname || '.' || s.relname, '"', '')) AS plain_name
-        FROM pg_sequence AS q JOIN pg_class AS s ON s.oid = q.seqrelid
-             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        WHERE q.seqcache > 1 AND s.relpersistence <> 't')
+        FROM instaid._copies AS c LEFT JOIN shard AS s ON s.schema = c.schema)
     SELECT f.severity, c.object, f.problem, c.cure
     FROM found AS c CROSS JOIN LATERAL (VALUES
         -- A copy takes nextval and the time in two steps, so that two sessions can get the same
@@ -172,23 +173,7 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
         -- What is not seen is not frozen or watched, and its shard ID can be taken twice.
         (NOT c.is_copy, 'warning',
          'calls instaid.next_id() in a way that instaid.shards does not see'))
-        AS f (applies, severity, problem) WHERE f.applies
-    UNION ALL
-    -- A session takes values beforehand, and uses them in a later millisecond.
-    SELECT 'error', c.object, format('its sequence %s has CACHE %s: its IDs repeat at any rate',
-                                     c.name, c.seqcache),
-           CASE WHEN c.relowner = c.owner THEN format('ALTER SEQUENCE %s CACHE 1;', c.name)
-                ELSE 'If it is its sequence, set its CACHE to 1.' END
-    FROM (SELECT f.object, f.owner, s.*
-          FROM found AS f JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-               JOIN cached AS s ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
-          WHERE f.is_copy
-          UNION ALL
-          SELECT f.object, f.owner, s.* FROM found AS f CROSS JOIN LATERAL regexp_matches(
-                   lower(replace(f.source, '"', '')), '''([^''.]+\.)?([^''.]+)''', 'g') AS m (name)
-               JOIN cached AS s
-                    ON s.plain_name = COALESCE(m.name[1], lower(f.nspname) || '.') || m.name[2]
-          WHERE f.is_copy) AS c;
+        AS f (applies, severity, problem) WHERE f.applies;
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
@@ -396,6 +381,15 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
     UNION ALL
+    -- it was dropped, with CASCADE also from defaults
+    SELECT 'error', s.name, 'has no function next_id()',
+           format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
+                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; and set the defaults'
+                  ' again.', s.name)
+    FROM instaid._audited_shards AS s
+    WHERE NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = s.schema
+                      AND p.pronargs = 0 AND (p.proname = 'next_id' OR p.prosrc ~ '^as '))
+    UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'warning', quote_ident(n.nspname),
            'is a shard of the edition without C, which instaid.shards does not show',
@@ -509,5 +503,4 @@ BEGIN ATOMIC
           UNION TABLE instaid._ending_tickets UNION TABLE instaid._right_findings) AS f
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will make '
-'them; one row each, no row if there is nothing';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';

@@ -2,8 +2,7 @@
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_default_epoch';
-COMMENT ON FUNCTION instaid.default_epoch() IS
-'the epoch that Instagram published: 1314220021721 ms after 1970-01-01 00:00 UTC';
+COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 1314220021721 ms after 1970';
 
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint

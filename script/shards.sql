@@ -3,8 +3,7 @@
 -- Two functions: each statement that is not prepared would evaluate a default value again.
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
-COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS
-'the next ID of a sequence, as next_id(regclass, integer, timestamptz) with the default epoch';
+COMMENT ON FUNCTION instaid.next_id(regclass, integer) IS 'the next ID, with the default epoch';
 
 CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch timestamptz)
     RETURNS bigint
@@ -43,8 +42,7 @@ CREATE FUNCTION instaid._validator(oid) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
 
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
-COMMENT ON LANGUAGE instaid IS
-'a schema that has next_ids(integer, regclass) and next_id() in this language is a shard';
+COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it is a shard';
 
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
@@ -73,7 +71,7 @@ COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
-                                       OUT unreadable_shards bigint, OUT newest_shard name,
+                                       OUT unreadable bigint, OUT newest_shard name,
                                        OUT last_issued_at timestamptz, OUT expires_at timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
@@ -339,5 +337,4 @@ COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have
 
 CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
-COMMENT ON FUNCTION instaid.thaw_shard(text) IS
-'let a frozen shard issue IDs again; needs the rights that freeze_shard() needs';
+COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';

@@ -58,8 +58,7 @@ END $$;
 
 -- A ticket with a source is a foreign table on its server, which nobody reads or writes.
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
-COMMENT ON FOREIGN DATA WRAPPER instaid IS
-'the servers that tickets can have their values from: instaid.create_ticket(..., source => ...)';
+COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
 -- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
 -- be asked, and why, if the role may see it, and whether the library is preloaded, as it must be.
@@ -109,7 +108,7 @@ COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in u
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 
 CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable_shards,
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
            CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
            -- load can add 64 ms, and a crash a second; _shard_metrics() has loaded the library
@@ -117,14 +116,16 @@ CREATE VIEW instaid.metrics AS
                               + '1064 ms')::double precision AS drift_limit_seconds,
            CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds, t.*, g.*
+               AS expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.*
     FROM instaid._shard_metrics() AS s
          CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                                        - s.last_issued_at)::double precision)
                             AS a (age)
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
+                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
+                                AS unreadable
                      FROM instaid.tickets) AS t
          CROSS JOIN (SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
                             count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
@@ -132,8 +133,7 @@ CREATE VIEW instaid.metrics AS
                                                    AND e.spare_left = 0) AS empty_tickets
                      FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
                            FROM instaid.segments) AS e) AS g;
-COMMENT ON VIEW instaid.metrics IS
-'one row for a monitoring system, whose role must be a member of pg_monitor to see all of it';
+COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; pg_monitor sees all of it';
 
 -- Keep others from creating a ticket of this name until the transaction ends.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void

@@ -132,7 +132,7 @@ DROP SCHEMA adopt_e CASCADE;
 -- an epoch that the text does not name is refused, even if it gives the time of the clock
 CALL publish('adopt_e', 409);
 SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e', epoch => '2011-08-24 21:07:02 UTC')$$),
-    'returned \d+|ID is \S+ \S+|reads \S+ \S+00', '...', 'g');
+    'returned \d+ and \d+|first is \S+ \S+|reads \S+ \S+00', '...', 'g');
 DROP SCHEMA adopt_e CASCADE;
 -- so is another layout, with an epoch that fits it
 CALL publish('adopt_e', 409);
@@ -140,10 +140,15 @@ SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '<
 SELECT split_part(try(format($$SELECT instaid.adopt_shard('adopt_e', epoch => %L)$$, date_trunc('milliseconds',
     clock_timestamp() - (instaid.extract_timestamp(adopt_e.next_id()) - instaid.default_epoch())))), 'epoch', 1) AS refused LIMIT 1;
 DROP SCHEMA adopt_e CASCADE;
+-- and another order of the bits, whose shard ID would be that of the sequence
+CALL publish('adopt_e', 409);
+SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '(409 << 10)', '409'), '% 1024', '% 1024 << 13') \gexec
+SELECT split_part(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'epoch', 1) AS refused LIMIT 1;
+DROP SCHEMA adopt_e CASCADE;
 -- in seconds, it must be passed
 CALL publish('adopt_e', 409);
 SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', '1387263000 * 1000::bigint') \gexec
-SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+|ID is \S+ \S+|reads \S+ \S+00', '...', 'g');
+SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+ and \d+|first is \S+ \S+|reads \S+ \S+00', '...', 'g');
 SELECT split_part(t, 'epoch', 1) FROM try($$SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00 CET')$$) AS t LIMIT 1;
 SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00 UTC');
 SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
@@ -194,7 +199,7 @@ SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
 -- read with another epoch, the function's IDs do not have the time of the clock
 SET client_min_messages = warning;
 SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5', 405, date_trunc('second', now()) - interval '3 years')$$),
-    'epoch 2\S+ \S+|returned \d+|ID is \S+ \S+|reads \S+ \S+00', '...', 'g');
+    'epoch 2\S+ \S+|returned \d+ and \d+|first is \S+ \S+|reads \S+ \S+00', '...', 'g');
 RESET client_min_messages;
 CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
 INSERT INTO adopt5.free VALUES (9223372036854775807);

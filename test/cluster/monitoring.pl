@@ -185,7 +185,7 @@ for my $job (@both)
 	ok($value{drift_seconds} > 3000 && $value{drift_seconds} < 3700, "$job: drift");
 	ok($value{expiry_seconds} > 1e8, '... expiry');
 	delete @value{qw(drift_seconds expiry_seconds)};
-	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable_shards => 0,
+	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable => 0,
 			drift_limit_seconds => 2.064, last_id_seconds => 0, tickets => 1,
 			ticket_values_left => 99, failed_refills => 0, failing_tickets => 0,
 			empty_tickets => 0 }, '... and the other metrics');
@@ -217,5 +217,13 @@ for my $expression (@expressions)
 	ok(scalar(ask_until($expression, 1)), "the dashboard's $expression has an answer");
 }
 cmp_ok(scalar(@expressions), '>=', @{ $dashboard->{panels} }, '... and each panel has a query');
+
+$node->stop;
+ask_until('sql_exporter_last_scrape_failed{query="instaid"} == 1', 1);
+for my $job (@both)
+{
+	is(scalar(ask_until("ALERTS{alertname=\"InstaidSilent\",$job}", 1)), 1,
+		"$job: a server that is down has an alert");
+}
 
 done_testing();

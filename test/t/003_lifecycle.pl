@@ -221,7 +221,7 @@ $node->start;
 is($node->safe_psql('postgres',
 	'SELECT shard_id, last_id IS NOT NULL FROM instaid.shards ORDER BY shard_id'),
 	"5|t\n6|f\n7|f\n8|f", 'sequences that cannot be read do not break the list of shards');
-is($node->safe_psql('postgres', 'SELECT shards, unreadable_shards FROM instaid.metrics'),
+is($node->safe_psql('postgres', 'SELECT shards, unreadable FROM instaid.metrics'),
 	'4|3', '... and are counted');
 for my $call ('next_id', 'settled_id')
 {

@@ -92,7 +92,7 @@ is(timed('the view', 'many', 'SELECT count(last_id) FROM instaid.shards'), $shar
 is(timed('audit()', 'many', 'SELECT count(*) FROM instaid.audit()'), 0, 'audit() finds nothing');
 timed('freeze and thaw', 'many',
 	"SELECT instaid.freeze_shard('insta$last'); SELECT instaid.thaw_shard('insta$last')");
-is(timed('metrics', 'many', 'SELECT shards, unreadable_shards FROM instaid.metrics'),
+is(timed('metrics', 'many', 'SELECT shards, unreadable FROM instaid.metrics'),
 	"$shards|0", 'metrics counts all of them');
 # in one transaction: the views, audit() and freeze_shard() do not keep a lock for each shard
 timed('all of it in one transaction', 'many', qq{
