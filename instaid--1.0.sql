@@ -2726,7 +2726,8 @@ CREATE VIEW instaid._partition_findings (severity, object, problem, cure) AS
            format(CASE WHEN r.takes_now AND r.have_ended
                        THEN 'Detach the default partition, create partitions, with %s, and insert'
                             ' its rows into the table.'
-                       ELSE 'Create partitions, from the end of the last, with %s, or a default one.' END,
+                       ELSE 'Create partitions, from the end of the last, with %s, or a default'
+                            ' one.' END,
                   format('instaid.create_partitions(%L, from_time, to_time, step, %L)',
                          i.table_name, s.epoch))
     FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema

@@ -293,7 +293,8 @@ is(join(' ', in_both(q{
 	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
 	'... without the drift of frozen shards');
 is(Managed::as_app($node, 's', q{
-	SELECT concat_ws(',', shards + tickets = unreadable, frozen_shards, drift_seconds, last_id_seconds)
+	SELECT concat_ws(',', shards + tickets = unreadable, frozen_shards,
+		drift_seconds, last_id_seconds)
 	FROM instaid.metrics}), 't,1', '... and to other roles what the catalogs show');
 # It would miss what is newer than the snapshot.
 for my $call ("freeze_shard('frozen')", "thaw_shard('frozen')", "create_shard('x', 7)",
