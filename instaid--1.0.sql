@@ -2128,7 +2128,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
                 MESSAGE = format('the position of sequence %s is left out', part.name),
-                DETAIL = CASE WHEN part.is_read THEN 'It belongs to another role than its user.'
+                DETAIL = CASE WHEN part.is_read
+                              THEN 'It belongs to another role than the shard or table it is for.'
                               ELSE 'It is hidden from the role, being altered, or damaged.' END,
                 HINT = 'Correct that, and call dump_positions() again, as a superuser.';
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
