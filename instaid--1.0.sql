@@ -2267,9 +2267,11 @@ CREATE VIEW instaid._copies AS
         WHERE NOT d.is_partition),
     code AS MATERIALIZED (
         SELECT w.*, CASE WHEN w.parsed IS NULL
-            -- A string becomes a quote, and a comment a space.  What is open ends with the text.
+            -- A string becomes a quote; a comment, and all between the first and the last dollar
+            -- quotes, which often makes functions, a space.  What is open ends with the text.
             THEN regexp_replace(w.source, '\mE('')(?:[^''\\]|\\.)*''?|('')[^'']*''?|--[^\n\r]*'
-                                          '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?', '\1\2 ', 'gi')
+                                          '|/\*(?:[^*]|\*+[^*/])*(?:\*+/)?|\$\w*\$.*\$\w*\$',
+                                '\1\2 ', 'gi')
             ELSE (SELECT string_agg(CASE m.word[1]
                          WHEN 'funcid' THEN (
                              SELECT CASE WHEN p.pronamespace = 'instaid'::regnamespace
@@ -2285,12 +2287,10 @@ CREATE VIEW instaid._copies AS
         WHERE w.source ~* '\mnextval\M' OR w.proname = 'next_id' AND w.pronargs = 0 OR w.parsed
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
-    -- variable or a sum, or multiplies by such a power; and it creates no function.  OFFSET 0 lets
-    -- each pattern run once.
+    -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
     SELECT c.*, k.is_copy
     FROM code AS c CROSS JOIN LATERAL (
-        SELECT c.code !~* '\mcreate\s+(?:or\s+replace\s+)?function\M'
-           AND c.code ~* '\m(?:nextval\s*\(|execute\M)'
+        SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
            AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
                          '|current_timestamp|(?:statement|transaction)_timestamp)\M'
            AND c.code ~* '(?:[a-z_)\]"]|\d{9})\s*<<[\s(]*(?:1[6-9]\M|2[0-4]\M|\d+\s*[-+*]'

@@ -58,7 +58,7 @@ COMMENT ON VIEW instaid.metrics IS
 
 -- Copies of the published function; for audit().
 -- A copy calls nextval(), reads a clock, and shifts to the left.  Comments and strings do not
--- count, apart from the name in nextval('...').
+-- count.
 CREATE OR REPLACE VIEW instaid._copies AS
     SELECT p.oid, p.pronamespace, n.nspname, p.proowner,
            pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
@@ -70,13 +70,14 @@ CREATE OR REPLACE VIEW instaid._copies AS
          JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
          CROSS JOIN LATERAL (SELECT pg_catalog.regexp_replace(
              -- in linear time, whatever the text is; what is open ends with it
-             p.prosrc, E'--[^\\n\\r]*|/\\*(?:[^*]|\\*+[^*/])*(?:\\*+/)?', ' ', 'g')) AS c (code)
+             p.prosrc, E'\\mE''(?:[^''\\\\]|\\\\.)*''?|''[^'']*''?|--[^\\n\\r]*'
+                       '|/\\*(?:[^*]|\\*+[^*/])*(?:\\*+/)?'
+                       '|\\$\\w*\\$.*\\$\\w*\\$', ' ', 'gi')) AS c (code)
     WHERE l.lanname IN ('sql', 'plpgsql') AND n.nspname !~ '^(pg_|instaid|information_schema$)'
       AND CASE WHEN octet_length(p.prosrc) < 100000
                THEN strpos(p.prosrc, 'instaid_sql._') = 0
-                    AND c.code !~* '[[:<:]]create[[:space:]]+(or[[:space:]]+replace[[:space:]]+)?'
-                                   'function[[:>:]]'
-                    AND c.code ~* '[[:<:]]nextval[[:space:]]*[(]'
+                    AND p.prosrc ~* '[[:<:]]nextval[[:>:]]'
+                    AND c.code ~* '[[:<:]](nextval[[:space:]]*[(]|execute[[:>:]])'
                     AND c.code ~* '[[:<:]](clock_timestamp|now|statement_timestamp|timeofday'
                                   '|transaction_timestamp|current_timestamp|localtimestamp)[[:>:]]'
                     AND c.code ~* '<<|[*][[:space:]]*(8388608|4194304)[[:>:]]|[[.^.]]|power'

@@ -187,11 +187,28 @@ CREATE PROCEDURE regress_8.new_tenant(n integer) LANGUAGE plpgsql AS $p$
 BEGIN
     EXECUTE format($f$ CREATE SCHEMA t%1$s; CREATE SEQUENCE t%1$s.table_id_seq;
         Create or Replace
-            Function t%1$s.next_id() RETURNS bigint LANGUAGE sql RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721
-            << 23 | %1$s << 10 | nextval('t%1$s.table_id_seq') %% 1024 $f$, n);
+            Function t%1$s.next_id() RETURNS bigint LANGUAGE sql AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721
+            << 23 | %1$s << 10 | nextval('t%1$s.table_id_seq') %% 1024 $$; $f$, n);
 END $p$;
 SELECT * FROM instaid.audit();
 DROP PROCEDURE regress_8.new_tenant;
+CREATE FUNCTION regress_8.prepare(name text) RETURNS bigint LANGUAGE plpgsql AS $p$
+BEGIN
+    EXECUTE format($f$ ALTER TABLE %1$I.t ALTER id SET DEFAULT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23
+        | nextval('%1$I.table_id_seq') %% 1024) $f$, name);
+    RETURN 1;
+END $p$;
+SELECT * FROM instaid.audit();
+-- but one that makes something else, and an ID, is
+CREATE OR REPLACE FUNCTION regress_8.prepare(name text) RETURNS bigint LANGUAGE plpgsql AS $p$
+DECLARE seq bigint;
+BEGIN
+    EXECUTE $f$ CREATE FUNCTION regress_8.helper() RETURNS integer LANGUAGE sql RETURN 1 $f$;
+    EXECUTE format('SELECT nextval(%L) %% 1024', 'regress_8.s') INTO seq;
+    RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | seq;
+END $p$;
+SELECT object, problem FROM instaid.audit();
+DROP FUNCTION regress_8.prepare;
 -- a shard whose next_id() was dropped
 SELECT instaid.create_shard('regress_9', 9);
 DROP FUNCTION regress_9.next_id();

@@ -726,6 +726,20 @@ is(outcome(q{
 	SELECT count(*) FROM instaid.audit() WHERE object ~ '^slow'; DROP SCHEMA slow CASCADE}),
 	0, 'audit() reads texts with comments that never end');
 
+# What makes copies is none, and what asks its sequence by EXECUTE is one.
+is(outcome(q{
+	SET client_min_messages = warning; SET check_function_bodies = off; CREATE SCHEMA makers;
+	CREATE PROCEDURE makers.tenant(name text) LANGUAGE plpgsql AS $p$ BEGIN
+		EXECUTE format($f$ CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql AS
+			$b$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23
+				| nextval('%1$I.s') %% 1024 $b$ $f$, name); END $p$;
+	CREATE FUNCTION makers.copy() RETURNS bigint LANGUAGE plpgsql AS $p$ DECLARE n bigint; BEGIN
+		RAISE DEBUG 'CREATE FUNCTION, %%';
+		EXECUTE format('SELECT nextval(%L) %% 1024', 'makers.s') INTO n;
+		RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | n; END $p$;
+	SELECT object, cure ~ 'Write %' FROM instaid.audit() WHERE object ~ '^makers';
+	DROP SCHEMA makers CASCADE}), 'makers.copy()|f', 'a function that makes copies is none');
+
 # A copy of another name, with another sequence
 is(outcome(q{
 	SET client_min_messages = error;
