@@ -257,7 +257,7 @@ DECLARE
     function_name CONSTANT text := format('%I.next_id()', schema_name);
     before bigint;
     id bigint;
-    next bigint;
+    second_id bigint;
     made_at timestamptz;
     clock tstzrange;
     literals timestamptz[];
@@ -309,7 +309,7 @@ BEGIN
     -- so that currval() works
     before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
     id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    next := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
+    second_id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
     -- A function can use now(), which is the time when the transaction began.
     clock := tstzrange(now() - interval '1 s', clock_timestamp() + interval '1 s');
     SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
@@ -318,15 +318,15 @@ BEGIN
     FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
          CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
     made_at := instaid.extract_timestamp(id, epoch);
-    -- With another layout, too, there is an epoch that gives the clock's time, but the bits of the
-    -- shard ID are not the same in two IDs.
+    -- With another layout, too, there is an epoch that gives the clock's time.  Where bits of the
+    -- sequence are read as the shard ID, a second ID has another one.
     IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE
-       OR instaid.extract_shard_id(next) <> instaid.extract_shard_id(id) THEN
+       OR instaid.extract_shard_id(second_id) <> instaid.extract_shard_id(id) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of %s do not fit the layout, or epoch %s', function_name, epoch),
             DETAIL = format('It returned %s and %s. With this epoch, the time of the first is %s.'
                             ' The clock reads %s.%s', COALESCE(id::text, 'null'),
-                            COALESCE(next::text, 'null'), made_at, clock_timestamp(),
+                            COALESCE(second_id::text, 'null'), made_at, clock_timestamp(),
                             ' Its text names epoch ' || array_to_string(literals, ', ') || '.'),
             HINT = 'If the layout of its IDs is Instagram''s, pass the epoch that it subtracts. If'
                    ' not, use create_shard() and adopt_column().';

@@ -148,7 +148,7 @@ UNION ALL
 (SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen_again
  EXCEPT SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen);
 DROP TABLE seen, seen_again;
-SELECT object, array_agg(split_part(problem, ' ', 1) || CASE WHEN problem ~ 'CACHE' THEN ' CACHE' ELSE '' END ORDER BY problem) FROM findings GROUP BY object ORDER BY object COLLATE "C";
+SELECT object, array_agg(split_part(problem, ' ', 1) ORDER BY problem) FROM findings GROUP BY object ORDER BY object COLLATE "C";
 DROP SCHEMA insta3 CASCADE;
 
 -- the arithmetic in a column default
