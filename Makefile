@@ -9,10 +9,10 @@
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
-#   make script              assembles the script of the extension from script/ and managed/
+#   make script              assembles the script of the extension from extension/ and sql-edition/
 #   make deb, make dist      the Debian package; the zip for PGXN
-#   make managed-dist        the edition without C, for pg_tle and database.dev
-#   make managed-restore-list DUMP=...  restores a dump of the extension into that edition
+#   make sql-edition-dist        the SQL edition, for pg_tle and database.dev
+#   make sql-edition-restore-list DUMP=...  restores a dump of the extension into that edition
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
@@ -99,9 +99,9 @@ $(OBJS) $(OBJS:.o=.bc) src/exports.list: | $(CURDIR)/src/ids $(CURDIR)/src/ticke
 $(CURDIR)/src/ids $(CURDIR)/src/tickets:
 	mkdir -p $@
 
-# its parts are in script/, and what it shares with the edition without C in managed/
+# its parts are in extension/, and what it shares with the SQL edition in sql-edition/
 script:
-	@cd $(srcdir_of_makefile). && perl script/assemble.pl >script/new && mv script/new instaid--$(EXTVERSION).sql
+	@cd $(srcdir_of_makefile). && perl extension/assemble.pl >extension/new && mv extension/new instaid--$(EXTVERSION).sql
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
@@ -135,11 +135,11 @@ dist:
 		{ [ "$${tag:-v$(DISTVERSION)}" = v$(DISTVERSION) ] || { echo "The tag is $$tag, and the version is $(DISTVERSION)." >&2; exit 1; }; } && \
 		mkdir -p dist && git archive --prefix=instaid-$(DISTVERSION)/ -o dist/instaid-$(DISTVERSION).zip HEAD && ls dist/*.zip
 
-# The edition without C: see docs/managed.md
-managed-dist:
-	@sh $(srcdir_of_makefile)managed/dist.sh $(abspath $(srcdir_of_makefile)dist/managed) && ls $(srcdir_of_makefile)dist/managed
-managed-restore-list:
-	@perl $(srcdir_of_makefile)managed/restore_list.pl $(DUMP)
+# The SQL edition: see docs/sql-edition.md
+sql-edition-dist:
+	@sh $(srcdir_of_makefile)sql-edition/dist.sh $(abspath $(srcdir_of_makefile)dist/sql-edition) && ls $(srcdir_of_makefile)dist/sql-edition
+sql-edition-restore-list:
+	@perl $(srcdir_of_makefile)sql-edition/restore_list.pl $(DUMP)
 
 # A run of another size than the documented one has a file of its own.
 RESULT = $(srcdir_of_makefile)bench/result$(if $(SCALE),-$(SCALE)).tsv
@@ -158,4 +158,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: script demo test soak test-packages deb dist managed-dist managed-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: script demo test soak test-packages deb dist sql-edition-dist sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

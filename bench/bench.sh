@@ -294,8 +294,8 @@ for count in 1 8 32 64; do
 	take_turns single "id_column IS NOT NULL AND name <> 'given IDs'"
 done
 for count in 1 8 32 64; do
-	take_turns single_nowait "name IN ('instaid', 'bigserial', 'published function', 'published verbatim', 'without C')"
-	take_turns single_unprepared "name IN ('bigserial', 'published verbatim', 'without C')"
+	take_turns single_nowait "name IN ('instaid', 'bigserial', 'published function', 'published verbatim', 'SQL edition')"
+	take_turns single_unprepared "name IN ('bigserial', 'published verbatim', 'SQL edition')"
 done
 
 . bench/tickets.sh

@@ -32,7 +32,7 @@ set -eu
 # INSERT ... SELECT.  "brought rows" bring their IDs: no generator can be below them, and
 # the target is how far above them the shard's may be, in parts of bigserial's.
 #
-# The edition without C comes first: nothing of the extension is loaded then.
+# The SQL edition comes first: nothing of the extension is loaded then.
 # "each TABLE" is a transaction for each row, which executes a prepared INSERT, and "each sent
 # TABLE" one that is not prepared.  The clock goes on by some 80 microseconds in each, so that
 # few of them open a millisecond; with "each opens TABLE" all do.
@@ -43,14 +43,14 @@ bare loop     | -    | -       | -         | 5000 | 1    | SELECT count(1) $rows
 loop          | -    | -       | -         | 5000 | 1    | SELECT count(g) $rows
 bigint loop   | -    | -       | -         | 5000 | 1    | SELECT count(g) $bigint_rows
 verbatim      | -    | nextval | loop      | 500  | 1    | SELECT count(verbatim.next_id()) $rows
-without C     | 0.50 | verbatim | loop     | 5000 | 1    | SELECT count(without_c.next_id()) $rows
+SQL edition     | 0.50 | verbatim | loop     | 5000 | 1    | SELECT count(sql_edition.next_id()) $rows
 serial each   | -    | nextval | bare loop | 50  | 1    | each own_serial
 verbatim each | -    | nextval | bare loop | 50  | 1    | each verbatim.photos
-without C each | 1.00 | verbatim each | bare loop | 50 | 1 | each without_c.photos
-without C each opens | 2.15 | verbatim each | bare loop | 50 | 1 | each opens without_c.photos
+SQL edition each | 1.00 | verbatim each | bare loop | 50 | 1 | each sql_edition.photos
+SQL edition each opens | 2.15 | verbatim each | bare loop | 50 | 1 | each opens sql_edition.photos
 serial each sent | - | nextval | bare loop | 50  | 1    | each sent own_serial
 verbatim each sent | - | nextval | bare loop | 50 | 1   | each sent verbatim.photos
-without C each sent | 1.05 | verbatim each sent | bare loop | 50 | 1 | each sent without_c.photos
+SQL edition each sent | 1.05 | verbatim each sent | bare loop | 50 | 1 | each sent sql_edition.photos
 from loop     | -    | -       | -         | 20   | 1000 | SELECT count(i) $rows, generate_series(1::bigint, 1000 + 0 * g) AS i
 nextval       | -    | nextval | loop      | 5000 | 1    | SELECT count(nextval('core_seq')) $rows
 next_id       | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id()) $rows
@@ -84,12 +84,12 @@ install_private >"$SCRATCH/log/install.log" 2>&1 || { cat "$SCRATCH/log/install.
 cc -O2 -shared -fPIC -o "$SCRATCH/clock.so" bench/instructions_clock.c
 start_server autovacuum=off
 psql -Xq -v ON_ERROR_STOP=1 >"$SCRATCH/log/setup.log" <<'SQL'
--- the edition without C, whose schemas make room for the extension
-\i managed/all.sql
-SELECT instaid.create_shard('without_c', 6);
-CREATE TABLE without_c.photos (id bigint PRIMARY KEY DEFAULT without_c.next_id(), n integer);
-ALTER SCHEMA instaid RENAME TO instaid_managed;
-ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
+-- the SQL edition, whose schemas make room for the extension
+\i sql-edition/all.sql
+SELECT instaid.create_shard('sql_edition', 6);
+CREATE TABLE sql_edition.photos (id bigint PRIMARY KEY DEFAULT sql_edition.next_id(), n integer);
+ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
+ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 \i test/lib/verbatim.sql
 CREATE TABLE verbatim.photos (id bigint PRIMARY KEY DEFAULT verbatim.next_id(), n integer);
 CREATE EXTENSION instaid;

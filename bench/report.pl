@@ -182,7 +182,7 @@ my %counted = (
 	'instaid, CACHE 32' => [ 'next_id 32' ],
 	'bigserial' => [ 'nextval', 'serial sent', 'serial prepared', 'serial rows' ],
 	'published function' => [ 'published' ],
-	'without C' => [ 'without C' ],
+	'SQL edition' => [ 'SQL edition' ],
 	'gen_random_uuid' => [ 'uuid' ],
 	'uuidv7' => [ 'uuidv7' ]);
 my ($major) = map { /^server: PostgreSQL (\d+)/ ? $1 : () } @about;
@@ -229,15 +229,15 @@ table([ 'generator', map { "$_ client" . ($_ > 1 ? 's' : '') } @clients ],
 		} labels(work => $name)
 	} [ single_nowait => '' ], [ single_unprepared => ', not prepared' ]);
 
-# Of the edition without C, as many clients as have a target
+# Of the SQL edition, as many clients as have a target
 my @rates = map {
 	my $name = $_;
 	map {
-		my @r = ratios('rate', 'without C', 'published verbatim', work => $name, clients => $_);
+		my @r = ratios('rate', 'SQL edition', 'published verbatim', work => $name, clients => $_);
 		@r ? sprintf '%.2f', median(@r) : ()
 	} grep { $_ < 64 } @clients
 } qw(single_nowait single_unprepared);
-print "With 1, 8 and 32 clients, the edition without C has ", join(', ', @rates[ 0 .. 2 ]), ' of the rate of the published function, and ',
+print "With 1, 8 and 32 clients, the SQL edition has ", join(', ', @rates[ 0 .. 2 ]), ' of the rate of the published function, and ',
 	join(', ', @rates[ 3 .. 5 ]), " if statements are not prepared.\n\n" if @rates == 6;
 
 print "### What was made\n\nThe numbers cover all turns above. An inversion is an ID below the previous ID of its session.\n\n";

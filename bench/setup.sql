@@ -2,11 +2,11 @@
 -- query that looks at what they made.  A generator that is not there, in the
 -- server or as an extension, is left out.
 
--- the edition without C, whose schemas make room for the extension
-\ir ../managed/all.sql
-SELECT instaid.create_shard('without_c', 6);
-ALTER SCHEMA instaid RENAME TO instaid_managed;
-ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
+-- the SQL edition, whose schemas make room for the extension
+\ir ../sql-edition/all.sql
+SELECT instaid.create_shard('sql_edition', 6);
+ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
+ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 
 CREATE EXTENSION instaid;
 CREATE SCHEMA bench;
@@ -54,7 +54,7 @@ INSERT INTO bench.generators (name, expr, id_column, ms, may_repeat) VALUES
     ('SQL expression', 'bench.expression()', 'bigint DEFAULT bench.expression()', 'id >> 23', true);
 
 INSERT INTO bench.generators (name, expr, id_column, ms) VALUES
-    ('without C', 'without_c.next_id()', 'bigint DEFAULT without_c.next_id()', 'id >> 23');
+    ('SQL edition', 'sql_edition.next_id()', 'bigint DEFAULT sql_edition.next_id()', 'id >> 23');
 
 INSERT INTO bench.generators (name, expr, id_column) VALUES
     ('gen_random_uuid', 'gen_random_uuid()', 'uuid DEFAULT gen_random_uuid()');

@@ -507,7 +507,7 @@ DO $$ BEGIN
     EXECUTE 'CREATE FUNCTION regress_5.names() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval(''regress_5.likes_id_seq'') AS funcid,'
         ' 1 AS opno, 2 AS "SQLVALUEFUNCTION", 3 AS ":funcid 99999999999 {:opno 99999999999 }", '':opno 99999999999 ''::text AS ":funcid"; SELECT 1; END';
 END $$;
--- a function like one of the edition without C, with a sequence whose bounds are no epoch and no ID
+-- a function like one of the SQL edition, with a sequence whose bounds are no epoch and no ID
 CREATE SEQUENCE regress_5.far MINVALUE 9000000000000000000;
 CREATE SEQUENCE regress_5.far_down INCREMENT -9223372036854775808 MINVALUE -9223372036854775808 MAXVALUE -9223372036854775807;
 CREATE DOMAIN regress_5.id_sequence AS regclass;

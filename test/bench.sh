@@ -22,7 +22,7 @@ complete()
 {
 	for work_and_turns in 'ids 1' 'insert 1' 'copy 1' 'load 1' 'single 4'; do
 		for generator in 'instaid 1' 'instaid 32' 'bigserial 1' 'identity 1' \
-			'published function 1' 'SQL expression 1' 'gen_random_uuid 1' 'without C 1'; do
+			'published function 1' 'SQL expression 1' 'gen_random_uuid 1' 'SQL edition 1'; do
 			set -- $work_and_turns
 			[ "$1 $generator" != 'ids identity 1' ] || continue
 			there=$(turns "$1" "${generator% *}" "${generator##* }")

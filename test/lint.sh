@@ -44,7 +44,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		"META.json" => $meta->{version} =~ s/\.\d+$//r,
 		"META.json, file" => $meta->{provides}{instaid}{file} =~ /^instaid--(.*)\.sql$/,
 		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\d+\.\d+)/m);
-	for (glob "managed/*.sql") {
+	for (glob "sql-edition/*.sql") {
 		my $file = text($_);
 		$found{$_} = $1 while $file =~
 		  /^(?:CALL instaid._begin_file\(.*?, | +version CONSTANT text := )\x27(.*?)\x27/mg;
@@ -61,18 +61,18 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	-f "instaid--$v.sql" or die "there is no instaid--$v.sql\n"'
 check 'released scripts are never edited' \
 	sh -c '[ ! -e test/released.sha256 ] || sha256sum --check --quiet test/released.sha256'
-check 'lines of SQL are under 100 columns' in_width 99 script/*.sql managed/*.sql
+check 'lines of SQL are under 100 columns' in_width 99 extension/*.sql sql-edition/*.sql
 check 'each private function and view of SQL has a comment above it' perl -ne '
 	print "$ARGV: $1\n" and $bad = 1
 		if /^CREATE (?:OR REPLACE )?(?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
-	$above = $_; END { exit $bad }' script/*.sql managed/*.sql
+	$above = $_; END { exit $bad }' extension/*.sql sql-edition/*.sql
 check 'the script of the extension is what make script assembles' sh -c '
-	perl script/assemble.pl >assembled && version=$(sed -n "1s/.*--\(.*\)\.sql.*/\1/p" assembled) &&
+	perl extension/assemble.pl >assembled && version=$(sed -n "1s/.*--\(.*\)\.sql.*/\1/p" assembled) &&
 		diff "instaid--$version.sql" assembled'
 check 'no file of SQL is longer than 1,000 lines' sh -c '
-	! wc -l script/*.sql managed/*.sql | awk "\$1 > 1000 && \$2 != \"total\"" | grep .'
+	! wc -l extension/*.sql sql-edition/*.sql | awk "\$1 > 1000 && \$2 != \"total\"" | grep .'
 check 'lines of tests have at most 100 columns' in_width 100 \
-	.ci/run managed/*.sh managed/*.pl test/*.sh test/*.pl test/lib/* test/t/*.pl test/cluster/*.pl
+	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* test/t/*.pl test/cluster/*.pl
 check 'a suite names what FULL=1 adds to it' sh -c '
 	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
 		test/t/*.pl test/cluster/*.pl test/bench.sh test/fuzz.sh test/memcheck.sh test/model.sh \

@@ -1,4 +1,4 @@
-# The models of the clocked sequence and of the edition without C, searched to the end by
+# The models of the clocked sequence and of the SQL edition, searched to the end by
 # spin; in TAP.  Run from the top of a source tree; needs spin and gcc.  See test/model/README.md.
 #
 # FULL=1 adds the faults of the models that the search must find, and longer searches
@@ -79,7 +79,7 @@ check_full 'found: the same, and the ID was committed' \
 check_full 'found: the page marked dirty after its record' \
 	violation "$twice" -DDIRTY_AFTER_INSERT
 
-# The edition without C (managed/instaid.sql)
+# The SQL edition (sql-edition/instaid.sql)
 model=$models/gap.pml
 
 # explored MACRO...: all states were searched, and no state has an error.  Each variant
@@ -92,14 +92,14 @@ explored()
 		grep -q '^State-vector .* errors: 0$' report
 }
 
-check 'without C: no ID comes twice, and IDs increase, with a cancel and a crash' explored -DNS=2
-check 'without C: no committed ID comes twice, whatever the clock reads after a crash' \
+check 'SQL edition: no ID comes twice, and IDs increase, with a cancel and a crash' explored -DNS=2
+check 'SQL edition: no committed ID comes twice, whatever the clock reads after a crash' \
 	explored -DCOMMITTED
-check_full 'without C: a guard of sessions - 1 values' explored -DGUARD=1 -DCRASHES=0
-check_full 'without C: two cancels and two crashes' explored -DNS=2 -DCANCELS=2 -DCRASHES=2
-check_full 'without C: three sessions' explored -DNS=3 -DMS=2
-check_full 'without C: three sessions, more milliseconds' explored -DNS=3 -DCRASHES=0
-check_full 'without C: three sessions and their smallest guard' \
+check_full 'SQL edition: a guard of sessions - 1 values' explored -DGUARD=1 -DCRASHES=0
+check_full 'SQL edition: two cancels and two crashes' explored -DNS=2 -DCANCELS=2 -DCRASHES=2
+check_full 'SQL edition: three sessions' explored -DNS=3 -DMS=2
+check_full 'SQL edition: three sessions, more milliseconds' explored -DNS=3 -DCRASHES=0
+check_full 'SQL edition: three sessions and their smallest guard' \
 	explored -DNS=3 -DCRASHES=0 -DGUARD=2
 
 set -- -DCRASHES=0 -DNO_SETVAL_CHECK -DNO_GUARD_CHECK -DNO_ORDER

@@ -91,17 +91,17 @@ CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), caption text);
 
----- managed_1
+---- sql_edition_1
 CREATE ROLE app LOGIN;
 
----- managed_2
+---- sql_edition_2
 SET ROLE app;
 BEGIN;
 INSERT INTO insta5.photos (title) VALUES ('lunch') RETURNING id;
 SELECT count(*) FROM insta5.next_ids(3);
 ROLLBACK;
 
----- managed_3
+---- sql_edition_3
 CREATE ROLE anon;
 CREATE ROLE authenticated;
 CREATE SCHEMA auth;
@@ -110,7 +110,7 @@ CREATE FUNCTION auth.uid() RETURNS uuid LANGUAGE sql STABLE
 GRANT USAGE ON SCHEMA auth TO anon, authenticated;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO anon, authenticated;
 
----- managed_4
+---- sql_edition_4
 SET request.jwt.claims = '{"sub": "00000000-0000-0000-0000-000000000001"}';
 SET ROLE authenticated;
 INSERT INTO public.notes (note) VALUES ('first');
@@ -129,8 +129,8 @@ $$;
 RESET ROLE;
 SELECT 1 / (1 - count(*)) FROM instaid.audit();
 
----- managed_5
-\i managed/all.sql
+---- sql_edition_5
+\i sql-edition/all.sql
 SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
 INSERT INTO insta5.photos (title) VALUES ('breakfast');

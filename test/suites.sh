@@ -27,18 +27,18 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 # Two sets of suites are written as what they leave out, so that a new suite is in
 # them.  "version" is for other versions of PostgreSQL.  It leaves out the suites of code
 # that does not depend on the version: arithmetic, clocks, load, rights, procedures of
-# the documentation, and most of the edition without C.  It keeps what uses parts of the
+# the documentation, and most of the SQL edition.  It keeps what uses parts of the
 # server that change: the headers, SQL, WAL, recovery, dumps, shared memory, background
 # workers, libpq.  "assert" is for a build with assertions.  It leaves out every suite
 # without which the others still execute each line of C that any suite executes, and
 # 019_many_shards, which takes minutes there.
 not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields
 	006_clock 009_partman 010_move 011_adopt 014_trusted_install 015_privileges 016_settings
-	019_many_shards 020_docs 030_managed_rules 031_managed_storms 033_managed_moves'
+	019_many_shards 020_docs 030_sql_edition_rules 031_sql_edition_storms 033_sql_edition_moves'
 not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
 	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
-	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_managed_rules
-	031_managed_storms 032_managed_api 033_managed_moves 034_managed_install'
+	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
+	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install'
 
 # all_but SUITE...: every other suite
 all_but()

@@ -16,7 +16,7 @@ use Test::More;
 use Clients;
 use Copies;
 use Docs;
-use Managed;
+use SqlEdition;
 
 my $main = Clients::server('main', { has_archiving => 1, allows_streaming => 'logical' });
 $main->safe_psql('postgres', "$shards $calls SELECT add_calls('copied'), take()");
@@ -143,7 +143,7 @@ $subscriber->stop;
 
 # Names that psql or SQL could take for something else
 my $odd = q{it's :a "b" \c};
-for my $edition ('extension', 'without C')
+for my $edition ('extension', 'SQL edition')
 {
 	my ($newer, $older) = map { $edition eq 'extension' ? "${_}_c" : "${_}_sql" } 'newer', 'older';
 	my @as = ();
@@ -161,7 +161,7 @@ for my $edition ('extension', 'without C')
 	else
 	{
 		$main->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
-		Managed::install($main, $newer);
+		SqlEdition::install($main, $newer);
 		@as = ('-U', 'dba');
 		$main->safe_psql($newer, q{SELECT instaid.add_sequence('insta5', 'likes_id_seq');
 			CREATE TABLE insta5.likes (id bigint DEFAULT insta5.next_id('insta5.likes_id_seq'));

@@ -252,7 +252,7 @@ for my $case ([ 'a worker has its batch open', 'BEGIN; DELETE FROM insta5.batche
 		"deleting what all have read: $name");
 }
 
-# The outbox for the edition without C, which needs no function of instaid but next_id()
+# The outbox for the SQL edition, which needs no function of instaid but next_id()
 $node->safe_psql('postgres', 'CREATE DATABASE plain');
 $node->safe_psql('plain', q{CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5);}
 	. slurp_file('docs/outbox_without_c.sql'));
@@ -261,7 +261,7 @@ my $late = Clients::session($node, 'plain');
 $late->(q{BEGIN; INSERT INTO insta5.outbox (topic, payload) VALUES ('first', '1')});
 $node->safe_psql('plain', q{INSERT INTO insta5.outbox (topic, payload)
 	SELECT n, '2' FROM (VALUES ('second'), ('third')) AS v (n)});
-is($node->safe_psql('plain', $read), '', 'outbox without C: nothing while an earlier one is open');
+is($node->safe_psql('plain', $read), '', 'outbox of the SQL edition: nothing while an earlier one is open');
 $late->('COMMIT');
 is($node->safe_psql('plain', "$read; $read; $read"), "first second\nthird\n",
 	'... and then each row, once');

@@ -123,9 +123,9 @@ goes_on($version);
 mkdir $new or die;
 system_or_bail('sh', '-c', 'tar -cf - --exclude=./tmp_check . | tar -C "$0" -xf -', $new);
 edit('instaid.control', qr/^default_version = '\K[\d.]+/m, $next);
-append_to_file("$new/script/ids.sql", $changes);
+append_to_file("$new/extension/ids.sql", $changes);
 system_or_bail('make', '-s', '-C', $new, "PG_CONFIG=$pg_config", 'script');
-my ($guard) = slurp_file("$new/script/schema.sql") =~ /^(\\echo .*)$/m or die;
+my ($guard) = slurp_file("$new/extension/schema.sql") =~ /^(\\echo .*)$/m or die;
 append_to_file("$new/instaid--$version--$next.sql",
 	"$guard\nSELECT instaid._check_library('$next');\n$changes" . q{
 DO $$

@@ -1,5 +1,5 @@
 # restore_list.pl DUMP: how to restore a dump of a database with the extension into one with
-# managed/instaid.sql.  DUMP is of a format that pg_restore reads.
+# sql-edition/instaid.sql.  DUMP is of a format that pg_restore reads.
 #
 # Prints a list for "pg_restore -L", without the extension and without what the shards
 # consist of.  Comments ";SQL" in it are the statements that create the shards anew.
@@ -94,8 +94,8 @@ for my $line (split /\n/, output_of('pg_restore', '-l', $dump))
 	next if $entry =~ /^SCHEMA - (.*) \S+$/ && $is_shard{$1};
 	next if $entry =~ /^SEQUENCE(?: SET)? (.*) (\S+) \S+$/ && $is_made{"$1 $2"};
 	next if $entry =~ /^(?:ACL|COMMENT) (.*) SEQUENCE (\S+) \S+$/ && $is_made{"$1 $2"};
-	next if $entry =~ /^FUNCTION (.*) (?:managed_)?next_ids?\(.*\) \S+$/ && $is_shard{$1};
-	next if $entry =~ /^(?:ACL|COMMENT) (.*) FUNCTION (?:managed_)?next_ids?\(.*\) \S+$/
+	next if $entry =~ /^FUNCTION (.*) (?:sql_edition_)?next_ids?\(.*\) \S+$/ && $is_shard{$1};
+	next if $entry =~ /^(?:ACL|COMMENT) (.*) FUNCTION (?:sql_edition_)?next_ids?\(.*\) \S+$/
 	  && $is_shard{$1};
 	next if $entry =~ /^DOMAIN (.*) id_sequence \S+$/ && $is_shard{$1};
 	print "$line\n";

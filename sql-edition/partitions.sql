@@ -1,4 +1,4 @@
-/* managed/partitions.sql */
+/* sql-edition/partitions.sql */
 
 -- Partitions by time.
 -- Run instaid.sql first.
@@ -11,7 +11,7 @@ BEGIN
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/partitions.sql needs managed/instaid.sql',
+            MESSAGE = 'sql-edition/partitions.sql needs sql-edition/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;

@@ -138,9 +138,9 @@ BEGIN
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
 END $$;
 
--- include managed/shards.sql: Creating shards
+-- include sql-edition/shards.sql: Creating shards
 
--- include managed/many_shards.sql: Many shards
+-- include sql-edition/many_shards.sql: Many shards
 
 ---- Reading in batches ----
 
@@ -280,7 +280,7 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
--- include managed/adopting.sql: Adopting
+-- include sql-edition/adopting.sql: Adopting
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all

@@ -1,9 +1,9 @@
-/* managed/instaid.sql */
+/* sql-edition/instaid.sql */
 
 --
 -- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
 --
--- managed/all.sql runs all files in psql.  Each file can also be run alone, as a role with CREATE
+-- sql-edition/all.sql runs all files in psql.  Each file can also be run alone, as a role with CREATE
 -- on the database, and is one transaction.  This file and shards.sql are complete for a new
 -- application, and each other file adds a subject.  They are two files because one would
 -- have more than 1,500 lines: this one has what next_id() calls, and shards.sql what makes,
@@ -55,7 +55,8 @@ DECLARE
     there text;
     part record;
 BEGIN
-    SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+) without C$') INTO there
+    SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+), SQL edition$') INTO there
+$') INTO there
     FROM pg_namespace AS s JOIN pg_namespace AS i ON i.nspname = 'instaid'
     WHERE s.nspname = 'instaid_sql';
     FOR part IN
@@ -75,12 +76,12 @@ BEGIN
                 MESSAGE = format('extension "%s" is installed', part.extname),
                 DETAIL = format('It has version %s, and the functions of this file.',
                                 part.extversion),
-                HINT = 'Use the extension. "Back from the extension" in managed.md leads here.';
+                HINT = 'Use the extension. "Back from the extension" in sql-edition.md leads here.';
         ELSIF NOT part.is_own OR there IS NULL AND part.nspname <> 'instaid_tickets' THEN
             RAISE duplicate_schema USING
                 MESSAGE = format('schema "%s" already exists', part.nspname),
                 DETAIL = format('It belongs to role %s, and %s.', part.owner,
-                                COALESCE('instaid ' || there || ' without C is there',
+                                COALESCE('the SQL edition of instaid ' || there || ' is there',
                                          'is no part of a complete instaid')),
                 HINT = CASE WHEN there IS NULL
                             THEN 'Run nothing in it. Rename or drop it, and run this file again.'
@@ -89,7 +90,7 @@ BEGIN
     END LOOP;
     IF string_to_array(there, '.')::integer[] > string_to_array(version, '.')::integer[] THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('instaid %s without C is installed', there),
+            MESSAGE = format('the SQL edition of instaid %s is installed', there),
             DETAIL = format('This file has version %s, which is older.', version),
             HINT = 'Run the files of that version, or of a later one.';
     END IF;
@@ -121,10 +122,10 @@ BEGIN
             WHERE n.nspname = part.name AND x.grantee NOT IN (0, n.nspowner));
     END LOOP;
     EXECUTE format('COMMENT ON SCHEMA instaid_sql IS %L',
-                   format('what the functions of shards call: instaid %s without C', version));
+                   format('what the functions of shards call: instaid %s, SQL edition', version));
 END $$;
 COMMENT ON SCHEMA instaid IS
-'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; edition without C';
+'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; SQL edition';
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
 -- Begin a file of a version, which needs other files, and of each of them a function.  Note what
@@ -133,16 +134,17 @@ CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, needs j
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     there CONSTANT text := substring(obj_description('instaid_sql'::regnamespace, 'pg_namespace'),
-                                     '([0-9.]+) without C$');
+                                     '([0-9.]+), SQL edition$');
+$');
     missing text;
 BEGIN
     SELECT n.key INTO missing FROM json_each_text(needs) AS n
     WHERE to_regprocedure(n.value) IS NULL LIMIT 1;
     IF there <> version OR missing IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('managed/%s needs managed/%s', file,
+            MESSAGE = format('sql-edition/%s needs sql-edition/%s', file,
                              CASE WHEN there <> version THEN 'instaid.sql' ELSE missing END),
-            DETAIL = format('The file has version %s, and instaid %s without C is installed.',
+            DETAIL = format('The file has version %s, and version %s is installed.',
                             version, there),
             HINT = format('Run that file of version %s first.', version);
     END IF;
@@ -247,7 +249,7 @@ END $$;
 
 -- Run a command of the caller, who must be this role; return the first column of its first
 -- row.
--- Tables, indexes and views can hold code of their owner.  Without C nothing can run it with
+-- Tables, indexes and views can hold code of their owner.  Without C, nothing can run it with
 -- the owner's rights only.  Therefore the caller must be the owner.
 CREATE OR REPLACE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,7 +1,7 @@
-/* managed/drop.sql */
+/* sql-edition/drop.sql */
 
--- Drop what is left of the edition without C in instaid_managed and instaid_sql, unless
--- something uses it, as managed/dependants.sql shows.
+-- Drop what is left of the SQL edition in instaid_sql_edition and instaid_sql, unless
+-- something uses it, as sql-edition/dependants.sql shows.
 
 BEGIN;
 SET LOCAL search_path = pg_catalog;
@@ -9,7 +9,7 @@ DO $$
 DECLARE
     command text;
     is_dropped boolean := true;
-    shards text := (SELECT string_agg(schema_name, ', ') FROM instaid_managed.list_shards());
+    shards text := (SELECT string_agg(schema_name, ', ') FROM instaid_sql_edition.list_shards());
 BEGIN
     IF shards IS NOT NULL THEN
         RAISE 'these shards are left: %', shards;
@@ -20,7 +20,7 @@ BEGIN
             SELECT format('DROP %s %s', o.type, o.identity)
             FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
             WHERE d.refclassid = 'pg_namespace'::regclass
-              AND d.refobjid IN ('instaid_managed'::regnamespace, 'instaid_sql'::regnamespace)
+              AND d.refobjid IN ('instaid_sql_edition'::regnamespace, 'instaid_sql'::regnamespace)
         LOOP
             BEGIN
                 EXECUTE command;
@@ -30,7 +30,7 @@ BEGIN
             END;
         END LOOP;
     END LOOP;
-    DROP SCHEMA instaid_managed, instaid_sql;
+    DROP SCHEMA instaid_sql_edition, instaid_sql;
 END
 $$;
 COMMIT;

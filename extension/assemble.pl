@@ -1,7 +1,7 @@
 # assemble.pl: write the script of the extension to standard output.
 #
 # It is made of the files below.  A line "-- include FILE: SECTION" in them stands for a
-# section of a file of the edition without C, whose heading is "---- SECTION (both editions) ----".
+# section of a file of the SQL edition, whose heading is "---- SECTION (both editions) ----".
 # VERSION stands for the version of the control file.
 
 use strict;
@@ -10,7 +10,7 @@ use warnings;
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
 my ($version) = text('instaid.control') =~ /^default_version = '(.*)'/m or die;
-my @parts = map { text("script/$_.sql") } qw(schema ids shards tickets audit servers);
+my @parts = map { text("extension/$_.sql") } qw(schema ids shards tickets audit servers);
 for (@parts)
 {
 	s{^-- include (\S+): (.*)\n}{

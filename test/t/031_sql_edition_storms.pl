@@ -1,4 +1,4 @@
-# The edition without C (managed/instaid.sql) under load, while the clock is moved, sessions
+# The SQL edition (sql-edition/instaid.sql) under load, while the clock is moved, sessions
 # are cancelled, terminated and stopped, the server is killed, and a standby is promoted.  No
 # ID may come twice, and each must be greater than all that were received before it was asked
 # for.  pg_regress has one session and one clock.
@@ -18,15 +18,15 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Clients;
-use Managed;
+use SqlEdition;
 use MovedClock;
 
 my $ids = min($ENV{INSTAID_TEST_IDS} || 'inf', $ENV{FULL} ? 20_000_000 : 200_000);
 
 my $clock = MovedClock->new;
-my $node  = Managed::server('main', $clock, 'autovacuum = off', 'checkpoint_timeout = 1d',
+my $node  = SqlEdition::server('main', $clock, 'autovacuum = off', 'checkpoint_timeout = 1d',
 	'max_wal_size = 4GB');
-Managed::install($node, 'm');
+SqlEdition::install($node, 'm');
 
 # ROWS is replaced by the number of rows.
 my $step    = "nextval('insta5.steps')";
@@ -102,7 +102,7 @@ for my $storm (
 	$clock->set($offset);
 	s/ROWS/500/, s/COUNT/2000/ for @statements;
 	my ($kind, @arguments) = @$disturbance;
-	my $sessions = Managed->sessions($node, 'm', $count, @statements);
+	my $sessions = SqlEdition->sessions($node, 'm', $count, @statements);
 	my $disturbed = 0;
 	my $deadline = time + 300 + $ids / 1000;
 	while ($disturbed < 3 || $sessions->received < $ids * $part * 35)
@@ -131,8 +131,8 @@ $node->stop;
 # The primary is killed, and its synchronous standby is promoted, with the clock an hour back.
 $offset += 7200;
 $clock->set($offset);
-my $primary = Managed::server('primary', $clock, 'autovacuum = off');
-Managed::install($primary, 'm');
+my $primary = SqlEdition::server('primary', $clock, 'autovacuum = off');
+SqlEdition::install($primary, 'm');
 $primary->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby', install_path => $ENV{INSTAID_PLAIN});
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
@@ -141,16 +141,16 @@ $primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication})
   or die;
-is(Managed::as_app($standby, 'm', 'SELECT insta5.next_id(); SELECT insta5.next_ids(2000)'),
+is(SqlEdition::as_app($standby, 'm', 'SELECT insta5.next_id(); SELECT insta5.next_ids(2000)'),
 	'25006 25006', 'a standby makes no IDs');
 $rows =~ s/ROWS/500/;
-my $before = Managed->sessions($primary, 'm', 16, $rows, $row);
+my $before = SqlEdition->sessions($primary, 'm', 16, $rows, $row);
 my $deadline = time + 300;
 sleep(0.1) while $before->received < 20_000 * 35 && time < $deadline;
 Clients::crash($primary);
 $clock->set($offset - 3600);
 $standby->promote;
-my $after = Managed->sessions($standby, 'm', 16, $rows, $row);
+my $after = SqlEdition->sessions($standby, 'm', 16, $rows, $row);
 sleep(0.1) while $after->received < 20_000 * 35 && time < $deadline;
 $_->stop for $before, $after;
 my ($old, $all) = ($before->findings, $after->findings($before));

@@ -1,4 +1,4 @@
-# Installing, updating and removing the edition without C: what it refuses to be installed
+# Installing, updating and removing the SQL edition: what it refuses to be installed
 # over, files that stand alone, default privileges that are an attack, an update while clients
 # insert, and columns that keep their values without it.  pg_regress has one role and one
 # session.
@@ -12,12 +12,12 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Docs;
-use Managed;
+use SqlEdition;
 
-my $node = Managed::server('main', 'autovacuum = off');
+my $node = SqlEdition::server('main', 'autovacuum = off');
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
-my @files = slurp_file('managed/all.sql') =~ /^\\ir (\S+)/mg;
-my %text = map { $_ => slurp_file("managed/$_") } @files;
+my @files = slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg;
+my %text = map { $_ => slurp_file("sql-edition/$_") } @files;
 
 sub database
 {
@@ -77,14 +77,14 @@ for my $file (grep { $_ !~ /^(instaid|shards)\.sql$/ } @files)
 	$needs{$file} = [ $text{$file} =~ /"(\w+\.sql)"/g ];
 	my $name = "without_" . $file =~ s/\.sql//r;
 	like(install('dba', 'postgres', $file),
-		qr/ERROR:  managed\/$file needs managed\/instaid\.sql.*HINT:  Run that file first/s,
+		qr/ERROR:  sql-edition\/$file needs sql-edition\/instaid\.sql.*HINT:  Run that file first/s,
 		"$file names the core if that is missing");
 	database($name);
 	install('dba', $name, 'instaid.sql', 'shards.sql');
 	# what a file needs can need others
 	my ($tries, $said) = (0);
 	while (($said = install('dba', $name, $file))
-		=~ /ERROR:  managed\/$file needs managed\/(\w+\.sql)/ && $tries++ < 5)
+		=~ /ERROR:  sql-edition\/$file needs sql-edition\/(\w+\.sql)/ && $tries++ < 5)
 	{
 		my $missing = $1;
 		ok(scalar(grep { $_ eq $missing } @{ $needs{$file} }), "$file names $missing");
@@ -106,7 +106,7 @@ is(scalar(keys %done), scalar(@files), '... all of them');
 ### All files by one command, which leaves nothing in the session of a pooler
 
 database('session');
-my $all = "\\i managed/all.sql\n";
+my $all = "\\i sql-edition/all.sql\n";
 my $shown = q{SHOW search_path; SELECT current_setting('instaid_files.known')};
 is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
 	'all.sql leaves the search path as it was');
@@ -131,11 +131,11 @@ for my $case (
 	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
 		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
 	[ $text{'instaid.sql'}, 'other', 'schema "instaid" already exists',
-		'belongs to role dba, and instaid 1\.0 without C is there', 'SET ROLE dba' ],
-	[ "$text{'instaid.sql'} ALTER SCHEMA instaid RENAME TO instaid_managed", 'dba',
+		'belongs to role dba, and the SQL edition of instaid 1\.0 is there', 'SET ROLE dba' ],
+	[ "$text{'instaid.sql'} ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
 		'Rename or drop it' ],
-	[ $text{'instaid.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba', 'instaid 1\.10 without C is installed',
+	[ $text{'instaid.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba', 'the SQL edition of instaid 1\.10 is installed',
 		'This file has version 1\.0', 'Run the files of that version' ])
 {
 	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
@@ -192,7 +192,7 @@ my $rights = q{
 		 CROSS JOIN LATERAL aclexplode(o.acl) AS x
 	ORDER BY 1, 2, 3};
 
-Managed::install($node, 'updated');
+SqlEdition::install($node, 'updated');
 $node->safe_psql('updated', 'GRANT CREATE ON DATABASE updated TO other');
 run_as('dba', 'updated', q{
 	SELECT instaid.create_ticket('invoices'); SELECT instaid.next_ticket('invoices');
@@ -214,7 +214,7 @@ my %next = map { $_ => $text{$_} =~ s/'1\.0'/'1.1'/gr } @files;
 $next{'instaid.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
 $next{'instaid.sql'} =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
 my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
-my $sessions = Managed->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
+my $sessions = SqlEdition->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
 	SELECT generate_series(1, 300)/r =~ s/\n\s+/ /gr, "BEGIN; $row $row COMMIT;");
 my $deadline = time + 180;
 sleep(0.05) while $sessions->received < 40 * 5_000 && time < $deadline;
@@ -246,15 +246,15 @@ is($node->safe_psql('updated', q{
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
 	"2|2\nthe time of an ID, to the millisecond, as of 1.1|what the functions of shards call:"
-	  . " instaid 1.1 without C\n2|3\nt\nt", '... and what is there is of the new version');
+	  . " instaid 1.1, SQL edition\n2|3\nt\nt", '... and what is there is of the new version');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
-like(install('dba', 'updated', @files), qr/\AERROR:  instaid 1\.1 without C is installed/,
+like(install('dba', 'updated', @files), qr/\AERROR:  the SQL edition of instaid 1\.1 is installed/,
 	'no way back');
 is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
 like(install('dba', 'updated', 'partitions.sql'),
-	qr/\AERROR:  managed\/partitions\.sql needs managed\/instaid\.sql\nDETAIL: .*1\.0, and .*1\.1/,
+	qr/\AERROR:  sql-edition\/partitions\.sql needs sql-edition\/instaid\.sql\nDETAIL: .*1\.0, and .*1\.1/,
 	'... for one file, either');
 $before = $node->safe_psql('updated', $rights);
 like(run_as('dba', 'updated', join('', @next{@files})),
@@ -263,8 +263,8 @@ is($node->safe_psql('updated', $rights), $before, '... changes no right');
 
 ### Removing
 
-my $columns = (map { $_->{text} } section_blocks('docs/managed.md', 'Removing this edition'))[-1];
-my ($using, $drop) = map { slurp_file("managed/$_.sql") } 'dependants', 'drop';
+my $columns = (map { $_->{text} } section_blocks('docs/sql-edition.md', 'Removing this edition'))[-1];
+my ($using, $drop) = map { slurp_file("sql-edition/$_.sql") } 'dependants', 'drop';
 database('removed');
 install('dba', 'removed', @files);
 run_as('dba', 'removed', q{

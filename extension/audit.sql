@@ -47,7 +47,7 @@ CREATE VIEW instaid._copies AS
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
-          -- Functions of the edition without C are no copies.
+          -- Functions of the SQL edition are no copies.
           AND n.nspname !~ '^(pg_|information_schema$|instaid_sql$)'
           AND strpos(p.prosrc, 'instaid_sql._') = 0
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
@@ -348,7 +348,7 @@ CREATE VIEW instaid._value_findings (severity, object, problem, cure) AS
        OR w.has_default AND w.is_newest AND w.made_at > w.epoch + interval '1 day'
     GROUP BY w.table_name, w.column_name, w.shard, w.shard_id;
 
--- Shards, their declarations, and shards of the edition without C
+-- Shards, their declarations, and shards of the SQL edition
 CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
@@ -392,18 +392,18 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'warning', quote_ident(n.nspname),
-           'is a shard of the edition without C, which instaid.shards does not show',
-           'Move it with managed/to_extension.sql of that edition.'
+           'is a shard of the SQL edition, which instaid.shards does not show',
+           'Move it with sql-edition/to_extension.sql of that edition.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
     UNION ALL
     SELECT 'warning', format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
-           'is left over from the edition without C',
+           'is left over from the SQL edition',
            format('When no column or function uses it any more, drop it, or the type'
                   ' %I.id_sequence.', n.nspname)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname ~ '^managed_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0;
+    WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0;
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
@@ -475,7 +475,7 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
          'Add instaid to shared_preload_libraries, and restart the server.'))
         AS f (applies, severity, problem, cure) WHERE f.applies;
 
--- include managed/audit.sql: Findings of audit()
+-- include sql-edition/audit.sql: Findings of audit()
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record

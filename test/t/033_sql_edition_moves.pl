@@ -1,5 +1,5 @@
-# Shards that move while clients insert: from the published function to the edition without
-# C (managed/instaid.sql), from there to the extension, and back by a dump.  No insert may
+# Shards that move while clients insert: from the published function to the SQL
+# edition (sql-edition/instaid.sql), from there to the extension, and back by a dump.  No insert may
 # fail, and no ID may come twice.  pg_regress has one session.
 #
 # FULL=1 adds longer runs, of a million IDs
@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep);
 
 use Clients;
 use Docs;
-use Managed;
+use SqlEdition;
 
 my $ids  = $ENV{FULL} ? 1_000_000 : 30_000;
 my $node = Clients::server('main', 'autovacuum = off', 'max_connections = 120',
@@ -44,7 +44,7 @@ my @statements = (
 sub while_inserting
 {
 	my ($name, $move, @more) = @_;
-	my $sessions = Managed->sessions($node, 'm', 10, @statements, @more);
+	my $sessions = SqlEdition->sessions($node, 'm', 10, @statements, @more);
 	my $deadline = time + 300;
 	my $wait = sub {
 		my ($count) = @_;
@@ -83,7 +83,7 @@ as_dba(q{
 	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app});
 # with a key, the published function fails now and then by itself
 as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
-as_dba('BEGIN;' . Managed::changed() . 'COMMIT');
+as_dba('BEGIN;' . SqlEdition::changed() . 'COMMIT');
 my $step;
 while_inserting('from the published function', sub {
 	as_dba(q{CALL instaid.adopt_shards('insta5')});
@@ -95,7 +95,7 @@ is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
 is(as_dba(q{SELECT severity, problem FROM instaid.audit() WHERE object = 'insta5.table_id_seq'}),
 	'warning|role app has rights on it: it could take values, which the shard leaves out',
 	'what is left is to revoke the rights on the sequence');
-is(Managed::as_app($node, 'm', q{SELECT nextval('insta5.table_id_seq') > 0;
+is(SqlEdition::as_app($node, 'm', q{SELECT nextval('insta5.table_id_seq') > 0;
 	SELECT setval('insta5.table_id_seq', 1)}), 't 42501', '... which allow nextval() alone');
 as_dba('REVOKE ALL ON SEQUENCE insta5.table_id_seq FROM app');
 is(as_dba(q{SELECT count(*) FROM instaid.audit() WHERE object = 'insta5.table_id_seq'}), 0,
@@ -145,21 +145,21 @@ as_dba(q{
 $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); RESET ROLE;
 	ALTER SEQUENCE insta1.table_id_seq OWNER TO app});
 like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
-	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in managed\.md/,
+	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in sql-edition\.md/,
 	'CREATE EXTENSION tells where to read on');
-like(($node->psql('m', slurp_file('managed/to_extension.sql')))[2],
-	qr/\A[^\n]*ERROR:  managed\/to_extension\.sql needs the extension instaid/,
+like(($node->psql('m', slurp_file('sql-edition/to_extension.sql')))[2],
+	qr/\A[^\n]*ERROR:  sql-edition\/to_extension\.sql needs the extension instaid/,
 	'... and what moves the shards needs the extension');
 my $move_said;
 $sum = while_inserting('to the extension', sub {
 	$node->psql('m', q{
 		BEGIN;
-		ALTER SCHEMA instaid RENAME TO instaid_managed;
-		ALTER SCHEMA instaid_tickets RENAME TO instaid_managed_tickets;
+		ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
+		ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
 		COMMIT;
-		} . slurp_file('managed/to_extension.sql'),
+		} . slurp_file('sql-edition/to_extension.sql'),
 		on_error_stop => 0, on_error_die => 0, stderr => \$move_said);
 	}, "SELECT s, i, nextval('insta5.steps')"
 	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"
@@ -171,11 +171,11 @@ is($sum->{inverted}, 0, '... and IDs increase');
 like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\.(?!.*ERROR)/s,
 	'... and one error names a shard');
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
-	WHERE problem ~ 'shard of the edition without C'; DROP SCHEMA insta1 CASCADE}), 'insta1',
+	WHERE problem ~ 'shard of the SQL edition'; DROP SCHEMA insta1 CASCADE}), 'insta1',
 	'... which is left, and audit() names it');
-my $cure = 'Move it with managed/to_extension.sql of that edition.';
+my $cure = 'Move it with sql-edition/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
-	SELECT object, cure FROM audited WHERE problem ~ 'without C' ORDER BY 1}),
+	SELECT object, cure FROM audited WHERE problem ~ 'SQL edition' ORDER BY 1}),
 	join("\n", map { "insta$_|$cure" } 1, 5, 6),
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{
@@ -190,16 +190,16 @@ my $functions = q{SELECT string_agg(p.oid::regprocedure || p.prosrc || p.prolang
 	WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('m', $functions);
 $node->psql('m', $_, on_error_stop => 0, on_error_die => 0)
-  for map { slurp_file("managed/$_") } slurp_file('managed/all.sql') =~ /^\\ir (\S+)/mg;
+  for map { slurp_file("sql-edition/$_") } slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg;
 is($node->safe_psql('m', $functions), $kept,
 	'no file replaces functions of the extension, even if psql goes on after an error');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',
 	'... and takes none of their functions for a copy of the published one');
 is($node->safe_psql('m', q{
-	SELECT DISTINCT object COLLATE "C" FROM instaid.audit() WHERE problem ~ 'without C'
+	SELECT DISTINCT object COLLATE "C" FROM instaid.audit() WHERE problem ~ 'SQL edition'
 	ORDER BY 1}),
-	join("\n", map { ("$_.managed_next_id($_.id_sequence)",
-		"$_.managed_next_ids(integer, $_.id_sequence)") } 'insta5', 'insta6'),
+	join("\n", map { ("$_.sql_edition_next_id($_.id_sequence)",
+		"$_.sql_edition_next_ids(integer, $_.id_sequence)") } 'insta5', 'insta6'),
 	'... and what is left of them afterwards');
 is($node->safe_psql('m', q{
 	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)),
@@ -208,14 +208,14 @@ is($node->safe_psql('m', q{
 	"insta5.photos insta5.next_id(), insta6.photos insta6.next_id(),"
 	  . " insta6.likes insta6.next_id('insta6.likes_id_seq'::regclass)",
 		'tables keep their defaults');
-# Following docs/managed.md loses nothing: the query names what uses the old functions, and the
+# Following docs/sql-edition.md loses nothing: the query names what uses the old functions, and the
 # drop fails as a whole before its commands have run.
-my ($query, $drop) = map { slurp_file("managed/$_.sql") } 'dependants', 'drop';
+my ($query, $drop) = map { slurp_file("sql-edition/$_.sql") } 'dependants', 'drop';
 $node->safe_psql('m', q{
-	DROP FUNCTION insta5.managed_next_id, insta5.managed_next_ids, insta6.managed_next_id,
-		insta6.managed_next_ids;
+	DROP FUNCTION insta5.sql_edition_next_id, insta5.sql_edition_next_ids, insta6.sql_edition_next_id,
+		insta6.sql_edition_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
-	DROP SCHEMA instaid_managed_tickets;
+	DROP SCHEMA instaid_sql_edition_tickets;
 	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10});
 sub kept
 {
@@ -236,7 +236,7 @@ my @calls = (q{min_id('2026-01-01+00')}, q{max_id('2026-01-01+00')}, 'extract_ti
 	q{from_shortcode('B')}, q{from_base32('000000000000B')}, 'to_base32(5)', 'to_shortcode(5)',
 	'decode(5)');
 is($node->safe_psql('m', join ' UNION ALL ',
-	map { "SELECT \$\$$_\$\$ WHERE instaid_managed.$_ IS DISTINCT FROM instaid.$_" } @calls), '',
+	map { "SELECT \$\$$_\$\$ WHERE instaid_sql_edition.$_ IS DISTINCT FROM instaid.$_" } @calls), '',
 	'the old functions return what the new ones do');
 is($kept, "10|10|60\nt|{security_invoker=true,security_barrier=off}\ncode|t\ncodes_code_check"
 	  . "\ncodes_code_key\ncodes_id_check\ncodes_at\ncodes_code_key",
@@ -256,18 +256,18 @@ unlike("@{[ %command ]}", qr/planted/, '... by no function that another role has
 $node->safe_psql('m', join ';', 'SET ROLE dba', values %command);
 is($node->safe_psql('m', $query), '', '... and none after its commands');
 $node->safe_psql('m', q{
-	CREATE FUNCTION insta6.uses() RETURNS text LANGUAGE sql RETURN instaid_managed.to_base32(7);
-	CREATE DOMAIN insta6.odd AS bigint CHECK (instaid_managed.to_base32(VALUE) <> '');
-	CREATE POLICY old ON insta6.codes USING (instaid_managed.to_base32(id) <> '')});
+	CREATE FUNCTION insta6.uses() RETURNS text LANGUAGE sql RETURN instaid_sql_edition.to_base32(7);
+	CREATE DOMAIN insta6.odd AS bigint CHECK (instaid_sql_edition.to_base32(VALUE) <> '');
+	CREATE POLICY old ON insta6.codes USING (instaid_sql_edition.to_base32(id) <> '')});
 is($node->safe_psql('m', $query), join("\n", 'constraint odd_check||', 'function insta6.uses()||',
 	'policy old on table insta6.codes||'), '... but for what has no command');
 $node->safe_psql('m', q{DROP FUNCTION insta6.uses; DROP DOMAIN insta6.odd;
 	DROP POLICY old ON insta6.codes});
 is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
 is($node->safe_psql('m', q{
-	SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid_(managed|sql)';
+	SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid_sql';
 	SELECT count(*) - count(DISTINCT id) FROM insta6.photos;
-	SELECT count(*) FROM instaid.audit() WHERE problem ~ 'without C';
+	SELECT count(*) FROM instaid.audit() WHERE problem ~ 'SQL edition';
 	INSERT INTO insta6.likes (n) VALUES (2) RETURNING instaid.extract_shard_id(id)}), "0\n0\n6",
 	'the old functions can go');
 like(($node->psql('m', 'INSERT INTO insta6.codes VALUES (1)'))[2], qr/codes_id_check/,
@@ -280,7 +280,7 @@ $node->safe_psql('m', q{
 	INSERT INTO insta6.notes (photo_id) SELECT id FROM insta6.photos LIMIT 10;
 	-- as it is if nobody drops what is left of the move
 	CREATE DOMAIN insta5.id_sequence AS regclass;
-	CREATE FUNCTION insta5.managed_next_ids(integer, insta5.id_sequence) RETURNS bigint
+	CREATE FUNCTION insta5.sql_edition_next_ids(integer, insta5.id_sequence) RETURNS bigint
 		LANGUAGE sql RETURN 1;
 	SELECT instaid.freeze_shard('insta5')});
 # What looks like a declaration in a function of another role is none.
@@ -297,8 +297,8 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
 	'a dump of the extension');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
-$node->safe_psql('back', Managed::changed());
-my $list = `make -s managed-restore-list DUMP=$dump`;
+$node->safe_psql('back', SqlEdition::changed());
+my $list = `make -s sql-edition-restore-list DUMP=$dump`;
 append_to_file("$dump.list", $list);
 unlike($list, qr/^;SQL .*'x'/m, '... lists what the extension declares, and nothing planted');
 $node->safe_psql('back', join "\n", $list =~ /^;SQL (.*)/mg);
@@ -313,7 +313,7 @@ is($node->safe_psql('back', qq{
 	SELECT count(*) FROM instaid.audit() WHERE severity = 'error';
 	SELECT schema_name FROM instaid.shards WHERE frozen}), "0\nt\n6\n10|10\n11\n0\ninsta5",
 	'... with its rows, defaults and generated columns, and its frozen shard');
-is(Managed::as_app($node, 'back', 'INSERT INTO insta6.photos (n) VALUES (1) RETURNING n'), '1',
+is(SqlEdition::as_app($node, 'back', 'INSERT INTO insta6.photos (n) VALUES (1) RETURNING n'), '1',
 	'... and its rights');
 
 $node->stop;

@@ -1,4 +1,4 @@
-/* managed/missing.sql */
+/* sql-edition/missing.sql */
 
 -- What only the extension has: each of these functions says so.
 -- Run instaid.sql first.
@@ -11,7 +11,7 @@ BEGIN
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/missing.sql needs managed/instaid.sql',
+            MESSAGE = 'sql-edition/missing.sql needs sql-edition/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;

@@ -1,4 +1,4 @@
-/* managed/tickets.sql */
+/* sql-edition/tickets.sql */
 
 -- Tickets.
 -- Run instaid.sql, shards.sql first.
@@ -11,7 +11,7 @@ BEGIN
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/tickets.sql needs managed/instaid.sql',
+            MESSAGE = 'sql-edition/tickets.sql needs sql-edition/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;

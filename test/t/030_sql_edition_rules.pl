@@ -1,4 +1,4 @@
-# The rules of the edition without C (managed/instaid.sql): each has a check here, which
+# The rules of the SQL edition (sql-edition/instaid.sql): each has a check here, which
 # passes on the script, and fails on a copy of the script that breaks the rule.  Clocks
 # are stopped and servers killed, which pg_regress cannot do.
 
@@ -11,11 +11,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
-use Managed;
+use SqlEdition;
 use MovedClock;
 
 my $clock = MovedClock->new;
-my $node  = Managed::server('main', $clock, 'autovacuum = off');
+my $node  = SqlEdition::server('main', $clock, 'autovacuum = off');
 # a whole second, at which the clock can stand still; timeouts do not end then
 my $noon = 60 + int time;
 
@@ -367,7 +367,7 @@ sub words
 			|^\\\w+|\$_pgtle_\$|SET\ LOCAL)/mgx;
 }
 
-my $script = Managed::changed();
+my $script = SqlEdition::changed();
 (my $words = words($script)) =~ s/(?:RAISE SQLSTATE 'ID001' ?)+//g;
 is($words, '',
 	'no pg_sleep(), no advisory lock that waits, no class of SQLSTATEs, one SQLSTATE of its own');
@@ -384,7 +384,7 @@ for my $change (
 
 # The forms for pg_tle and database.dev.  pg_tle keeps the text, and executes it as a whole.
 my $dist = PostgreSQL::Test::Utils::tempdir;
-$node->command_ok([ 'sh', 'managed/dist.sh', $dist ], 'make managed-dist');
+$node->command_ok([ 'sh', 'sql-edition/dist.sh', $dist ], 'make sql-edition-dist');
 $node->safe_psql('postgres', q{
 	CREATE DATABASE tle; GRANT CREATE ON DATABASE tle TO dba; ALTER DATABASE tle OWNER TO dba});
 $node->safe_psql('tle', q{
@@ -409,7 +409,7 @@ $node->safe_psql('template1', q{
 	CREATE FUNCTION public.divide(bigint, numeric) RETURNS numeric LANGUAGE sql
 		AS 'SELECT $1 OPERATOR(pg_catalog./) $2';
 	CREATE OPERATOR public./ (LEFTARG = bigint, RIGHTARG = numeric, FUNCTION = public.divide)});
-Managed::install($node, 'm');
+SqlEdition::install($node, 'm');
 my %expected = (
 	late           => '1',
 	queue          => 'waits',
@@ -504,7 +504,7 @@ for my $mutant (@mutants)
 		my ($from, $to) = @$change;
 		$text =~ s/$from/$to/g or die "the script has no $from";
 	}
-	Managed::install($node, $database, $text);
+	SqlEdition::install($node, $database, $text);
 	isnt($seen{$check}->($database), $expected{$check}, "found: $name");
 }
 

@@ -22,8 +22,8 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
             HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
-                        ELSE 'If you trust that role, and it is the edition without C, do as "To'
-                             ' the extension" in managed.md says. Otherwise run ' END
+                        ELSE 'If you trust that role, and it is the SQL edition, do as "To'
+                             ' the extension" in sql-edition.md says. Otherwise run ' END
                    || 'nothing in it. Rename or drop it, and create the extension again.';
     END IF;
     EXECUTE format('CREATE SCHEMA instaid AUTHORIZATION %s',
@@ -41,7 +41,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
 
--- include managed/instaid.sql: Checks
+-- include sql-edition/instaid.sql: Checks
 
 ---- Checks that need C or know of Citus ----
 

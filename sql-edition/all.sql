@@ -1,6 +1,6 @@
-/* managed/all.sql */
+/* sql-edition/all.sql */
 
--- The whole edition without C, for psql: \i managed/all.sql
+-- The whole SQL edition, for psql: \i sql-edition/all.sql
 \set ON_ERROR_STOP on
 \ir instaid.sql
 \ir shards.sql

@@ -1,4 +1,4 @@
-/* managed/audit.sql */
+/* sql-edition/audit.sql */
 
 -- What breaks, and what monitoring asks.
 -- Run instaid.sql, shards.sql, partitions.sql, tickets.sql first.
@@ -11,7 +11,7 @@ BEGIN
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/audit.sql needs managed/instaid.sql',
+            MESSAGE = 'sql-edition/audit.sql needs sql-edition/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;
@@ -408,7 +408,7 @@ CREATE OR REPLACE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE NOTICE USING
-        MESSAGE = 'this is instaid 1.0 without C',
+        MESSAGE = 'this is the SQL edition of instaid 1.0',
         DETAIL = 'It does not check the values of columns, foreign keys, or parsed code.';
     RETURN QUERY SELECT f.* FROM instaid._audit() AS f
                  ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";

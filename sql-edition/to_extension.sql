@@ -1,7 +1,7 @@
-/* managed/to_extension.sql */
+/* sql-edition/to_extension.sql */
 
 -- Make the shards of this edition, whose schema instaid has been renamed, shards of the extension
--- (docs/managed.md).
+-- (docs/sql-edition.md).
 -- Run it with psql, on a connection without a pooler: what it creates ends with the session.
 
 BEGIN;
@@ -11,9 +11,9 @@ BEGIN
     -- functions of this edition have the same names
     IF NOT EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid') THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/to_extension.sql needs the extension instaid',
+            MESSAGE = 'sql-edition/to_extension.sql needs the extension instaid',
             DETAIL = 'It is not installed in this database.',
-            HINT = 'Do first what "To the extension" in managed.md says.';
+            HINT = 'Do first what "To the extension" in sql-edition.md says.';
     END IF;
 END $$;
 
@@ -54,7 +54,7 @@ BEGIN
     WHERE s.schema_name = move_shard.schema_name;
     IF NOT FOUND THEN
         RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard of the edition without C', schema_name);
+            MESSAGE = format('schema %I is not a shard of the SQL edition', schema_name);
     END IF;
     PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
@@ -87,8 +87,8 @@ BEGIN
 
     PERFORM instaid._execute_as(shard.owner, format(
         'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
-        ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO managed_next_id;'
-        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO managed_next_ids; %3$s;'
+        ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO sql_edition_next_id;'
+        ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO sql_edition_next_ids; %3$s;'
         -- As before, no role needs a right on the sequence.
         ' ALTER FUNCTION %1$I.next_id(regclass) SECURITY DEFINER;'
         ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
@@ -115,7 +115,7 @@ BEGIN
          CROSS JOIN LATERAL regexp_match(
              CASE WHEN a.relid = ANY (tables)
                   THEN replace(pg_get_expr(a.expression, a.relid),
-                               format('%I.managed_next_id(', schema_name), 'old(') END,
+                               format('%I.sql_edition_next_id(', schema_name), 'old(') END,
              '^old\((?:\((''.*''::regclass)\)::[^()]*)?\)$') AS m (sequence)
     WHERE a.relid = ANY (tables) AND m.sequence IS NOT NULL;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;

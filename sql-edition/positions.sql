@@ -1,4 +1,4 @@
-/* managed/positions.sql */
+/* sql-edition/positions.sql */
 
 -- Where all shards and tickets stand, for a database that takes the place of this one.
 -- Run instaid.sql, shards.sql, tickets.sql first.
@@ -11,7 +11,7 @@ BEGIN
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/positions.sql needs managed/instaid.sql',
+            MESSAGE = 'sql-edition/positions.sql needs sql-edition/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;

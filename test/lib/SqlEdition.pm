@@ -1,9 +1,9 @@
-# Servers without the library of instaid, on which the edition without C is installed by a
+# Servers without the library of instaid, on which the SQL edition is installed by a
 # role that is no superuser, and what clients received from them.
 #
 # packages: libipc-run-perl
 
-package Managed;
+package SqlEdition;
 
 use strict;
 use warnings;
@@ -37,8 +37,8 @@ sub server
 sub changed
 {
 	my (@changes) = @_;
-	my $script = join '', map { slurp_file("managed/$_") }
-	  slurp_file('managed/all.sql') =~ /^\\ir (\S+)/mg;
+	my $script = join '', map { slurp_file("sql-edition/$_") }
+	  slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg;
 	for my $change (@changes)
 	{
 		my ($from, $to) = @$change;

@@ -1,5 +1,5 @@
-# The edition without C (managed/instaid.sql) beside the extension: the same functions
-# return the same and refuse the same, and docs/managed.md lists all that differ.  Rights
+# The SQL edition (sql-edition/instaid.sql) beside the extension: the same functions
+# return the same and refuse the same, and docs/sql-edition.md lists all that differ.  Rights
 # and default privileges of several roles.  pg_regress has one database.
 #
 # FULL=1 adds all 8,192 shards
@@ -13,14 +13,14 @@ use Test::More;
 
 use Clients;
 use Docs;
-use Managed;
+use SqlEdition;
 
 my $node = Clients::server('main', 'autovacuum = off', q{timezone = 'America/New_York'},
 	q{intervalstyle = 'postgres'}, 'max_connections = 120', 'max_prepared_transactions = 5');
 $node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
 $node->safe_psql('postgres', 'CREATE DATABASE c');
 $node->safe_psql('c', 'CREATE EXTENSION instaid');
-Managed::install($node, 's');
+SqlEdition::install($node, 's');
 
 for my $database ('c', 's')
 {
@@ -196,7 +196,7 @@ for my $database ('c', 's')
 		CREATE TABLE taken.t (id serial PRIMARY KEY, n integer, words text);
 		CREATE TABLE taken.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);});
 }
-# each a transaction: without C, one can renumber a shard only once
+# each a transaction: in the SQL edition, one can renumber a shard only once
 my ($c, $s) = in_both('SET client_min_messages = error;' . join '', map {
 	"SELECT regexp_replace(c || '  =>  ' || try(c), '[\\n]', ' ', 'g')
 	FROM (VALUES ('SELECT " . s/'/''/gr . "')) AS u (c);\n" } @commands);
@@ -224,12 +224,12 @@ for my $name (keys %{ { %$in_c, %$in_sql } })
 {
 	$differ{ $name =~ s/[(.].*//r }++ if ($in_c->{$name} // '') ne ($in_sql->{$name} // '');
 }
-my $page = slurp_file('docs/managed.md');
+my $page = slurp_file('docs/sql-edition.md');
 my ($section) = $page =~ /^## What differs\n(.*?)^## /ms or die 'the page has no section';
 my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g,
 	/type `(\w+)`/g } grep { /^\|/ } split /\n/, $section;
 is(join(' ', grep { !$told{$_} } sort keys %differ), '',
-	'docs/managed.md names all functions and views that differ');
+	'docs/sql-edition.md names all functions and views that differ');
 
 # What is not there says so, and what to do instead.
 is($node->safe_psql('s', q{
@@ -247,7 +247,7 @@ is($node->safe_psql('s', q{
 # Many shards at once; with FULL=1 all that there can be
 my $last = $ENV{FULL} ? 8191 : 799;
 is($node->safe_psql('postgres', 'CREATE DATABASE many; GRANT CREATE ON DATABASE many TO dba')
-	. $node->safe_psql('many', Managed::changed(), extra_params => [ '-U', 'dba' ])
+	. $node->safe_psql('many', SqlEdition::changed(), extra_params => [ '-U', 'dba' ])
 	. $node->safe_psql('many', qq{
 	SET client_min_messages = error;
 	CALL instaid.create_shards('m%%%s "x"', 0, 600);
@@ -292,7 +292,7 @@ is(join(' ', in_both(q{
 	SELECT drift_shard IS NULL, frozen_shards FROM instaid.metrics;
 	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
 	'... without the drift of frozen shards');
-is(Managed::as_app($node, 's', q{
+is(SqlEdition::as_app($node, 's', q{
 	SELECT concat_ws(',', shards + tickets = unreadable, frozen_shards,
 		drift_seconds, last_id_seconds)
 	FROM instaid.metrics}), 't,1', '... and to other roles what the catalogs show');
@@ -466,7 +466,7 @@ is($node->safe_psql('s', q{
 	'nobody who has the lock waits for a client that does not read its messages');
 
 # What app can do: use IDs, and nothing else
-sub as_app { return Managed::as_app($node, 's', @_) }
+sub as_app { return SqlEdition::as_app($node, 's', @_) }
 $node->safe_psql('s', q{
 	CREATE SCHEMA evil AUTHORIZATION app; GRANT CREATE, TEMPORARY ON DATABASE s TO app;
 	CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA insta5 TO stranger;
@@ -536,7 +536,7 @@ $node->psql('postgres', "ALTER DATABASE x SET $_") for 'standard_conforming_stri
 	'quote_all_identifiers = on', q{plpgsql.extra_errors = 'all'}, q{search_path = 'nothing'},
 	q{datestyle = 'German'}, 'extra_float_digits = -15', q{bytea_output = 'escape'},
 	q{plpgsql.variable_conflict = 'use_column'}, q{default_transaction_isolation = serializable};
-$node->safe_psql('x', Managed::changed(), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('x', SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
 is($node->safe_psql('x', q{
 	BEGIN ISOLATION LEVEL READ COMMITTED;
 	SELECT instaid.create_shard('Q%s "x"', 5, sequence_name => 'it''s "%I"');
@@ -865,7 +865,7 @@ like($said{trap}, qr/\A[^\n]*schema "instaid" is missing, or belongs to another 
 is($said{whole}, '', '... and those of its edition');
 $node->command_ok([ 'pg_dump', '-n', 'insta5', '-f', "$dump.part", '-U', 'dba',
 	$node->connstr('s') ], 'a dump of one shard');
-$node->safe_psql('part', Managed::changed(), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('part', SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.part",
 	$node->connstr('part') ], '... is restored beside the functions');
 is($node->safe_psql('part',
@@ -912,7 +912,7 @@ for my $database ('fresh', 'hostile', 'taken')
 	$node->safe_psql($database, 'CREATE SCHEMA insta5;'
 		. join('', map { $defaults->($_, '') } @kinds, 'SCHEMAS')
 		. join('', map { $defaults->($_, 'IN SCHEMA insta5') } @kinds), @as_dba);
-	$node->safe_psql($database, Managed::changed(), extra_params => [ '-U', 'dba' ]);
+	$node->safe_psql($database, SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
 	$node->safe_psql($database,
 		join('', map { $defaults->($_, 'IN SCHEMA instaid_tickets') } 'SEQUENCES') . q{
 		SET client_min_messages = error;
@@ -926,7 +926,7 @@ for my $database ('fresh', 'hostile', 'taken')
 like($seen{fresh}, qr/^function\|insta5.next_id\(.*\ntype\|.*\nview\|instaid.shards\|PUBLIC/ms,
 	'rights are compared');
 is($seen{$_}, $seen{fresh}, "... and default privileges change none: $_") for 'hostile', 'taken';
-is(Managed::as_app($node, 'hostile', q{
+is(SqlEdition::as_app($node, 'hostile', q{
 	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
 		AS 'SELECT 1::bigint';
 	CREATE FUNCTION instaid.f() RETURNS void LANGUAGE sql AS '';

@@ -1,4 +1,4 @@
-/* managed/adopting.sql */
+/* sql-edition/adopting.sql */
 
 -- Adopting what exists.
 -- Run instaid.sql, shards.sql, audit.sql first.
@@ -11,7 +11,7 @@ BEGIN
                    WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
        OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'managed/adopting.sql needs managed/instaid.sql',
+            MESSAGE = 'sql-edition/adopting.sql needs sql-edition/instaid.sql',
             DETAIL = format('Role %I has not run it in this database.', current_user),
             HINT = 'Run that file first, as the same role.';
     END IF;

@@ -1,13 +1,13 @@
-/* managed/dependants.sql */
+/* sql-edition/dependants.sql */
 
--- What uses the schemas instaid_managed and instaid_sql, and the command that makes it use the
--- extension instead: for the edition without C that was moved, or is removed (docs/managed.md).
+-- What uses the schemas instaid_sql_edition and instaid_sql, and the command that makes it use the
+-- extension instead: for the SQL edition that was moved, or is removed (docs/sql-edition.md).
 -- Run it as the owner of the table or view: it can call functions of that role.
 
 BEGIN;
 SET LOCAL search_path = pg_catalog;
 WITH old AS (SELECT objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass
-             AND refobjid IN ('instaid_managed'::regnamespace, 'instaid_sql'::regnamespace))
+             AND refobjid IN ('instaid_sql_edition'::regnamespace, 'instaid_sql'::regnamespace))
 SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
        c.relowner::regrole AS owner, replace(CASE
     WHEN a.attgenerated = 's'
@@ -37,7 +37,7 @@ SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
     THEN format('CREATE OR REPLACE VIEW %s%s AS %s', c.oid::regclass,
                 ' WITH (' || array_to_string(c.reloptions, ', ') || ')',
                 rtrim(pg_get_viewdef(c.oid), ';'))
-    END || ';', 'instaid_managed.', 'instaid.') AS command
+    END || ';', 'instaid_sql_edition.', 'instaid.') AS command
 FROM pg_depend AS d
      LEFT JOIN pg_attrdef AS e ON (d.classid, d.objid) = (e.tableoid, e.oid)
      LEFT JOIN pg_attribute AS a ON (a.attrelid, a.attnum) = (e.adrelid, e.adnum)

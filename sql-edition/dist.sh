@@ -1,6 +1,6 @@
 #!/bin/sh
 #
-# managed/dist.sh DIRECTORY: write the edition without C in the forms that pg_tle and
+# sql-edition/dist.sh DIRECTORY: write the SQL edition in the forms that pg_tle and
 # database.dev take: one statement for pg_tle, and a folder for dbdev.
 
 set -eu
@@ -17,7 +17,7 @@ mkdir -p "$directory/dbdev/instaid"
 # shards, which are no part of it.
 script()
 {
-	sed -n 's,^\\ir ,managed/,p' managed/all.sql |
+	sed -n 's,^\\ir ,sql-edition/,p' sql-edition/all.sql |
 		xargs sed '/^BEGIN;$/d; /^COMMIT;$/d; /^DO .*_update_shards()/d'
 }
 
@@ -41,5 +41,5 @@ cat >"$directory/dbdev/instaid/instaid.control" <<-END
 	superuser = false
 END
 # links to other pages would lead nowhere there
-perl -0pe 's/\[([^]]*)\]\((?!#|https?:)[^)]*\)/$1/g' docs/managed.md \
+perl -0pe 's/\[([^]]*)\]\((?!#|https?:)[^)]*\)/$1/g' docs/sql-edition.md \
 	>"$directory/dbdev/instaid/README.md"
