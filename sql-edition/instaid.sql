@@ -3,8 +3,8 @@
 --
 -- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
 --
--- sql-edition/all.sql runs all files in psql.  Each file can also be run alone, as a role with CREATE
--- on the database, and is one transaction.  This file and shards.sql are complete for a new
+-- sql-edition/all.sql runs all files in psql.  Each file can also be run alone, as a role with
+-- CREATE on the database, and is one transaction.  This file and shards.sql are complete for a new
 -- application, and each other file adds a subject.  They are two files because one would
 -- have more than 1,500 lines: this one has what next_id() calls, and shards.sql what makes,
 -- lists, freezes and updates shards.  A newer version of the files updates an older one.
@@ -56,7 +56,6 @@ DECLARE
     part record;
 BEGIN
     SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+), SQL edition$') INTO there
-$') INTO there
     FROM pg_namespace AS s JOIN pg_namespace AS i ON i.nspname = 'instaid'
     WHERE s.nspname = 'instaid_sql';
     FOR part IN
@@ -76,7 +75,8 @@ $') INTO there
                 MESSAGE = format('extension "%s" is installed', part.extname),
                 DETAIL = format('It has version %s, and the functions of this file.',
                                 part.extversion),
-                HINT = 'Use the extension. "Back from the extension" in sql-edition.md leads here.';
+                HINT = 'Use the extension. '
+                       '"Back from the extension" in sql-edition.md leads here.';
         ELSIF NOT part.is_own OR there IS NULL AND part.nspname <> 'instaid_tickets' THEN
             RAISE duplicate_schema USING
                 MESSAGE = format('schema "%s" already exists', part.nspname),
@@ -135,7 +135,6 @@ CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, version text, needs j
 DECLARE
     there CONSTANT text := substring(obj_description('instaid_sql'::regnamespace, 'pg_namespace'),
                                      '([0-9.]+), SQL edition$');
-$');
     missing text;
 BEGIN
     SELECT n.key INTO missing FROM json_each_text(needs) AS n

@@ -67,12 +67,14 @@ check 'each private function and view of SQL has a comment above it' perl -ne '
 		if /^CREATE (?:OR REPLACE )?(?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
 	$above = $_; END { exit $bad }' extension/*.sql sql-edition/*.sql
 check 'the script of the extension is what make script assembles' sh -c '
-	perl extension/assemble.pl >assembled && version=$(sed -n "1s/.*--\(.*\)\.sql.*/\1/p" assembled) &&
+	perl extension/assemble.pl >assembled && 
+		version=$(sed -n "1s/.*--\(.*\)\.sql.*/\1/p" assembled) &&
 		diff "instaid--$version.sql" assembled'
 check 'no file of SQL is longer than 1,000 lines' sh -c '
 	! wc -l extension/*.sql sql-edition/*.sql | awk "\$1 > 1000 && \$2 != \"total\"" | grep .'
 check 'lines of tests have at most 100 columns' in_width 100 \
-	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* test/t/*.pl test/cluster/*.pl
+	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* \
+	test/t/*.pl test/cluster/*.pl
 check 'a suite names what FULL=1 adds to it' sh -c '
 	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
 		test/t/*.pl test/cluster/*.pl test/bench.sh test/fuzz.sh test/memcheck.sh test/model.sh \
@@ -85,6 +87,6 @@ check 'files of IDs and files of tickets do not include each other' \
 	sh -c '! grep -n "include \"tickets/" src/ids/* src/common.* src/sequence.* &&
 		! grep -n "include \"ids/" src/tickets/* src/common.* src/sequence.*'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl
-check 'links of the pages lead somewhere, and the pages do not grow' perl test/pages.pl
+check 'links of the pages lead somewhere' perl test/pages.pl
 check 'the pages of the clients show what their trials run' perl test/clients/recipes.pl
 echo "1..$n"

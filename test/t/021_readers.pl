@@ -261,7 +261,8 @@ my $late = Clients::session($node, 'plain');
 $late->(q{BEGIN; INSERT INTO insta5.outbox (topic, payload) VALUES ('first', '1')});
 $node->safe_psql('plain', q{INSERT INTO insta5.outbox (topic, payload)
 	SELECT n, '2' FROM (VALUES ('second'), ('third')) AS v (n)});
-is($node->safe_psql('plain', $read), '', 'outbox of the SQL edition: nothing while an earlier one is open');
+is($node->safe_psql('plain', $read), '', 
+	'outbox of the SQL edition: nothing while an earlier one is open');
 $late->('COMMIT');
 is($node->safe_psql('plain', "$read; $read; $read"), "first second\nthird\n",
 	'... and then each row, once');

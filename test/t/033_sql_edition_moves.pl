@@ -212,8 +212,8 @@ is($node->safe_psql('m', q{
 # drop fails as a whole before its commands have run.
 my ($query, $drop) = map { slurp_file("sql-edition/$_.sql") } 'dependants', 'drop';
 $node->safe_psql('m', q{
-	DROP FUNCTION insta5.sql_edition_next_id, insta5.sql_edition_next_ids, insta6.sql_edition_next_id,
-		insta6.sql_edition_next_ids;
+	DROP FUNCTION insta5.sql_edition_next_id, insta5.sql_edition_next_ids,
+		insta6.sql_edition_next_id, insta6.sql_edition_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
 	DROP SCHEMA instaid_sql_edition_tickets;
 	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10});
@@ -236,7 +236,8 @@ my @calls = (q{min_id('2026-01-01+00')}, q{max_id('2026-01-01+00')}, 'extract_ti
 	q{from_shortcode('B')}, q{from_base32('000000000000B')}, 'to_base32(5)', 'to_shortcode(5)',
 	'decode(5)');
 is($node->safe_psql('m', join ' UNION ALL ',
-	map { "SELECT \$\$$_\$\$ WHERE instaid_sql_edition.$_ IS DISTINCT FROM instaid.$_" } @calls), '',
+	map { "SELECT \$\$$_\$\$ WHERE instaid_sql_edition.$_ "
+	  . "IS DISTINCT FROM instaid.$_" } @calls), '',
 	'the old functions return what the new ones do');
 is($kept, "10|10|60\nt|{security_invoker=true,security_barrier=off}\ncode|t\ncodes_code_check"
 	  . "\ncodes_code_key\ncodes_id_check\ncodes_at\ncodes_code_key",
