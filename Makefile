@@ -30,6 +30,7 @@ OBJS = \
 	src/ids/execute_as.o \
 	src/ids/fields.o \
 	src/ids/generator.o \
+	src/ids/id_sequence.o \
 	src/ids/language.o \
 	src/ids/next_id.o \
 	src/ids/session.o \

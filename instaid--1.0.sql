@@ -501,7 +501,7 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch times
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
-'with CACHE 1, greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())

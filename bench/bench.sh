@@ -66,7 +66,7 @@ echo 'SELECT extract(epoch FROM clock_timestamp()), bench.drift() \watch 0.05' |
 	echo "durability: $(sql -c "SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
 		WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'wal_sync_method')")"
 } | sed 's/^/# /' | tee "$SCRATCH/result"
-printf 'work\tgenerator\tcache\tmax_drift\tshards\tclients\tround\tids\tseconds\twal_bytes\tindex_bytes\tduplicates\tinversions\tmost_in_ms\tdrift_ms\n' >>"$SCRATCH/result"
+printf 'work\tgenerator\tmax_drift\tshards\tclients\tround\tids\tseconds\twal_bytes\tindex_bytes\tduplicates\tinversions\tmost_in_ms\tdrift_ms\n' >>"$SCRATCH/result"
 
 # begin [STATEMENTS]: make the server ready for a turn, the clock ahead of all
 # sequences; set start and lsn
@@ -95,7 +95,7 @@ finish()
 # note WORK CLIENTS: add a turn to the result
 note()
 {
-	echo "$1$tab$name$tab$cache$tab$max_drift$tab$shards$tab$2$tab$round$tab$ids$tab$seconds$tab$wal$tab$index$tab$duplicates$tab$inversions$tab$most$tab$drift" >>"$SCRATCH/result"
+	echo "$1$tab$name$tab$max_drift$tab$shards$tab$2$tab$round$tab$ids$tab$seconds$tab$wal$tab$index$tab$duplicates$tab$inversions$tab$most$tab$drift" >>"$SCRATCH/result"
 	printf '.'
 }
 
@@ -125,7 +125,7 @@ clients()
 		"$SCRATCH/log/pgbench.log" | awk 'NR == 1 { n = $1 } NR == 2 { print n / $1 }')
 }
 
-# Each work is one turn of the generator that name, cache, expr, tbl and ms tell of.
+# Each work is one turn of the generator that name, expr, tbl and ms tell of.
 
 # IDs and nothing else.  They are kept, and looked at when the time is taken.
 ids()
@@ -227,8 +227,8 @@ take_turns()
 	for round in $(seq "$rounds"); do
 		printf '%s, round %s of %s ' "$1${count:+ by $count clients}" "$round" "$rounds"
 		[ $((round % 2)) = 1 ] && order=ASC || order=DESC
-		sql -F '|' -c "SELECT name, cache, expr, tbl, ms FROM bench.generators WHERE $2 ORDER BY ord $order" >"$SCRATCH/turns"
-		while IFS='|' read -r name cache expr tbl ms; do
+		sql -F '|' -c "SELECT name, expr, tbl, ms FROM bench.generators WHERE $2 ORDER BY ord $order" >"$SCRATCH/turns"
+		while IFS='|' read -r name expr tbl ms; do
 			"$1" </dev/null
 		done <"$SCRATCH/turns"
 		echo
@@ -242,50 +242,43 @@ take_turns copy "id_column IS NOT NULL"
 
 # Of many clients some would fail on a primary key, so these generators get an
 # index that is not unique.
-sql -c "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I; CREATE INDEX ON %1\$s (id)', tbl, name || cache || '_key')
+sql -c "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I; CREATE INDEX ON %1\$s (id)', tbl, name || '_key')
 	FROM bench.generators WHERE may_repeat AND id_column IS NOT NULL" | tr '\n' ';' | sql
 take_turns load "id_column IS NOT NULL AND name <> 'given IDs'"
 
 # Contention: as many IDs as sessions can take, 1,000 in a statement
-# contend NAME CACHE MAX_DRIFT SHARDS SESSIONS
+# contend NAME MAX_DRIFT SHARDS SESSIONS
 contend()
 {
-	name=$1 cache=$2 max_drift=$3 shards=$4
-	sequences=shard0.table_id_seq
+	name=$1 max_drift=$2 shards=$3
 	if [ "$name" = bigserial ]; then
-		sequences=bench.plain_seq expr="nextval('bench.plain_seq')"
+		expr="nextval('bench.plain_seq')"
 	elif [ "$shards" = 1 ]; then
 		expr='shard0.next_id()'
 	else
 		# pgbench replaces variables within words, too, if the statement is not prepared
-		sequences=$(seq -f 'shard%g.table_id_seq' 0 15) expr='shard:client_id.next_id()'
+		expr='shard:client_id.next_id()'
 	fi
 	printf '%s\n' '\set n :n + 1' \
 		"INSERT INTO bench.arrays SELECT :client_id, :n, array_agg($expr) FROM generate_series(1, 1000);" >"$SCRATCH/script"
-	alter="ALTER DATABASE $PGDATABASE SET instaid.max_drift = $max_drift"
-	for sequence in $sequences; do
-		alter="$alter; ALTER SEQUENCE $sequence CACHE $cache"
-	done
-	begin "TRUNCATE bench.arrays; $alter"
-	clients "$5" "$length" simple
+	begin "TRUNCATE bench.arrays; ALTER DATABASE $PGDATABASE SET instaid.max_drift = $max_drift"
+	clients "$4" "$length" simple
 	ms=
 	[ "$name" != instaid ] || ms='id >> 23, (id >> 10) & 8191'
 	finish bench.from_arrays "$ms"
 	index=-
-	note contention "$5"
+	note contention "$4"
 }
 
 turns=$((rounds < 2 ? rounds : 2))
 for round in $(seq $turns); do
 	printf 'contention, round %s of %s ' "$round" "$turns"
 	for count in 1 16 64; do
-		contend instaid 1 1000 1 $count
-		contend bigserial 1 1000 1 $count
+		contend instaid 1000 1 $count
+		contend bigserial 1000 1 $count
 	done
-	contend instaid 1 0 1 16
-	contend instaid 32 1000 1 16
-	contend instaid 1 1000 16 16
-	contend instaid 32 1000 16 16
+	contend instaid 0 1 16
+	contend instaid 1000 16 16
 	echo
 done
 sql -c "ALTER DATABASE $PGDATABASE RESET instaid.max_drift"

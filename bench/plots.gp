@@ -24,9 +24,9 @@ set yrange [0:*]
 set key outside right noenhanced
 stats $clients using 1 nooutput
 plot for [i = 0:STATS_blocks - 1] $clients index i using 1:2 with linespoints \
-    linecolor rgb colour[i % 10 + 1] linewidth (i < 2 ? 3 : 1.5) pointtype (i % 6) + 4 pointsize 0.8 title columnheader(1)
+    linecolor rgb colour[i % 10 + 1] linewidth (i < 1 ? 3 : 1.5) pointtype (i % 6) + 4 pointsize 0.8 title columnheader(1)
 
-# bars, with their values; instaid's, which come first, in a colour of their own
+# bars, with their values; instaid's, which comes first, in a colour of their own
 set border 1
 unset ytics
 set bmargin 5
@@ -36,7 +36,7 @@ unset key
 set style fill solid
 set boxwidth 0.6
 set xtics autofreq norotate noenhanced font ',11'
-bar(i) = i < 2 ? 0x1f8fd6 : 0x8a8f98
+bar(i) = i < 1 ? 0x1f8fd6 : 0x8a8f98
 
 set output directory . '/time-per-id.svg'
 set title 'Nanoseconds an ID, IDs alone, one session'

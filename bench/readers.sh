@@ -8,7 +8,7 @@
 # reader_note WORK READER PAUSE: add a measurement to the result; ids, seconds and missed are set
 reader_note()
 {
-	echo "$1$tab$2${tab}1${tab}1000$tab$3${tab}8${tab}1$tab$ids$tab$seconds$tab-$tab-$tab-$tab$missed$tab-$tab-" >>"$SCRATCH/result"
+	echo "$1$tab$2${tab}1000$tab$3${tab}8${tab}1$tab$ids$tab$seconds$tab-$tab-$tab-$tab$missed$tab-$tab-" >>"$SCRATCH/result"
 	printf '.'
 }
 

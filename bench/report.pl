@@ -20,7 +20,6 @@ while (<>)
 	if (!@columns) { @columns = @values; next }
 	my %turn;
 	@turn{@columns} = @values;
-	$turn{label} = $turn{generator} . ($turn{cache} > 1 ? ", CACHE $turn{cache}" : '');
 	push @turns, \%turn;
 }
 
@@ -41,11 +40,11 @@ sub turns
 	} @turns;
 }
 
-# The labels, in the order of the result
-sub labels
+# The generators, in the order of the result
+sub generators
 {
 	my %seen;
-	return grep { !$seen{$_}++ && $_ ne 'empty loop' } map { $_->{label} } turns(@_);
+	return grep { !$seen{$_}++ && $_ ne 'empty loop' } map { $_->{generator} } turns(@_);
 }
 
 # What a turn says
@@ -71,9 +70,9 @@ sub values_of
 sub ratios
 {
 	my ($measure, $label, $yardstick, %want) = @_;
-	my %other = map { $_->{round} => $measure{$measure}->($_) } turns(%want, label => $yardstick);
+	my %other = map { $_->{round} => $measure{$measure}->($_) } turns(%want, generator => $yardstick);
 	return map { $measure{$measure}->($_) / $other{ $_->{round} } }
-	  grep { $other{ $_->{round} } } turns(%want, label => $label);
+	  grep { $other{ $_->{round} } } turns(%want, generator => $label);
 }
 
 sub sum
@@ -140,16 +139,16 @@ if ($plots)
 	print "\$clients << EOD\n";
 	print join "\n\n", map {
 		my $l = $_;
-		qq("$l"\n) . join '', map { "$_ " . median(values_of('rate', work => 'single', label => $l, clients => $_)) . "\n" } @clients
-	} labels(work => 'single');
+		qq("$l"\n) . join '', map { "$_ " . median(values_of('rate', work => 'single', generator => $l, clients => $_)) . "\n" } @clients
+	} generators(work => 'single');
 	print "EOD\n";
 	for my $block ([ 'time', 'id', 'ids', 1 ], [ 'size', 'index', 'load', 1048576 ])
 	{
 		my ($name, $measure, $work, $unit) = @$block;
 		print "\$$name << EOD\n";
 		printf qq("%s" %g\n), $_ =~ s/,? |(?<=_)/\\n/gr,
-		  median(values_of($measure, work => $work, label => $_)) / $unit
-		  for labels(work => $work);
+		  median(values_of($measure, work => $work, generator => $_)) / $unit
+		  for generators(work => $work);
 		print "EOD\n";
 	}
 	# milliseconds by number of shards
@@ -179,7 +178,6 @@ print '**This run proves nothing**: ', join(', and ', @chance), ".\n\n" if @chan
 my %counted = (
 	'given IDs' => [ '', '', '', 'brought rows' ],
 	'instaid' => [ 'next_id', 'insert sent', 'insert prepared', 'insert rows' ],
-	'instaid, CACHE 32' => [ 'next_id 32' ],
 	'bigserial' => [ 'nextval', 'serial sent', 'serial prepared', 'serial rows' ],
 	'published function' => [ 'published' ],
 	'SQL edition' => [ 'SQL edition' ],
@@ -201,11 +199,11 @@ table([ 'generator', 'instructions of an ID alone', '... of an `INSERT` of one r
 	map {
 		my $l = $_;
 		[ $l, map({ my $n = $_ && $instructions{$_}; $n ? commas($n) : '' } @{ $counted{$l} // [] }[ 0 .. 3 ]),
-			spread('%.0f', values_of('id', work => 'ids', label => $l)),
-			spread('%.2f', values_of('time', work => 'insert', label => $l)),
-			spread('%.2f', values_of('time', work => 'copy', label => $l)),
-			(turns(work => 'ids', label => $l) ? sprintf '%.1f', median(values_of('wal', work => 'ids', label => $l)) / 1000 : '') ]
-	} labels(work => 'insert'));
+			spread('%.0f', values_of('id', work => 'ids', generator => $l)),
+			spread('%.2f', values_of('time', work => 'insert', generator => $l)),
+			spread('%.2f', values_of('time', work => 'copy', generator => $l)),
+			(turns(work => 'ids', generator => $l) ? sprintf '%.1f', median(values_of('wal', work => 'ids', generator => $l)) / 1000 : '') ]
+	} generators(work => 'insert'));
 print 'On PostgreSQL 18, an ID alone takes ', commas($of_18{next_id}), ' instructions with instaid, ',
 	commas($of_18{nextval}), ' with bigserial, and ', commas($of_18{uuidv7}), " with `uuidv7()`.\n\n"
 	if $of_18{uuidv7};
@@ -214,10 +212,10 @@ print "### Many sessions\n\nThe table shows rows a second. The last column is th
 table([ 'generator', map({ "$_ client" . ($_ > 1 ? 's' : '') } @clients), '16 clients, 100 rows a statement', 'index, MB' ],
 	map {
 		my $l = $_;
-		[ $l, map({ spread('%.0f', values_of('rate', work => 'single', label => $l, clients => $_)) } @clients),
-			spread('%.0f', values_of('rate', work => 'load', label => $l)),
-			sprintf '%.1f', median(values_of('index', work => 'load', label => $l)) / 1048576 ]
-	} labels(work => 'load'));
+		[ $l, map({ spread('%.0f', values_of('rate', work => 'single', generator => $l, clients => $_)) } @clients),
+			spread('%.0f', values_of('rate', work => 'load', generator => $l)),
+			sprintf '%.1f', median(values_of('index', work => 'load', generator => $l)) / 1048576 ]
+	} generators(work => 'load'));
 
 print "Commits do not wait for the disk:\n\n";
 table([ 'generator', map { "$_ client" . ($_ > 1 ? 's' : '') } @clients ],
@@ -225,8 +223,8 @@ table([ 'generator', map { "$_ client" . ($_ > 1 ? 's' : '') } @clients ],
 		my ($name, $statements) = @$_;
 		map {
 			my $l = $_;
-			[ "$l$statements", map { spread('%.0f', values_of('rate', work => $name, label => $l, clients => $_)) } @clients ]
-		} labels(work => $name)
+			[ "$l$statements", map { spread('%.0f', values_of('rate', work => $name, generator => $l, clients => $_)) } @clients ]
+		} generators(work => $name)
 	} [ single_nowait => '' ], [ single_unprepared => ', not prepared' ]);
 
 # Of the SQL edition, as many clients as have a target
@@ -243,21 +241,21 @@ print "With 1, 8 and 32 clients, the SQL edition has ", join(', ', @rates[ 0 .. 
 print "### What was made\n\nThe numbers cover all turns above. An inversion is an ID below the previous ID of its session.\n\n";
 table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
 	map {
-		my @t = grep { $_->{work} =~ /^(ids|insert|copy|load|single|single_nowait|single_unprepared)$/ } turns(label => $_);
+		my @t = grep { $_->{work} =~ /^(ids|insert|copy|load|single|single_nowait|single_unprepared)$/ } turns(generator => $_);
 		[ $_, commas(sum('ids', @t)), commas(sum('duplicates', @t)), commas(sum('inversions', @t)),
 			most('most_in_ms', @t), most('drift_ms', @t) ]
-	} labels(work => 'load'));
+	} generators(work => 'load'));
 
 print "### Contention\n\nSessions take IDs as fast as they can, 1,000 in a statement, and store them as one array.\n\n";
 my %done;
 table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],
 	map {
 		my $t = $_;
-		my @t = turns(map { $_ => $t->{$_} } qw(work label shards clients max_drift));
-		[ $t->{generator} . ", CACHE $t->{cache}", $t->{shards}, $t->{clients}, $t->{generator} eq 'instaid' ? $t->{max_drift} : '',
+		my @t = turns(map { $_ => $t->{$_} } qw(work generator shards clients max_drift));
+		[ $t->{generator}, $t->{shards}, $t->{clients}, $t->{generator} eq 'instaid' ? $t->{max_drift} : '',
 			spread('%.0f', map { $measure{rate}->($_) } @t), sum('duplicates', @t), sum('inversions', @t),
 			most('most_in_ms', @t), most('drift_ms', @t) ]
-	} grep { !$done{ join ' ', @$_{qw(label shards clients max_drift)} }++ } turns(work => 'contention'));
+	} grep { !$done{ join ' ', @$_{qw(generator shards clients max_drift)} }++ } turns(work => 'contention'));
 
 my %tickets = (
 	nextval => '`nextval()`', plain => '`next_ticket()`',
@@ -271,12 +269,12 @@ if (turns(work => 'ticket'))
 		map {
 			my $count = $_;
 			map {
-				my %want = (label => $_, clients => $count);
+				my %want = (generator => $_, clients => $count);
 				my ($step) = map { $_->{shards} } turns(%want, work => 'ticket');
 				[ $tickets{$_}, $count, commas($step), spread('%.0f', values_of('rate', %want, work => 'ticket')),
 					spread('%.3f', ratios('rate', $_, 'nextval', clients => $count, work => 'ticket')),
 					map { sprintf '%.3f', 1000 * median(values_of('time', %want, work => $_)) } qw(ticket_p50 ticket_p99 ticket_p999) ]
-			} labels(work => 'ticket', clients => $count)
+			} generators(work => 'ticket', clients => $count)
 		} 1, 8, 32);
 }
 

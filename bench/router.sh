@@ -42,7 +42,7 @@ look()
 		FROM (SELECT id, id < lag(id) OVER (PARTITION BY client ORDER BY n) AS back FROM insta.$table) AS t"
 }
 
-cache=1 max_drift=- wal=- index=- most=- drift=-
+max_drift=- wal=- index=- most=- drift=-
 for round in $(seq "$rounds"); do
 	printf 'router, round %s of %s ' "$round" "$rounds"
 	turns='0 given,0 instaid,1 given,1 instaid,2 given,2 instaid'

@@ -8,7 +8,7 @@
 # shard_note WORK: add a measurement to the result; seconds and ids are set
 shard_note()
 {
-	echo "$1${tab}shards${tab}1${tab}1000$tab$shards${tab}1$tab$round$tab$ids$tab$seconds$tab-$tab-$tab-$tab-$tab-$tab-" >>"$SCRATCH/result"
+	echo "$1${tab}shards${tab}1000$tab$shards${tab}1$tab$round$tab$ids$tab$seconds$tab-$tab-$tab-$tab-$tab-$tab-" >>"$SCRATCH/result"
 	printf '.'
 }
 

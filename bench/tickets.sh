@@ -20,7 +20,7 @@ percentile()
 	seconds=$(awk -v p="$1" '{ us[NR] = $1 } END { print us[int(NR * p / 1000 + 0.999)] / 1e6 }' "$SCRATCH/latencies")
 }
 
-cache=1 max_drift=- wal=- index=- duplicates=- inversions=- most=- drift=-
+max_drift=- wal=- index=- duplicates=- inversions=- most=- drift=-
 for count in 1 8 32; do
 	for round in $(seq "$rounds"); do
 		printf 'tickets by %s clients, round %s of %s ' "$count" "$round" "$rounds"

@@ -121,32 +121,6 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT instaid.settled_id('regress_s');
 ROLLBACK;
 
--- CACHE: IDs that a transaction has reserved and not used are never used
-ALTER SEQUENCE regress_s.table_id_seq CACHE 1000;
-CREATE PROCEDURE regress_s.check_cache(rounds integer) LANGUAGE plpgsql AS $$
-DECLARE
-    settled bigint;
-    id bigint;
-BEGIN
-    FOR i IN 1 .. rounds LOOP
-        id := regress_s.next_id();
-        COMMIT;
-        settled := instaid.settled_id('regress_s');
-        IF settled < id THEN
-            RAISE 'settled % after ID %', settled, id;
-        END IF;
-        COMMIT;
-        id := regress_s.next_id();
-        IF id <= settled THEN
-            RAISE 'ID % after settled %', id, settled;
-        END IF;
-        COMMIT;
-    END LOOP;
-END
-$$;
-CALL regress_s.check_cache(1000);
-ALTER SEQUENCE regress_s.table_id_seq CACHE 1;
-
 -- the rights that settled_id() needs
 CREATE ROLE regress_reader;
 CREATE SEQUENCE regress_s.other_seq;

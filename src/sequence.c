@@ -267,7 +267,7 @@ sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
 	if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
 		!sequence_is_visible(sequence, SEQUENCE_READ_RIGHTS) ||
-		!ConditionalLockRelationOid(sequence, RowExclusiveLock))
+		!ConditionalLockRelationOid(sequence, AccessShareLock))
 		return false;
 
 	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
@@ -292,7 +292,7 @@ sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 	}
 	if (HeapTupleIsValid(tuple))
 		ReleaseSysCache(tuple);
-	UnlockRelationOid(sequence, RowExclusiveLock);
+	UnlockRelationOid(sequence, AccessShareLock);
 	return is_read;
 }
 
@@ -381,42 +381,47 @@ sequence_make_durable(XLogRecPtr lsn)
 	if (!wait)
 		return;
 
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		HOLD_INTERRUPTS();
+	CHECK_FOR_INTERRUPTS();
+	HOLD_INTERRUPTS();
 
-		/*
-		 * Even with remote_apply, wait only until the standby has flushed the
-		 * WAL: it reports at once that it has applied a commit, but not other
-		 * WAL.
-		 */
+	/*
+	 * Even with remote_apply, wait only until the standby has flushed the
+	 * WAL: it reports at once that it has applied a commit, but not other
+	 * WAL.
+	 */
+	SyncRepWaitForLSN(lsn, false);
+	RESUME_INTERRUPTS();
+
+	if (has_named_standbys() || InterruptPending)
+	{
+		LWLockAcquire(SyncRepLock, LW_SHARED);
+		confirmed[mode] = WalSndCtl->lsn[mode];
+		LWLockRelease(SyncRepLock);
+	}
+	if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
+		return;
+
+	/*
+	 * The wait was cancelled, or there are no synchronous standbys any more
+	 * and some other interrupt is pending.  SyncRepWaitForLSN() forgets a
+	 * cancellation, with a warning, if there are standbys.  Whether there are
+	 * is in shared memory, but not in the same place in all minor releases.
+	 * Therefore ask with a cancellation of our own.  One that arrives
+	 * meanwhile is lost.
+	 */
+	if (!ProcDiePending)
+	{
+		HOLD_INTERRUPTS();
+		QueryCancelPending = true;
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
-
-		if (has_named_standbys() || InterruptPending)
+		if (QueryCancelPending && !ProcDiePending)
 		{
-			LWLockAcquire(SyncRepLock, LW_SHARED);
-			confirmed[mode] = WalSndCtl->lsn[mode];
-			LWLockRelease(SyncRepLock);
-		}
-
-		/*
-		 * The wait ends when a standby has confirmed the LSN, when there are
-		 * no synchronous standbys any more, and when it is cancelled:
-		 * SyncRepWaitForLSN() then warns, and forgets the cancellation.
-		 * Whether there are such standbys is in shared memory, but not in the
-		 * same place in all minor releases, so this does not look there.
-		 */
-		if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
+			QueryCancelPending = false;
 			return;
-		if (ProcDiePending || has_named_standbys())
-			break;
-		/* some other interrupt has ended it: try again */
-	}
-
-	if (!ProcDiePending)
+		}
 		QueryCancelPending = true;
+	}
 	InterruptPending = true;
 	CHECK_FOR_INTERRUPTS();
 	ereport(ERROR,

@@ -52,7 +52,6 @@ unordered='(next>watched)'
 reached=' !(((takers==3)&&crashed_after))'
 
 check 'no ID comes twice, if the clock is later after a crash' complete
-check 'nor with CACHE 2' complete -DCACHE=2
 check 'IDs increase across sessions and crashes, on the same condition' complete -DORDER
 check 'no committed ID comes twice, whatever the clock reads after a crash' complete \
 	-DFREE_CLOCK -DCOMMITTED_ONLY

@@ -35,7 +35,6 @@
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_language.h"
 #include "commands/proclang.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -92,7 +91,7 @@ function_body(HeapTuple tuple)
 
 /* Has a function the parameters of next_ids()?  ALTER FUNCTION cannot change them. */
 bool
-is_next_ids(Form_pg_proc proc)
+has_declaring_signature(Form_pg_proc proc)
 {
 	const Oid  *types = proc->proargtypes.values;
 
@@ -106,7 +105,7 @@ is_next_ids(Form_pg_proc proc)
 bool
 is_declaration(Form_pg_proc proc)
 {
-	return is_next_ids(proc) && strcmp(NameStr(proc->proname), DECLARATION) == 0;
+	return has_declaring_signature(proc) && strcmp(NameStr(proc->proname), DECLARATION) == 0;
 }
 
 /*
@@ -267,7 +266,7 @@ static bool
 has_proper_name(Form_pg_proc proc)
 {
 	return strcmp(NameStr(proc->proname),
-				  is_next_ids(proc) ? DECLARATION : "next_id") == 0;
+				  has_declaring_signature(proc) ? DECLARATION : "next_id") == 0;
 }
 
 /* What is wrong with the attributes of a function; or NULL */
@@ -291,13 +290,13 @@ static void
 check_signature(HeapTuple tuple, Oid our_schema)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-	bool		is_known = is_next_ids(proc) || proc->pronargs == 0 ||
+	bool		is_known = has_declaring_signature(proc) || proc->pronargs == 0 ||
 		(proc->pronargs == 1 && proc->proargtypes.values[0] == REGCLASSOID);
 	Oid			our_type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("id"),
 										   ObjectIdGetDatum(our_schema));
 
 	if (!is_known || (check_function_bodies && !has_proper_name(proc)) ||
-		proc->prokind != PROKIND_FUNCTION || proc->proretset != is_next_ids(proc) ||
+		proc->prokind != PROKIND_FUNCTION || proc->proretset != has_declaring_signature(proc) ||
 		OidIsValid(proc->provariadic) ||
 		(proc->prorettype != INT8OID && proc->prorettype != our_type))
 		ereport(ERROR,
@@ -326,7 +325,7 @@ check_signature(HeapTuple tuple, Oid our_schema)
  * any function, so only the transaction that creates the function records anything.
  */
 static void
-record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
+record_dependency(HeapTuple tuple, Oid declaration)
 {
 	ObjectAddress function;
 	ObjectAddress referenced;
@@ -334,7 +333,7 @@ record_dependency(HeapTuple tuple, Oid class, Oid object, int32 sub_object)
 	if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
 		return;
 	ObjectAddressSet(function, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->oid);
-	ObjectAddressSubSet(referenced, class, object, sub_object);
+	ObjectAddressSet(referenced, ProcedureRelationId, declaration);
 	recordDependencyOn(&function, &referenced, DEPENDENCY_NORMAL);
 }
 
@@ -357,7 +356,7 @@ check_reference(HeapTuple tuple)
 	if (!HeapTupleIsValid(declared))
 		return;
 	/* so that pg_dump dumps the declaration first */
-	record_dependency(tuple, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(declared))->oid, 0);
+	record_dependency(tuple, ((Form_pg_proc) GETSTRUCT(declared))->oid);
 	ReleaseSysCache(declared);
 }
 
@@ -381,7 +380,7 @@ instaid_validator(PG_FUNCTION_ARGS)
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 
 	check_signature(tuple, our_schema);
-	if (is_next_ids(proc))
+	if (has_declaring_signature(proc))
 	{
 		Declaration declaration;
 		const char *fault = read_declaration(tuple, &declaration);
@@ -392,9 +391,6 @@ instaid_validator(PG_FUNCTION_ARGS)
 			declaration_error(tuple, fault);
 		if (check_function_bodies)
 			sequence_check_rights(declaration.sequence, SEQUENCE_RIGHTS);
-		if (declaration.shard_id != NODE_SHARD)
-			record_dependency(tuple, LanguageRelationId, proc->prolang,
-							  SUB_OBJECT(declaration.shard_id));
 	}
 	else
 		check_reference(tuple);
@@ -413,12 +409,12 @@ shard_function_fault(HeapTuple tuple)
 	const char *fault;
 
 	if (!has_proper_name(proc))
-		return is_next_ids(proc) ?
+		return has_declaring_signature(proc) ?
 			"is not named next_ids, and declares no shard" : "is not named next_id";
 	fault = attribute_fault(proc);
 	if (fault != NULL)
 		return fault;
-	if (is_next_ids(proc))
+	if (has_declaring_signature(proc))
 	{
 		fault = read_declaration(tuple, &declaration);
 		if (fault != NULL)

@@ -50,8 +50,8 @@
 static int	max_drift;
 
 /*
- * WAL up to this LSN is as durable as this value of synchronous_commit demands.  XLogFlush()
- * would take 30 instructions for each ID that is ahead of the clock to find that out.
+ * WAL up to this LSN is as durable as this value of synchronous_commit demands.  To find that out
+ * takes 250 instructions otherwise, for each ID that is ahead of the clock.
  */
 static XLogRecPtr durable = InvalidXLogRecPtr;
 static int	durable_for = SYNCHRONOUS_COMMIT_OFF;
@@ -253,6 +253,21 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 	return seq->needs_wal ? PageGetLSN(page) : InvalidXLogRecPtr;
 }
 
+/* The error for a sequence that has no further tick; the page is locked */
+static pg_noinline void
+no_tick_error(ClockedSequence *seq, Form_pg_sequence_data data)
+{
+	int64		last_value = data->last_value;
+
+	session_unlock_page(seq);
+	ereport(ERROR,
+			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+			 errmsg("sequence \"%s\" has reached the last tick", get_rel_name(seq->relid)),
+			 errdetail("The sequence is at %lld. The last tick is %lld.",
+					   (long long) last_value, (long long) MAX_TICK),
+			 errhint("If the sequence was set too far by mistake, set it back with setval().")));
+}
+
 /*
  * Warn that a sequence is further ahead of the clock than load explains: once a minute, and
  * again when the clock was set back.
@@ -283,37 +298,26 @@ make_durable(XLogRecPtr lsn)
 }
 
 /*
- * Reserve ticks of one millisecond for this session: at least one, and at most as many as
- * wanted or, if that is more, CACHE.
+ * Take ticks of one millisecond: at least one, and at most as many as wanted.  They are consecutive
+ * from *first on.  Returns how many they are.
  */
-static void
-reserve_ticks(ClockedSequence *seq, int wanted)
+static inline int
+take_ticks(ClockedSequence *seq, int wanted, int64 *first)
 {
 	Form_pg_sequence_data data;
 	XLogRecPtr	lsn;
 	int64		now;
 	int64		next;
 	int64		drift;
-	int64		count;
+	int			count;
 	bool		waited = false;
 
 	for (;;)
 	{
 		data = session_lock_page(seq);
 		next = next_tick(seq, data, &now);
-		if (next > MAX_TICK)
-		{
-			int64		last_value = data->last_value;
-
-			session_unlock_page(seq);
-			ereport(ERROR,
-					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-					 errmsg("sequence \"%s\" has reached the last tick",
-							get_rel_name(seq->relid)),
-					 errdetail("The sequence is at %lld. The last tick is %lld.",
-							   (long long) last_value, (long long) MAX_TICK),
-					 errhint("If the sequence was set too far by mistake, set it back with setval().")));
-		}
+		if (unlikely(next > MAX_TICK))
+			no_tick_error(seq, data);
 		drift = tick_ms(next) - now;
 
 		/*
@@ -321,7 +325,7 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		 * of another millisecond.  One wait limits the rate of each session,
 		 * and never stops it.
 		 */
-		if (drift <= max_drift || waited ||
+		if (likely(drift <= max_drift) || waited ||
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
@@ -330,17 +334,10 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 		waited = true;
 	}
 
-	/*
-	 * CACHE applies only in the clock's own millisecond.  A sequence that is
-	 * ahead of the clock must not move further for ticks that can be dropped.
-	 */
-	count = drift == 0 ? Max(wanted, seq->cache) : wanted;
-	count = Min(count, TICKS_PER_MS - tick_sequence(next));
+	count = Min(wanted, TICKS_PER_MS - tick_sequence(next));
 	lsn = store_tick(seq, data, next + count - 1);
 	session_unlock_page(seq);
-
 	seq->end = next + count;
-	seq->reserved_at = ms_timestamp(now);
 
 	/*
 	 * The invariant.  A tick that is not ahead of the clock cannot come
@@ -348,29 +345,14 @@ reserve_ticks(ClockedSequence *seq, int wanted)
 	 * A tick that is ahead needs a durable WAL record past it, here and, as
 	 * synchronous_commit says, on standbys.
 	 */
-	if (drift > 0)
-	{
-		seq->next = seq->end;	/* in case of an error below */
-		if (unlikely(lsn > durable || synchronous_commit > durable_for))
-			make_durable(lsn);
-	}
-	seq->next = next;
+	if (drift > 0 && unlikely(lsn > durable || synchronous_commit > durable_for))
+		make_durable(lsn);
 
 	if (unlikely(drift > (int64) max_drift + MAX_CLOCK_WAIT))
 		warn_of_drift(seq, drift);
-}
 
-/*
- * Make sure that the session has a reserved tick that it may give out now.  Ticks that CACHE
- * has left are valid only in the millisecond of their reservation: later, they could be older
- * than ticks of other sessions.  Comparing microseconds needs no division.
- */
-static inline void
-ensure_ticks(ClockedSequence *seq, int wanted)
-{
-	if (seq->next >= seq->end ||
-		(uint64) (GetCurrentTimestamp() - seq->reserved_at) >= 1000)
-		reserve_ticks(seq, wanted);
+	*first = next;
+	return count;
 }
 
 /* Lock a sequence until the transaction ends, as the functions below do. */
@@ -387,10 +369,10 @@ generator_lock(Oid sequence)
 int64
 generator_take_tick(Oid sequence)
 {
-	ClockedSequence *seq = session_open(sequence, "instaid.next_id()");
+	int64		tick;
 
-	ensure_ticks(seq, 1);
-	return seq->next++;
+	(void) take_ticks(session_open(sequence, "instaid.next_id()"), 1, &tick);
+	return tick;
 }
 
 /*
@@ -400,14 +382,7 @@ generator_take_tick(Oid sequence)
 int
 generator_take_ticks(Oid sequence, int wanted, int64 *first)
 {
-	ClockedSequence *seq = session_open(sequence, "instaid.next_ids()");
-	int			count;
-
-	ensure_ticks(seq, wanted);
-	count = Min(wanted, seq->end - seq->next);
-	*first = seq->next;
-	seq->next += count;
-	return count;
+	return take_ticks(session_open(sequence, "instaid.next_ids()"), wanted, first);
 }
 
 /*
@@ -416,7 +391,7 @@ generator_take_ticks(Oid sequence, int wanted, int64 *first)
  * durable.
  */
 void
-generator_skip_ticks(Oid sequence, int64 tick)
+generator_advance(Oid sequence, int64 tick)
 {
 	ClockedSequence *seq = session_open(sequence, "instaid.advance_past()");
 	Form_pg_sequence_data data;
@@ -426,8 +401,6 @@ generator_skip_ticks(Oid sequence, int64 tick)
 	sequence_check_rights(sequence, ACL_UPDATE);
 
 	data = session_lock_page(seq);
-	/* the session's reserved ticks can be below it */
-	seq->next = seq->end;
 	if (data->last_value < tick || (data->last_value == tick && !data->is_called))
 	{
 		bool		was_set = sequence_is_cores(data);
@@ -437,7 +410,7 @@ generator_skip_ticks(Oid sequence, int64 tick)
 		if (was_set)
 			data->log_cnt = 0;
 		/* setval() can have set it back, but the session must not go back */
-		seq->next = seq->end = Max(seq->end, tick + 1);
+		seq->end = Max(seq->end, tick + 1);
 	}
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
 	session_unlock_page(seq);

@@ -22,10 +22,10 @@ extern void language_init(void);
 extern void generator_lock(Oid sequence);
 extern int64 generator_take_tick(Oid sequence);
 extern int	generator_take_ticks(Oid sequence, int wanted, int64 *first);
-extern void generator_skip_ticks(Oid sequence, int64 tick);
+extern void generator_advance(Oid sequence, int64 tick);
 extern void generator_init(void);
 
-/* session.c: what a sequence must be to serve as a source of IDs */
+/* id_sequence.c: what a sequence must be to serve as a source of IDs */
 extern const char *requirements_fault(Oid sequence, const char **cure);
 extern void requirements_check(Relation rel, Form_pg_sequence options);
 extern bool is_frozen(Oid sequence, int64 *max_value);
@@ -37,13 +37,6 @@ extern void check_not_frozen(Oid sequence);
 #define LANGUAGE	"instaid"
 #define DECLARATION "next_ids"
 
-/*
- * A declaration depends on the language twice: as every function does, and with its shard ID plus 1
- * as the number of a sub-object.  Thus the index of pg_depend finds the declaration of a shard ID.
- * Reading all of 8,192 declarations took 12 ms for each shard that was created.
- */
-#define SUB_OBJECT(shard_id)	((shard_id) + 1)
-
 /* What a declaration says */
 typedef struct Declaration
 {
@@ -54,7 +47,7 @@ typedef struct Declaration
 } Declaration;
 
 extern char *shard_function_name(Form_pg_proc proc);
-extern bool is_next_ids(Form_pg_proc proc);
+extern bool has_declaring_signature(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);

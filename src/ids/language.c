@@ -110,7 +110,7 @@ read_function(Oid function, Declaration *declaration)
 				 errdetail("PostgreSQL could call it once for all rows of a statement, and each row needs its own ID."),
 				 errhint("Use ALTER FUNCTION %s VOLATILE.", shard_function_name(proc))));
 
-	if (!is_next_ids(proc))
+	if (!has_declaring_signature(proc))
 		declared = referenced_declaration(tuple);
 	else if (!is_declaration(proc))
 		declaration_error(tuple, "It is not named next_ids.");

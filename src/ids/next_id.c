@@ -151,6 +151,6 @@ instaid_advance_past(PG_FUNCTION_ARGS)
 	if (tick_ms(now_tick) < epoch_ms)
 		no_id_error(now_tick, epoch_ms);
 
-	generator_skip_ticks(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
+	generator_advance(sequence, pack_tick(epoch_ms + id_ms(id), MAX_SEQUENCE));
 	PG_RETURN_VOID();
 }

@@ -1,6 +1,5 @@
 /*
- * What a session remembers of the sequences that it takes ticks of, and what a sequence must be to
- * make IDs.
+ * What a session remembers of the sequences that it takes ticks of.
  *
  * To lock a sequence, to check the role's rights and to find the page are most of the cost of
  * nextval().  Here each is done once a transaction, or once for a role, and what was found is
@@ -10,10 +9,8 @@
 #include "postgres.h"
 
 #include "access/relation.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
@@ -154,14 +151,8 @@ load_sequence(ClockedSequence *seq)
 	requirements_check(rel, &options);
 	/* a call that has waited for freeze_shard() ends here */
 	check_not_frozen(seq->relid);
-	seq->cache = options.seqcache;
 
-	/* in a new file the session's reserved ticks are invalid */
-	if (!RelFileLocatorEquals(seq->locator, rel->rd_locator))
-	{
-		seq->locator = rel->rd_locator;
-		seq->next = seq->end;
-	}
+	seq->locator = rel->rd_locator;
 	seq->file = sequence_file_number(rel);
 	seq->is_temp = rel->rd_islocaltemp;
 	seq->needs_wal = RelationNeedsWAL(rel);
@@ -197,12 +188,6 @@ session_load(Oid relid)
 			sequence_check_rights(relid, SEQUENCE_RIGHTS);
 		sequence_lock(relid);
 		seq->lxid = MyLocalTransactionId;
-
-		/*
-		 * between two transactions, no lock would show settled.c what CACHE
-		 * has left
-		 */
-		seq->next = seq->end;
 	}
 
 	/* taking the lock has processed invalidations, too */
@@ -243,112 +228,4 @@ session_pin_page(ClockedSequence *seq)
 		seq->is_pinned = true;
 		ReleaseBuffer(seq->buffer);
 	}
-}
-
-/* Why a sequence cannot serve, as a sentence, and what to do about that; NULL if it can */
-static const char *
-find_fault(Form_pg_sequence options, const char **cure)
-{
-	const char *fault;
-
-	/* a MINVALUE keeps values of copies apart; a MAXVALUE freezes */
-	if (options->seqmin > 1)
-	{
-		*cure = "On Citus, insert on the coordinator, and let INSERT ... SELECT read a temporary table. Elsewhere, use another sequence. Leave the range as it is: it can keep the values of this copy apart from those on other servers.";
-		return psprintf("It has a range of its own, %lld to %lld. A source of IDs needs MINVALUE 1 or less.",
-						(long long) options->seqmin, (long long) options->seqmax);
-	}
-	if (options->seqtypid != INT8OID)
-		fault = psprintf("Its type is %s; it must be bigint.", format_type_be(options->seqtypid));
-	else if (options->seqincrement != 1)
-		fault = psprintf("Its INCREMENT is %lld; it must be 1.", (long long) options->seqincrement);
-	else if (options->seqcycle)
-		fault = "It has CYCLE, and would repeat its values.";
-	else
-		return NULL;
-	/* a descending sequence ends at -1 by default */
-	*cure = psprintf("ALTER SEQUENCE %s AS bigint INCREMENT BY 1%s NO CYCLE;",
-					 sequence_qualified_name(options->seqrelid),
-					 options->seqincrement < 0 && options->seqmax == -1 ? " NO MAXVALUE" : "");
-	return fault;
-}
-
-/* Refuse a sequence that cannot serve as a source of IDs, or could not if it were thawed. */
-void
-requirements_check(Relation rel, Form_pg_sequence options)
-{
-	const char *cure;
-	const char *fault = find_fault(options, &cure);
-
-	if (fault)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence \"%s\" cannot serve as a source of IDs",
-						RelationGetRelationName(rel)),
-				 errdetail_internal("%s", fault),
-				 errhint("%s", cure)));
-}
-
-/* Why a sequence cannot serve, and what to do about that; NULL if it can, or is gone */
-const char *
-requirements_fault(Oid sequence, const char **cure)
-{
-	FormData_pg_sequence options;
-
-	return sequence_copy_options(sequence, &options) ? find_fault(&options, cure) : NULL;
-}
-
-/*
- * Is a sequence frozen?  It is if it could serve, but its MAXVALUE, which goes into max_value
- * unless that is NULL, is too low for ticks.
- *
- * freeze_shard() leaves nothing else, and a shard is frozen if the sequence of its declaration is.
- * A word in the declaration could disagree with the sequence, and ALTER SEQUENCE waits for the
- * transactions that have taken IDs.  A low MAXVALUE of others stops the shard, too: the error names
- * it.
- */
-bool
-is_frozen(Oid sequence, int64 *max_value)
-{
-	FormData_pg_sequence options;
-	const char *cure;
-
-	if (!sequence_copy_options(sequence, &options))
-		return false;
-	if (max_value != NULL)
-		*max_value = options.seqmax;
-	return options.seqmax < MAX_TICK && find_fault(&options, &cure) == NULL;
-}
-
-/*
- * Refuse a call that wants an ID of a frozen sequence, or of a shard that declares it.  The
- * message names a shard if it declares this sequence in its own schema, as most do.
- */
-void
-check_not_frozen(Oid sequence)
-{
-	Declaration declaration = {0};
-	int64		max_value;
-	HeapTuple	tuple;
-	Oid			schema;
-	char	   *name;
-	char	   *schema_name;
-
-	if (!is_frozen(sequence, &max_value))
-		return;
-	/* no lock may keep another session from dropping them */
-	name = sequence_qualified_name(sequence);
-	schema = get_rel_namespace(sequence);
-	schema_name = get_namespace_name(schema);
-	tuple = find_declaration(schema);
-	if (HeapTupleIsValid(tuple))
-		(void) read_declaration(tuple, &declaration);
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 schema_name != NULL && declaration.sequence == sequence ?
-			 errmsg("shard %s is frozen", quote_identifier(schema_name)) :
-			 errmsg("sequence %s is frozen", name),
-			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
-					   name, (long long) max_value),
-			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
 }

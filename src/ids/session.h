@@ -18,17 +18,15 @@ typedef struct ClockedSequence
 	 * What load_sequence() found out.  It holds for this role, until an
 	 * invalidation.
 	 *
-	 * needs_wal and may_pin can be false in the transaction that creates the
-	 * sequence, and true after its commit, which no invalidation announces.
-	 * Therefore session_load() believes only true in the next transaction. If
-	 * it believed a false needs_wal, no WAL record would cover the ticks, and
-	 * they would come again after a crash.  A false may_pin costs only time.
+	 * No invalidation announces the commit of the transaction that creates
+	 * the sequence.  needs_wal and may_pin can be true after it, so
+	 * session_load() does not believe that they are false in the next
+	 * transaction.  Without WAL, ticks would come again after a crash.
 	 */
 	Oid			role;
 	uint64		invalidations;	/* how many there had been by then, or 0 */
 	RelFileLocator locator;
 	uint32		file;			/* see sequence_file_number() */
-	int64		cache;			/* CACHE n of the sequence */
 	bool		is_temp;
 	bool		needs_wal;
 	bool		may_pin;		/* beyond a call: see session_pin_page() */
@@ -37,13 +35,10 @@ typedef struct ClockedSequence
 	Buffer		buffer;			/* of its page; only a hint unless pinned */
 
 	/*
-	 * The ticks from next up to, but not including, end are reserved for the
-	 * session.  end outlives them: if the sequence is set back or gets
-	 * another file, it still tells which ticks the session has had.
+	 * The tick after the last one that this session has had.  If the sequence
+	 * is set back or gets another file, the session still knows it.
 	 */
-	int64		next;
 	int64		end;
-	TimestampTz reserved_at;	/* start of the millisecond of the reservation */
 
 	TimestampTz warned_at;
 } ClockedSequence;

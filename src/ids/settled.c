@@ -12,8 +12,8 @@
  * it either holds the lock or has ended.  A transaction is visible to new snapshots before it
  * releases its locks.  One that begins to take ticks after step 1 gets greater ones.
  *
- * No session may keep a tick for its next transaction: see session_load().  What
- * core's nextval() keeps if the sequence has CACHE above 1 is not covered.
+ * No session keeps a tick for its next transaction.  What core's nextval() keeps if the sequence
+ * has CACHE above 1 is not covered.
  */
 #include "postgres.h"
 
@@ -128,7 +128,7 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 	tick = Max(data.last_value, 0) - (data.is_called ? 0 : 1);
 
 	/*
-	 * The sequence must not stand lower after a crash.  reserve_ticks()
+	 * The sequence must not stand lower after a crash.  take_ticks()
 	 * relies on the clock for ticks that are not ahead of it, but the next
 	 * call can come before a tick is taken, and the clock can be set back.
 	 */

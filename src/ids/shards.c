@@ -8,8 +8,6 @@
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_database.h"
-#include "catalog/pg_depend.h"
-#include "catalog/pg_language.h"
 #include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/proclang.h"
@@ -29,7 +27,6 @@
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_last_id);
-PG_FUNCTION_INFO_V1(instaid_sequence_state);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
@@ -274,43 +271,24 @@ check_may_create(const char *schema_name)
 }
 
 /*
- * The schema of the declaration with this shard ID, or, with or_above, of the one with the
- * lowest ID that is not below it; and the declaration.  InvalidOid if there is none.
+ * The shard with this ID or, with or_above, the one with the lowest ID that is not below it;
+ * NULL if there is none.
  */
-static Oid
-find_shard_id(int32 shard_id, bool or_above, Declaration *declaration)
+static const ListedShard *
+find_shard_id(int32 shard_id, bool or_above)
 {
-	Oid			schema = InvalidOid;
-	Relation	depend;
-	SysScanDesc scan;
-	ScanKeyData key[3];
-	HeapTuple	dependency;
+	const ListedShard *found = NULL;
 
-	depend = table_open(DependRelationId, AccessShareLock);
-	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(LanguageRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
-	ScanKeyInit(&key[2], Anum_pg_depend_refobjsubid,
-				or_above ? BTGreaterEqualStrategyNumber : BTEqualStrategyNumber,
-				or_above ? F_INT4GE : F_INT4EQ, Int32GetDatum(SUB_OBJECT(shard_id)));
-	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
-	while (!OidIsValid(schema) && HeapTupleIsValid(dependency = systable_getnext(scan)))
+	read_list();
+	for (const ListedShard *it = listed; it < listed + listed_count; it++)
 	{
-		Oid			function = ((Form_pg_depend) GETSTRUCT(dependency))->objid;
-		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+		int32		id = it->declaration.shard_id;
 
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		/* it can have been renamed */
-		if (is_declaration((Form_pg_proc) GETSTRUCT(tuple)) &&
-			read_declaration(tuple, declaration) == NULL)
-			schema = ((Form_pg_proc) GETSTRUCT(tuple))->pronamespace;
-		ReleaseSysCache(tuple);
+		if ((id == shard_id || (or_above && id > shard_id)) &&
+			(found == NULL || id < found->declaration.shard_id))
+			found = it;
 	}
-	systable_endscan(scan);
-	table_close(depend, AccessShareLock);
-	return schema;
+	return found;
 }
 
 /* A function of the schema that has the signature of one that a shard gets */
@@ -340,7 +318,7 @@ find_routine(Oid schema)
 }
 
 /*
- * The lock is on the language, with the shard ID as its sub-object.  It is not waited for: any role
+ * Users' advisory locks end in 1 or 2.  It is not waited for: any role
  * that may create some schema can hold it as long as it likes.
  */
 Datum
@@ -350,8 +328,7 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	LOCKTAG		tag;
 
 	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, LanguageRelationId, get_language_oid(LANGUAGE, false),
-					   SUB_OBJECT(shard_id));
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, get_language_oid(LANGUAGE, false), shard_id, 4);
 	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
@@ -363,13 +340,13 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* By an index, because thousands of shards are created one by one */
 Datum
 instaid_find_conflict(PG_FUNCTION_ARGS)
 {
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	int32		shard_id = PG_GETARG_INT32(1);
-	Declaration declaration = {0};
+	const ListedShard *other;
+	const ListedShard *taken;
 	Oid			schema;
 	Oid			routine;
 	Oid			taken_by;
@@ -379,7 +356,9 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 
 	node_check_not_refused();
 
-	taken_by = find_shard_id(shard_id, false, &declaration);
+	taken = find_shard_id(shard_id, false);
+	other = find_shard_id(0, true);
+	taken_by = taken ? taken->schema : InvalidOid;
 	if (!OidIsValid(taken_by) && shard_id == node_shard_id)
 		taken_by = get_func_namespace(fcinfo->flinfo->fn_oid);
 	schema = get_namespace_oid(schema_name, true);
@@ -387,11 +366,11 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 
 	nulls[0] = !get_schema_name(taken_by, &names[0]);
 	nulls[1] = !OidIsValid(routine);
-	nulls[2] = nulls[3] = !get_schema_name(find_shard_id(0, true, &declaration), &names[1]);
+	nulls[2] = nulls[3] = other == NULL || !get_schema_name(other->schema, &names[1]);
 	values[0] = NameGetDatum(&names[0]);
 	values[1] = ObjectIdGetDatum(routine);
 	values[2] = NameGetDatum(&names[1]);
-	values[3] = TimestampTzGetDatum(ms_timestamp(declaration.epoch_ms));
+	values[3] = TimestampTzGetDatum(other ? ms_timestamp(other->declaration.epoch_ms) : 0);
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
@@ -409,34 +388,4 @@ instaid_last_id(PG_FUNCTION_ARGS)
 		!tick_has_id(data.last_value, epoch_ms))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
-}
-
-/* The last value can be no tick, because setval() can set anything. */
-Datum
-instaid_sequence_state(PG_FUNCTION_ARGS)
-{
-	Oid			sequence = PG_GETARG_OID(0);
-	FormData_pg_sequence_data data;
-	bool		is_read = sequence_read(sequence, NULL, NULL, &data);
-	const char *problem;
-	const char *cure;
-	Datum		values[5] = {0};
-	bool		nulls[5] = {true, true, true, true, false};
-
-	if (is_read && data.is_called)
-	{
-		values[0] = Int64GetDatum(data.last_value);
-		values[1] = TimestampTzGetDatum(tick_timestamp(data.last_value));
-		nulls[0] = false;
-		nulls[1] = data.last_value < 0 || data.last_value > MAX_TICK;
-	}
-	problem = requirements_fault(sequence, &cure);
-	if (problem != NULL)
-	{
-		values[2] = CStringGetTextDatum(problem);
-		values[3] = CStringGetTextDatum(cure);
-		nulls[2] = nulls[3] = false;
-	}
-	values[4] = BoolGetDatum(is_read);
-	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

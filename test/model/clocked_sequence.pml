@@ -16,9 +16,6 @@
 #ifndef LAST_TICK
 #define LAST_TICK		9		/* one ms ahead of the clock */
 #endif
-#ifndef CACHE
-#define CACHE			1
-#endif
 #ifndef MAX_RECORDS
 #define MAX_RECORDS		3		/* since the redo pointer */
 #endif
@@ -147,7 +144,7 @@ inline next_tick()
 #define after_redo		(page_lsn > (checkpoint < REDO_SHARED -> 0 : next_redo))
 #endif
 
-/* reserve_ticks() and its caller: one transaction after the other */
+/* take_ticks() and its caller: one transaction after the other */
 proctype session(byte me)
 {
 	byte next, last, logged;
@@ -169,10 +166,6 @@ again:
 #endif
 			ahead = MS(next) > now;
 			last = next;
-			if					/* CACHE is for the ms that the clock reads */
-			:: !ahead -> last = MIN(next + CACHE - 1, now * TICKS_PER_MS + TICKS_PER_MS - 1)
-			:: else
-			fi;
 			now = 0; base = 0;
 #if !defined(DIRTY_AFTER_REDO) && !defined(DIRTY_AFTER_INSERT)
 			dirty = true		/* MarkBufferDirty() */
@@ -247,12 +240,7 @@ hand_out:	atomic {			/* the invariant; then the ID is out */
 				flush(inserted)
 #endif
 			fi;
-next_id:	if
-#if CACHE > 1
-			:: next < last -> next++; goto hand_out	/* still in the same ms */
-#endif
-			:: next = 0; last = 0; lsn[me] = 0; ahead = false
-			fi
+next_id:	next = 0; last = 0; lsn[me] = 0; ahead = false
 			}
 		od
 	} unless {

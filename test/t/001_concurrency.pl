@@ -41,13 +41,11 @@ my $control = q{
 	FROM generate_series(1, ROWS)};
 
 my @runs = (
-	# name, IDs, rows per statement, CACHE, statements that take turns
-	[ 'rows of a statement', $ids, $rows, 1, $next_id ],
-	[ 'CACHE 50', $ids, $rows, 50, $next_id ],
-	[ 'next_ids and next_id', $ids, $rows, 1, $next_ids, $next_id ],
-	[ 'nextval and next_id', $ids, $rows, 1, $nextval, $next_id ],
-	[ 'single rows', $ids / 40, 1, 1, $next_id ],
-	[ 'single rows, CACHE 50', $ids / 40, 1, 50, $next_id ],
+	# name, IDs, rows per statement, statements that take turns
+	[ 'rows of a statement', $ids, $rows, $next_id ],
+	[ 'next_ids and next_id', $ids, $rows, $next_ids, $next_id ],
+	[ 'nextval and next_id', $ids, $rows, $nextval, $next_id ],
+	[ 'single rows', $ids / 40, 1, $next_id ],
 );
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -79,9 +77,8 @@ sub load
 
 for my $run (@runs)
 {
-	my ($name, $wanted, $rows, $cache, @statements) = @$run;
+	my ($name, $wanted, $rows, @statements) = @$run;
 
-	$node->safe_psql('postgres', "ALTER SEQUENCE insta5.table_id_seq CACHE $cache");
 	my @files = load($wanted, $rows, @statements);
 
 	is(scalar(grep { !Clients::in_order($_) } @files), 0,

@@ -73,17 +73,6 @@ for my $case ([ 0, 16 ], [ 200, 8 ], [ 1000, 8 ])
 	$node->poll_query_until('postgres', q{SELECT drift = '0' FROM instaid.shards}) or die;
 }
 
-# Ticks that sessions reserve with CACHE and drop do not drive the sequence ahead.
-$node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1000');
-append_to_file($node->basedir . '/single.sql', 'SELECT insta5.next_id();');
-$node->command_ok([ 'pgbench', '-n', '-c', '8', '-T', '3', '-f', $node->basedir . '/single.sql',
-	$node->connstr('postgres') ],
-	'8 sessions take single IDs with CACHE 1000');
-my $drift = $node->safe_psql('postgres',
-	q{SELECT extract(epoch FROM drift) * 1000 FROM instaid.shards});
-cmp_ok($drift, '<', 100, "... and the sequence is $drift ms ahead");
-$node->safe_psql('postgres', 'ALTER SEQUENCE insta5.table_id_seq CACHE 1');
-
 # The warning comes once a minute, not once per call.  The sequence is set ahead, as
 # it is after the clock is set back.
 my ($stdout, $stderr);
@@ -240,24 +229,6 @@ is($node->safe_psql('postgres', q{
 			FROM generate_series(1, 200) AS n OFFSET 0) AS v) AS w
 	WHERE id <= before}),
 	0, 'after setval and advance_past, a session\'s IDs increase');
-
-# advance_past() is for IDs that this session has reserved, too, even if another session
-# has taken the sequence past them already, as setval() does here.
-is($node->safe_psql('postgres', q{
-	ALTER SEQUENCE insta5.table_id_seq CACHE 100;
-	CREATE FUNCTION not_past(n integer) RETURNS boolean LANGUAGE plpgsql AS $$
-	DECLARE
-		id bigint := insta5.next_id();
-	BEGIN
-		PERFORM setval('insta5.table_id_seq', last_value + 20 * 1024) FROM insta5.table_id_seq;
-		PERFORM instaid.advance_past('insta5.table_id_seq', id, instaid.default_epoch());
-		RETURN insta5.next_id() <= instaid.max_id(instaid.extract_timestamp(id));
-	END $$;
-	-- meanwhile the clock catches up
-	SELECT count(*) FROM (SELECT not_past(n), pg_sleep(0.025)
-		FROM generate_series(1, 20) AS n OFFSET 0) AS v WHERE not_past;
-	ALTER SEQUENCE insta5.table_id_seq CACHE 1}),
-	0, 'with CACHE, a session\'s IDs are above the one of advance_past');
 
 # No transaction ID can be assigned, since the lock table is full.  The error leaves the
 # sequence's page unlocked, also when only a subtransaction ends.

@@ -91,6 +91,7 @@ sub end
 	return slurp_file($session->{file}) =~ s/\A\d+\n//r;
 }
 
+my $warning = qr/WARNING: .*\n(?:DETAIL: .*\n)?/;
 for my $case (
 	[ 'plain',  q{SELECT instaid.next_ticket('plain')} ],
 	[ 'leased', q{SELECT last FROM instaid.lease_ticket('leased', 3)} ],
@@ -119,7 +120,7 @@ for my $case (
 		q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_on$'});
 	like(
 		end(shift @calls),
-		qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to user request\n\z/,
+		qr/\A($warning)+ERROR:  canceling statement due to user request\n\z/,
 		"$ticket: a call that is cancelled returns no value");
 	$local->(
 		q{SELECT pg_terminate_backend(pid)
@@ -129,10 +130,15 @@ for my $case (
 	my $slow = begin("slow_$ticket", $take, "SET statement_timeout = '300ms'; $take");
 	like(
 		end($slow),
-		qr/\AWARNING: .*\n(DETAIL: .*\n)?ERROR:  canceling statement due to statement timeout\n\z/,
+		qr/\A($warning)+ERROR:  canceling statement due to statement timeout\n\z/,
 		"$ticket: a call that reaches statement_timeout returns no value");
 
-	# The standby is no longer required, and the others go on.
+	# The standby is no longer required, and the others go on, also one that has something else
+	# to do, as all have during a DROP DATABASE.
+	$local->(
+		q{SELECT pg_log_backend_memory_contexts(pid)
+			FROM pg_stat_activity WHERE application_name ~ '_remote_apply$'}
+	);
 	set_standbys('');
 	my @values = map { end($_) } $open, @calls;
 	is(duplicates(split /\s+/, "$taken $off @values"),
