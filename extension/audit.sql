@@ -368,12 +368,9 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
         AS f (applies, severity, problem) WHERE f.applies
     UNION ALL
     SELECT 'error', f.signature, o.problem,
-           CASE WHEN o.problem ~ '^is not named ' THEN 'Give it this name, or drop it.'
-                WHEN o.problem ~ ': it is not '
+           CASE o.code WHEN 'shard_function_name' THEN 'Give it this name, or drop it.'
+                WHEN 'shard_function_attributes'
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
-                WHEN n.nspname = 'instaid'
-                THEN 'Set it in postgresql.conf or by ALTER SYSTEM, and for no session, role or'
-                     ' database.'
                 ELSE 'Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
     FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function

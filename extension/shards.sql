@@ -53,7 +53,7 @@ SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
     RETURNS SETOF bigint
     LANGUAGE instaid VOLATILE STRICT PARALLEL UNSAFE COST 1
-    AS 'node shard, epoch 2011-08-24 21:07:01.721+00';
+    AS 'node shard, epoch 1314220021721';
 COMMENT ON FUNCTION instaid.next_ids(integer, regclass) IS
 'the next 1 to 1000000 IDs of the shard of the node, in increasing order; see instaid.next_id()';
 
@@ -76,7 +76,8 @@ CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigi
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
-CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT problem text) RETURNS SETOF record
+CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
+    RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
@@ -113,7 +114,7 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                                         arguments text DEFAULT '',
                                         security text DEFAULT '') RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+    SET search_path = pg_catalog, pg_temp
     RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
                   || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
@@ -123,8 +124,8 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
                   ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
                   schema_name, sequence,
-                  format('shard %s, epoch %s+00', shard_id,
-                         replace(to_char(epoch, 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')),
+                  format('shard %s, epoch %s', shard_id,
+                         (extract(epoch FROM epoch) * 1000)::bigint),
                   CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
 
 -- Default privileges must not let other roles set the sequences of these shards back.

@@ -56,7 +56,7 @@ for my $function (@statements)
 	my ($home, $place, $sequence, $id, $epoch) = $function =~ /
 		\ACREATE\ FUNCTION\ ($name)\.next_ids\(count\ integer,\ sequence\ regclass
 		\ DEFAULT\ '($name)\.($name)'::regclass\)\ RETURNS\ SETOF\ [^']*
-		\s+AS\ (?:'|\$\w*\$)shard\ (\d{1,4}),\ epoch\ ([-\d]+\ [\d:.]+\+00)(?:'|\$\w*\$)\z/x
+		\s+AS\ (?:'|\$\w*\$)shard\ (\d{1,4}),\ epoch\ (-?\d+)(?:'|\$\w*\$)\z/x
 	  or next;
 	# a frozen shard has a MAXVALUE below the last tick
 	my ($maximum) = map { /\ACREATE SEQUENCE \Q$home.$sequence\E\n.* MAXVALUE (\d+)$/ms }
@@ -65,7 +65,7 @@ for my $function (@statements)
 	die "the sequence of shard $home is in schema $place\n" if $place ne $home;
 	$is_shard{ plain($home) } = 1;
 	$is_made{ plain($home) . ' ' . plain($sequence) } = 1;
-	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, '%s', %s);",
+	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, timestamptz 'epoch' + '%s ms', %s);",
 	  literal($home), $id, $epoch, literal($sequence);
 	# sequences of tables
 	for my $other ($tables =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)

@@ -520,7 +520,7 @@ CREATE TEMPORARY TABLE lure (id bigint DEFAULT nextval(:sequence::regclass));
 CREATE TABLE regress_stranger.lure (id bigint DEFAULT nextval(:sequence::regclass));
 SET check_function_bodies = off;
 CREATE FUNCTION regress_stranger.next_ids(count integer, sequence regclass DEFAULT :'sequence') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 77, epoch 2020-01-01 00:00:00+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 77, epoch 1577836800000';
 RESET check_function_bodies;
 RESET ROLE;
 SET client_min_messages = warning;

@@ -217,11 +217,11 @@ SELECT substring(cure FROM 'CREATE .*;') FROM instaid.audit() \gexec
 SELECT * FROM instaid.audit();
 DROP SCHEMA regress_9 CASCADE;
 -- declares a shard by hand, like a restore, which does not check other objects
-CREATE PROCEDURE declare_shard(schema_name text, shard_id integer, sequence text, epoch text DEFAULT '2011-08-24 21:07:01.721')
+CREATE PROCEDURE declare_shard(schema_name text, shard_id integer, sequence text, epoch bigint DEFAULT 1314220021721)
     LANGUAGE plpgsql SET check_function_bodies = off AS $$
 BEGIN
     EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_ids(count integer, sequence regclass DEFAULT %L) RETURNS SETOF bigint'
-                   ' LANGUAGE instaid STRICT COST 1 AS ''shard %s, epoch %s+00''', schema_name, sequence, shard_id, epoch);
+                   ' LANGUAGE instaid STRICT COST 1 AS ''shard %s, epoch %s''', schema_name, sequence, shard_id, epoch);
     EXECUTE format('CREATE OR REPLACE FUNCTION %I.next_id() RETURNS bigint'
                    ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)''', schema_name);
 END $$;
@@ -292,7 +292,7 @@ CREATE SCHEMA regress_9;
 CALL declare_shard('regress_9', 5, 'regress_8.s');
 SELECT * FROM instaid.audit();
 -- a second epoch on a sequence
-CALL declare_shard('regress_9', 9, 'regress_8.s', '2020-01-01 00:00:00');
+CALL declare_shard('regress_9', 9, 'regress_8.s', 1577836800000);
 SELECT * FROM instaid.audit();
 DROP SCHEMA regress_9 CASCADE;
 -- a frozen shard repeats nothing, unless the other one has another epoch
@@ -301,7 +301,7 @@ SELECT instaid.freeze_shard('regress_9');
 CREATE SCHEMA regress_10;
 CALL declare_shard('regress_10', 9, 'regress_8.s');
 SELECT object, problem FROM instaid.audit();
-CALL declare_shard('regress_10', 9, 'regress_8.s', '2020-01-01 00:00:00');
+CALL declare_shard('regress_10', 9, 'regress_8.s', 1577836800000);
 SELECT object, problem, cure FROM instaid.audit() WHERE problem ~ 'shard ID';
 DROP SCHEMA regress_9, regress_10 CASCADE;
 
@@ -380,7 +380,7 @@ SELECT instaid.create_shard('regress_old', 99,
     date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
 SELECT severity, object, regexp_replace(problem, 'at .*,', 'at ...,') AS problem, cure FROM instaid.audit();
 SAVEPOINT ends;
-CALL declare_shard('regress_old', 99, 'regress_old.table_id_seq', '1980-01-01 00:00:00');
+CALL declare_shard('regress_old', 99, 'regress_old.table_id_seq', 315532800000);
 -- its sequence stands at the clock, past the last ID: RESTART would not help
 DO 'BEGIN PERFORM regress_old.next_id(); EXCEPTION WHEN invalid_parameter_value THEN END';
 SELECT severity, object, problem FROM instaid.audit();
@@ -452,7 +452,7 @@ SELECT object, problem, cure FROM instaid.audit();
 SET check_function_bodies = off;
 CREATE SCHEMA regress_11;
 CREATE FUNCTION regress_11.next_ids(count integer, sequence regclass DEFAULT 'regress_5.orders_id_seq') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 11, epoch 2011-08-24 21:07:01.721+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 11, epoch 1314220021721';
 CREATE FUNCTION regress_11.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
 RESET check_function_bodies;
 -- a superuser's tables refer to hers, and stand in her schema

@@ -9,7 +9,7 @@ CREATE SEQUENCE ids;
 -- A declaration by hand, with white space around it, and the functions that refer to it
 CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1 AS $$
-    shard 5, epoch 2020-02-29 23:59:59.999+00
+    shard 5, epoch 1583020799999
 $$;
 CREATE FUNCTION next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
 CREATE FUNCTION next_id(sequence regclass) RETURNS instaid.id LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
@@ -39,19 +39,19 @@ BEGIN
 END $$;
 CREATE SCHEMA regress_e;
 SELECT refuse(body) FROM (VALUES
-    (1, ''), (2, 'Shard 5, epoch 2011-08-24 21:07:01.721+00'), (3, 'shard'), (4, 'shard five, epoch 2011-08-24 21:07:01.721+00'),
-    (5, 'shard 8192, epoch 2011-08-24 21:07:01.721+00'), (6, 'shard 99999999999999999999, epoch 2011-08-24 21:07:01.721+00'),
-    (7, 'shard -1, epoch 2011-08-24 21:07:01.721+00'), (8, 'shard 5'), (9, 'shard 5, 2011-08-24 21:07:01.721+00'),
+    (1, ''), (2, 'Shard 5, epoch 1314220021721'), (3, 'shard'), (4, 'shard five, epoch 1314220021721'),
+    (5, 'shard 8192, epoch 1314220021721'), (6, 'shard 99999999999999999999, epoch 1314220021721'),
+    (7, 'shard -1, epoch 1314220021721'), (8, 'shard 5'), (9, 'shard 5, 1314220021721'),
     (10, 'shard 5, epoch'), (11, 'shard 5, epoch infinity'), (12, 'shard 5, epoch 2011-08-24'),
-    (13, 'shard 5, epoch 2011-02-29 00:00:00+00'), (14, 'shard 5, epoch 2011-08-24 24:00:00+00'),
-    (15, 'shard 5, epoch 2011-08-24 21:07:01.7+00'), (16, 'shard 5, epoch 2011-08-24 21:07:01.721+01'),
-    (17, 'shard 5, epoch 2011-08-24 21:07:01.721+00, cache 5'), (18, 'shard 5, epoch 2011-08-24 21:07:01.721456+00'),
-    (19, 'shard 5, epoch 2011-13-24 21:07:01+00'), (20, 'shard 5,  epoch 2011-08-24 21:07:01+00'),
-    (21, 'as next_ids(integer, regclass)'), (22, repeat(' ', 2000) || 'shard 5, epoch 2011-08-24 21:07:01+00'),
-    (23, 'shard 5, frozen'), (24, 'shard 5, epoch 2011-08-24 21:07:01+00, frozen'), (25, 'frozen')) AS v (n, body) ORDER BY n;
+    (13, 'shard 5, epoch 2011-08-24 21:07:01.721+00'), (14, 'shard 5, epoch -'),
+    (15, 'shard 5, epoch +5'), (16, 'shard 5, epoch 1314220021721.5'),
+    (17, 'shard 5, epoch 1314220021721, cache 5'), (18, 'shard 5, epoch 99999999999999999999'),
+    (19, 'shard 5, epoch -300000000000000'), (20, 'shard 5,  epoch 1314220021000'),
+    (21, 'as next_ids(integer, regclass)'), (22, repeat(' ', 2000) || 'shard 5, epoch 1314220021000'),
+    (23, 'shard 5, frozen'), (24, 'shard 5, epoch 1314220021000, frozen'), (25, 'frozen')) AS v (n, body) ORDER BY n;
 -- all these errors have the same hint
 SELECT try($$CREATE FUNCTION regress_e.next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'x'$$);
-SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00', d) FROM (VALUES (1, ''), (2, 'DEFAULT NULL'), (3, 'DEFAULT regress_d.photos''::regclass'),
+SELECT refuse('shard 6, epoch 1583020799999', d) FROM (VALUES (1, ''), (2, 'DEFAULT NULL'), (3, 'DEFAULT regress_d.photos''::regclass'),
     (4, $$DEFAULT 'regress_d.photos'$$), (5, $$DEFAULT ('ids'::text)::regclass$$), (6, $$DEFAULT now()::text::regclass$$), (7, $$DEFAULT 4$$), (8, $$DEFAULT '-'$$)) AS v (n, d) WHERE n <> 3 ORDER BY n;
 -- signatures and attributes that are refused
 SELECT try('CREATE FUNCTION regress_e.' || f) FROM (VALUES
@@ -59,22 +59,22 @@ SELECT try('CREATE FUNCTION regress_e.' || f) FROM (VALUES
     (2, $$make_id() RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
     (3, $$next_id() RETURNS integer LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
     (4, $$next_id() RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
-    (5, $$next_ids(integer, regclass DEFAULT 'ids') RETURNS bigint LANGUAGE instaid STRICT AS 'shard 6, epoch 2020-02-29 23:59:59.999+00'$$),
+    (5, $$next_ids(integer, regclass DEFAULT 'ids') RETURNS bigint LANGUAGE instaid STRICT AS 'shard 6, epoch 1583020799999'$$),
     (6, $$next_id() RETURNS trigger LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
     (7, $$next_id() RETURNS event_trigger LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
     (8, $$next_id() RETURNS bigint LANGUAGE instaid AS 'as next_ids(integer, regclass)'$$),
     (9, $$next_id() RETURNS bigint LANGUAGE instaid STRICT STABLE AS 'as next_ids(integer, regclass)'$$),
     (10, $$next_id() RETURNS bigint LANGUAGE instaid STRICT PARALLEL SAFE AS 'as next_ids(integer, regclass)'$$),
     (11, $$next_id() RETURNS bigint LANGUAGE instaid STRICT AS 'as next_ids(integer, regclass)'$$),
-    (12, $$next_id() RETURNS bigint LANGUAGE instaid STRICT AS 'shard 5, epoch 2020-02-29 23:59:59.999+00'$$)) AS v (n, f) ORDER BY n;
+    (12, $$next_id() RETURNS bigint LANGUAGE instaid STRICT AS 'shard 5, epoch 1583020799999'$$)) AS v (n, f) ORDER BY n;
 SELECT try($$CREATE PROCEDURE regress_e.next_id() LANGUAGE instaid AS 'as next_ids(integer, regclass)'$$);
 SELECT try('DO LANGUAGE instaid ''shard 5''');
 
 -- a second epoch on one sequence repeats IDs, as audit() says; a second shard ID does not
-SELECT refuse('shard 6, epoch 2020-03-01 00:00:00+00');
+SELECT refuse('shard 6, epoch 1583020800000');
 SELECT severity, object, problem FROM instaid.audit() WHERE object ~ '^regress_[de]$';
 DROP FUNCTION regress_e.next_ids(integer, regclass);
-SELECT refuse('shard 6, epoch 2020-02-29 23:59:59.999+00');
+SELECT refuse('shard 6, epoch 1583020799999');
 SELECT schema_name, shard_id, sequence FROM instaid.shards ORDER BY shard_id;
 DROP FUNCTION regress_e.next_ids(integer, regclass);
 
@@ -82,8 +82,8 @@ DROP FUNCTION regress_e.next_ids(integer, regclass);
 -- objects that they need.  Their bodies are still checked.
 SET check_function_bodies = off;
 CREATE FUNCTION regress_e.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
-SELECT refuse('shard 9000, epoch 2020-02-29 23:59:59.999+00');
-SELECT refuse('shard 6, epoch 2020-03-01 00:00:00+00');
+SELECT refuse('shard 9000, epoch 1583020799999');
+SELECT refuse('shard 6, epoch 1583020800000');
 RESET check_function_bodies;
 SELECT instaid.extract_shard_id(regress_e.next_id());
 DROP SCHEMA regress_e CASCADE;
@@ -93,21 +93,21 @@ DROP SCHEMA regress_e CASCADE;
 SELECT instaid.extract_shard_id(next_id());
 BEGIN;
 CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'ids') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 7, epoch 2020-02-29 23:59:59.999+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 7, epoch 1583020799999';
 SELECT instaid.extract_shard_id(next_id()), (SELECT instaid.extract_shard_id(id) FROM next_ids(1) AS id);
 ROLLBACK;
 SELECT instaid.extract_shard_id(next_id()), (SELECT instaid.extract_shard_id(id) FROM next_ids(1) AS id);
 CREATE FUNCTION redeclare(shard_id integer) RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT ''ids'') RETURNS SETOF bigint
-        LANGUAGE instaid STRICT COST 1 AS ''shard %s, epoch 2020-02-29 23:59:59.999+00''', shard_id);
+        LANGUAGE instaid STRICT COST 1 AS ''shard %s, epoch 1583020799999''', shard_id);
     RETURN shard_id;
 END $$;
 SELECT redeclare(n), instaid.extract_shard_id(next_id()) FROM generate_series(5, 8) AS n;
 SELECT schema_name, shard_id FROM instaid.shards;
 -- another sequence as the default
 CREATE OR REPLACE FUNCTION next_ids(count integer, sequence regclass DEFAULT 'own') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2020-02-29 23:59:59.999+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 1583020799999';
 SELECT last_value AS before FROM own \gset
 SELECT instaid.extract_shard_id(next_id());
 SELECT last_value > :before AS moved FROM own;
@@ -119,10 +119,10 @@ CREATE SEQUENCE regress_v.s;
 VACUUM FULL pg_proc;
 BEGIN;
 CREATE FUNCTION regress_v.next_ids(count integer, sequence regclass DEFAULT 'regress_v.s') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 1, epoch 2011-08-24 21:07:01.721+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 1, epoch 1314220021721';
 SELECT instaid.extract_shard_id(id) FROM regress_v.next_ids(1) AS id;
 CREATE OR REPLACE FUNCTION regress_v.next_ids(count integer, sequence regclass DEFAULT 'regress_v.s') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 2, epoch 2011-08-24 21:07:01.721+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 2, epoch 1314220021721';
 COMMIT;
 VACUUM FULL pg_proc;
 SELECT instaid.extract_shard_id(id) FROM regress_v.next_ids(1) AS id;
@@ -198,12 +198,12 @@ RESET ROLE;
 CREATE SCHEMA regress_9 AUTHORIZATION regress_instaid_app;
 SET ROLE regress_instaid_app;
 CREATE FUNCTION regress_9.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
+    LANGUAGE instaid STRICT AS 'shard 9, epoch 1583020799999';
 RESET ROLE;
 -- a temporary function declares no shard, in a restore either
 SET check_function_bodies = off;
 CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT AS 'shard 9, epoch 2020-02-29 23:59:59.999+00';
+    LANGUAGE instaid STRICT AS 'shard 9, epoch 1583020799999';
 RESET check_function_bodies;
 -- the list of shards follows each change, also one that is rolled back
 SELECT schema_name, shard_id FROM instaid.shards;

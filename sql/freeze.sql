@@ -255,7 +255,7 @@ SELECT instaid.shard_sequences('regress_bare');
 SET check_function_bodies = off;
 CREATE SCHEMA regress_none;
 SELECT try($$CREATE FUNCTION regress_none.next_ids(count integer, sequence regclass DEFAULT '-') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 61, epoch 2020-01-01 00:00:00+00'$$);
+    LANGUAGE instaid STRICT COST 1 AS 'shard 61, epoch 1577836800000'$$);
 RESET check_function_bodies;
 DROP SCHEMA regress_none;
 SET client_min_messages = warning;

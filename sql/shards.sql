@@ -25,6 +25,16 @@ SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;
 SELECT setval('regress_5.table_id_seq', 9007199254740991) \g /dev/null
 SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;
 
+-- PostgreSQL can describe what a shard depends on, and the lock of a shard ID
+BEGIN;
+SELECT instaid.create_shard('regress_described', 1234);
+SELECT count(*) > 0 AS described FROM pg_depend
+WHERE pg_describe_object(refclassid, refobjid, refobjsubid) <> '';
+SELECT count(*) AS undescribed FROM pg_locks
+WHERE locktype = 'object' AND pg_describe_object(classid, objid, objsubid) IS NULL
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+ROLLBACK;
+
 -- a renamed schema is the same shard
 ALTER SCHEMA "Regress ""6""" RENAME TO regress_6;
 ALTER SEQUENCE regress_6."Odd's seq" RENAME TO renamed_seq;
@@ -96,7 +106,7 @@ BEGIN;
 CREATE SCHEMA regress_w2000;
 CREATE SEQUENCE regress_w2000.ids;
 CREATE FUNCTION regress_w2000.next_ids(count integer, sequence regclass DEFAULT 'regress_w2000.ids') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 2000, epoch 1980-01-01 00:00:00+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 2000, epoch 315532800000';
 SELECT try($$CALL instaid.create_shards('regress_w%s', 2000, 2001, '1980-01-01 UTC')$$);
 ROLLBACK;
 

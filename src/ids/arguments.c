@@ -2,7 +2,6 @@
 #include "postgres.h"
 
 #include "utils/guc.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "ids/ids.h"
@@ -51,29 +50,9 @@ remember_epoch(TimestampTz epoch)
 /* instaid.node_shard_id: the shard ID of this server, or NODE_SHARD if it has none */
 int			node_shard_id;
 
-/*
- * The value of it that PostgreSQL refused with a WARNING when it loaded the library, or NULL.  It
- * was out of range, or set for the session, the role or the database, and then hid the one in
- * postgresql.conf, which is not known.  Sessions of a server that preloads the library inherit it.
- */
-char	   *node_refused_value = NULL;
-
-/* Forget the value that was refused when PostgreSQL has accepted another. */
-static void
-assign_node_shard_id(int newval, void *extra pg_attribute_unused())
-{
-	if (newval != NODE_SHARD)
-		node_refused_value = NULL;
-}
-
 void
 node_init(void)
 {
-	const char *placeholder = GetConfigOption("instaid.node_shard_id", true, false);
-
-	if (placeholder != NULL && strcmp(placeholder, "-1") != 0)
-		node_refused_value = MemoryContextStrdup(TopMemoryContext, placeholder);
-
 	/*
 	 * not for sessions: two shard IDs for one sequence, or one for two
 	 * servers, repeat IDs
@@ -82,27 +61,12 @@ node_init(void)
 							"Sets the shard ID of this server, for the IDs of instaid.next_id().",
 							"No other server may have it. -1 means that it is not set: instaid.next_id() fails.",
 							&node_shard_id, NODE_SHARD, NODE_SHARD, MAX_SHARD_ID, PGC_SIGHUP, 0,
-							NULL, assign_node_shard_id, NULL);
-}
-
-/* Fail if the session does not know the shard ID of this server. */
-void
-node_check_not_refused(void)
-{
-	if (node_refused_value != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("value \"%s\" of instaid.node_shard_id was refused",
-						node_refused_value),
-				 errdetail("It must be a number from 0 to %d, in postgresql.conf or by ALTER SYSTEM. It cannot be set for a session, a role or a database.",
-						   MAX_SHARD_ID),
-				 errhint("Correct the value, or remove it from the options of the connection, or by ALTER ROLE or ALTER DATABASE ... RESET ALL. Then start a new session.")));
+							NULL, NULL, NULL);
 }
 
 int32
 node_shard_id_or_error(void)
 {
-	node_check_not_refused();
 	if (node_shard_id == NODE_SHARD)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

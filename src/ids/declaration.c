@@ -4,7 +4,7 @@
  * A shard is a schema with three functions in the language instaid:
  *
  *	  next_ids(count integer, sequence regclass DEFAULT 'insta5.table_id_seq')
- *								AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'
+ *								AS 'shard 5, epoch 1314220021721'
  *	  next_id()					AS 'as next_ids(integer, regclass)'
  *	  next_id(sequence regclass) AS 'as next_ids(integer, regclass)'
  *
@@ -38,7 +38,6 @@
 #include "commands/proclang.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/datetime.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -51,7 +50,7 @@
 
 /* the hint of all errors about a declaration */
 #define DECLARATION_HINT \
-	"Use instaid.create_shard(), which declares a shard by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00'."
+	"Use instaid.create_shard(), which declares a shard by CREATE FUNCTION next_ids(count integer, sequence regclass DEFAULT '...') RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 1314220021721'."
 
 /*
  * A body has about 50 characters, and a default that is a constant of type regclass about
@@ -115,35 +114,16 @@ is_declaration(Form_pg_proc proc)
  * error.  The list of shards leaves out the function, and audit() reports it.
  */
 
-/* Read an epoch.  DateStyle and TimeZone would change what timestamptz_in() reads. */
+/* Read an epoch, in milliseconds since 1970, as Instagram's function has it. */
 static bool
 read_epoch(const char *input, int64 *epoch_ms)
 {
-	int			fields[7] = {0};
-	int			n = 0;
-	int64		seconds;
+	char	   *end;
 
-	for (const char *form = "0000-00-00 00:00:00.000"; *form != '\0'; form++, input++)
-	{
-		if (*form == '.' && *input == '+')
-			break;
-		if (*form == '0' && isdigit((unsigned char) *input))
-			fields[n] = fields[n] * 10 + (*input - '0');
-		else if (*form != '0' && *form == *input)
-			n++;
-		else
-			return false;
-	}
-	if (strcmp(input, "+00") != 0 ||
-		fields[0] < 1 || fields[1] < 1 || fields[1] > MONTHS_PER_YEAR ||
-		fields[2] < 1 || fields[2] > day_tab[isleap(fields[0])][fields[1] - 1] ||
-		fields[3] >= HOURS_PER_DAY || fields[4] >= MINS_PER_HOUR || fields[5] >= SECS_PER_MINUTE)
-		return false;
-
-	seconds = (date2j(fields[0], fields[1], fields[2]) - UNIX_EPOCH_JDATE) * (int64) SECS_PER_DAY +
-		fields[3] * SECS_PER_HOUR + fields[4] * SECS_PER_MINUTE + fields[5];
-	*epoch_ms = seconds * 1000 + fields[6];
-	return true;
+	errno = 0;
+	*epoch_ms = strtoi64(input, &end, 10);
+	return isdigit((unsigned char) input[*input == '-']) && *end == '\0' && errno == 0 &&
+		*epoch_ms >= time_ms(MIN_EPOCH) && *epoch_ms < time_ms(END_EPOCH);
 }
 
 /* Take white space away from both ends of a body, which people often write on a line of its own. */
@@ -173,7 +153,7 @@ read_body(char *body, Declaration *declaration)
 		shard_id = strtol(body + 6, &end, 10);
 	if (end == NULL || shard_id > MAX_SHARD_ID || strncmp(end, ", epoch ", 8) != 0 ||
 		!read_epoch(end + 8, &declaration->epoch_ms))
-		return psprintf("Its body is \"%s\"; it must be \"shard N, epoch YYYY-MM-DD HH:MM:SS[.mmm]+00\", where N is between 0 and %d.",
+		return psprintf("Its body is \"%s\"; it must be \"shard N, epoch MS\", where N is between 0 and %d, and MS is in milliseconds since 1970.",
 						body, MAX_SHARD_ID);
 	declaration->shard_id = shard_id;
 	return NULL;
@@ -234,27 +214,30 @@ declaration_error(HeapTuple tuple, const char *fault)
 			 errhint(DECLARATION_HINT)));
 }
 
-/* The declaration that a function refers to, or an error if there is none */
-HeapTuple
-referenced_declaration(HeapTuple tuple)
+/*
+ * What a function of a shard declares, by itself or by the declaration of its schema.  ALTER
+ * FUNCTION and DROP run no validator, so this checks what they can break.  Returns NULL, or a
+ * sentence on why the function makes no IDs.
+ */
+const char *
+read_shard_function(HeapTuple tuple, Declaration *declaration)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-	HeapTuple	declared = find_declaration(proc->pronamespace);
+	HeapTuple	declared;
+	const char *fault;
 
+	if (proc->provolatile != PROVOLATILE_VOLATILE)
+		return "It is not VOLATILE: PostgreSQL could call it once for all rows of a statement.";
+	if (has_declaring_signature(proc))
+		return is_declaration(proc) ? read_declaration(tuple, declaration) :
+			"It is not named next_ids.";
+
+	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
-	{
-		/* no lock keeps another session from dropping the schema */
-		char	   *schema = get_namespace_name(proc->pronamespace);
-
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("schema %s does not declare a shard",
-						schema ? quote_identifier(schema) : "?"),
-				 errdetail("Function %s refers to %s(integer, regclass) in its own schema, in language %s.",
-						   shard_function_name(proc), DECLARATION, LANGUAGE),
-				 errhint(DECLARATION_HINT)));
-	}
-	return declared;
+		return "Its schema has no next_ids(integer, regclass) in language instaid, to which it refers.";
+	fault = read_declaration(declared, declaration);
+	ReleaseSysCache(declared);
+	return fault ? psprintf("The next_ids() of its schema declares no shard. %s", fault) : NULL;
 }
 
 /*
@@ -274,7 +257,7 @@ static const char *
 attribute_fault(Form_pg_proc proc)
 {
 	if (proc->provolatile != PROVOLATILE_VOLATILE)
-		return "does not work: it is not VOLATILE";
+		return "is not VOLATILE";
 	if (!proc->proisstrict)
 		return "fails for a null: it is not STRICT";
 	if (proc->proparallel != PROPARALLEL_UNSAFE)
@@ -351,10 +334,19 @@ check_reference(HeapTuple tuple)
 				 errdetail("Its body is \"%s\"; it must be \"%s\".", function_body(tuple), REFERENCE),
 				 errhint("instaid.create_shard() creates all functions of a shard.")));
 
-	declared = check_function_bodies ? referenced_declaration(tuple) :
-		find_declaration(proc->pronamespace);
+	declared = find_declaration(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
+	{
+		if (check_function_bodies)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_FUNCTION),
+					 errmsg("schema %s does not declare a shard",
+							quote_identifier(get_namespace_name(proc->pronamespace))),
+					 errdetail("Function %s refers to %s(integer, regclass) in its own schema, in language %s.",
+							   shard_function_name(proc), DECLARATION, LANGUAGE),
+					 errhint(DECLARATION_HINT)));
 		return;
+	}
 	/* so that pg_dump dumps the declaration first */
 	record_dependency(tuple, ((Form_pg_proc) GETSTRUCT(declared))->oid);
 	ReleaseSysCache(declared);
@@ -399,36 +391,31 @@ instaid_validator(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* What ALTER FUNCTION or a DROP has made wrong with a function of a shard; or NULL */
+/*
+ * What ALTER FUNCTION or a DROP has made wrong with a function of a shard, and the code of the
+ * finding; NULL if all is well
+ */
 const char *
-shard_function_fault(HeapTuple tuple)
+shard_function_fault(HeapTuple tuple, const char **code)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	Declaration declaration;
-	HeapTuple	declared;
 	const char *fault;
 
-	if (!has_proper_name(proc))
-		return has_declaring_signature(proc) ?
-			"is not named next_ids, and declares no shard" : "is not named next_id";
+	*code = "shard_function_attributes";
 	fault = attribute_fault(proc);
 	if (fault != NULL)
 		return fault;
-	if (has_declaring_signature(proc))
-	{
-		fault = read_declaration(tuple, &declaration);
-		if (fault != NULL)
-			return psprintf("does not work: %s", fault);
-		if (get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
-			return "does not work: its sequence does not exist";
-		if (declaration.shard_id == NODE_SHARD && node_refused_value != NULL)
-			return "does not work: this session was started with a wrong instaid.node_shard_id";
-		return NULL;
-	}
 
-	declared = find_declaration(proc->pronamespace);
-	if (!HeapTupleIsValid(declared))
-		return "does not work: it refers to next_ids(integer, regclass), which does not declare a shard";
-	ReleaseSysCache(declared);
-	return NULL;
+	*code = "shard_function_name";
+	if (!has_proper_name(proc))
+		return has_declaring_signature(proc) ?
+			"is not named next_ids, and declares no shard" : "is not named next_id";
+
+	*code = "shard_function_broken";
+	fault = read_shard_function(tuple, &declaration);
+	if (fault == NULL && has_declaring_signature(proc) &&
+		get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
+		fault = "Its sequence does not exist.";
+	return fault ? psprintf("makes no IDs. %s", fault) : NULL;
 }

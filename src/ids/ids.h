@@ -51,9 +51,9 @@ extern bool has_declaring_signature(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
-extern HeapTuple referenced_declaration(HeapTuple tuple);
+extern const char *read_shard_function(HeapTuple tuple, Declaration *declaration);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
-extern const char *shard_function_fault(HeapTuple tuple);
+extern const char *shard_function_fault(HeapTuple tuple, const char **code);
 
 /* arguments.c: the shard ID of this server, and shard IDs and epochs that callers pass */
 
@@ -61,10 +61,8 @@ extern const char *shard_function_fault(HeapTuple tuple);
 #define NODE_SHARD	(-1)
 
 extern int	node_shard_id;
-extern char *node_refused_value;
 
 extern void node_init(void);
-extern void node_check_not_refused(void);
 extern int32 node_shard_id_or_error(void);
 
 extern TimestampTz last_epoch;

@@ -46,10 +46,7 @@ static Oid	locked_sequence = InvalidOid;
 /* how many invalidations of pg_proc there were, and one more */
 uint64		function_invalidations = 1;
 
-/*
- * the same, the number of transactions, and how many sequences were altered, for example frozen:
- * while it stays, a call need not look again
- */
+/* changes whenever a function, a sequence or the transaction does */
 static uint64 call_generation = 1;
 
 static void
@@ -84,16 +81,11 @@ language_init(void)
 	RegisterXactCallback(xact_callback, NULL);
 }
 
-/*
- * Read what a function declares, or the declaration that it refers to.  ALTER FUNCTION does
- * not run the validator, so this checks what ALTER FUNCTION can break.
- */
+/* Read what a function declares, or raise an error that says why it makes no IDs. */
 static void
 read_function(Oid function, Declaration *declaration)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	HeapTuple	declared = tuple;
-	Form_pg_proc proc;
 	const char *fault;
 
 	/* a cursor can outlive its function */
@@ -102,24 +94,14 @@ read_function(Oid function, Declaration *declaration)
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
 				 errmsg("function with OID %u does not exist", function),
 				 errdetail("It was dropped after the statement began.")));
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	if (proc->provolatile != PROVOLATILE_VOLATILE)
+	fault = read_shard_function(tuple, declaration);
+	if (fault)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
-				 errmsg("function %s is not volatile", shard_function_name(proc)),
-				 errdetail("PostgreSQL could call it once for all rows of a statement, and each row needs its own ID."),
-				 errhint("Use ALTER FUNCTION %s VOLATILE.", shard_function_name(proc))));
-
-	if (!has_declaring_signature(proc))
-		declared = referenced_declaration(tuple);
-	else if (!is_declaration(proc))
-		declaration_error(tuple, "It is not named next_ids.");
-	fault = read_declaration(declared, declaration);
-	if (fault)
-		declaration_error(declared, fault);
-
-	if (declared != tuple)
-		ReleaseSysCache(declared);
+				 errmsg("function %s makes no IDs",
+						shard_function_name((Form_pg_proc) GETSTRUCT(tuple))),
+				 errdetail_internal("%s", fault),
+				 errhint("ALTER FUNCTION or a DROP has changed what instaid.create_shard() created; instaid.audit() says what to do.")));
 	ReleaseSysCache(tuple);
 }
 
@@ -174,9 +156,10 @@ null_error(void)
  * IDs of the shard, also by sequences that they do not know, and whoever waits for them sees what
  * they have left: the declaration is read again after the lock.
  *
- * It is not locked, and the result is false, if the passed one has another owner, or the
- * declaration's owner has no rights on it.  Otherwise a role could declare any relation, and keep
- * its owner waiting as long as it likes.
+ * It is not locked if the passed one has another owner, or the declaration's owner has no rights on
+ * it.  Otherwise a role could declare any relation, and keep its owner waiting as long as it likes.
+ *
+ * Returns whether the result may be kept for further calls of the transaction.
  */
 static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
@@ -228,7 +211,6 @@ cache_call(FunctionCallInfo fcinfo)
 	flinfo->fn_extra = call;
 	look_up(flinfo->fn_oid, &call->declaration);
 
-	/* for a sequence of another owner, look again at the next call */
 	if (lock_declared(flinfo->fn_oid, passed, &call->declaration))
 		call->generation = generation_before;
 	return call;

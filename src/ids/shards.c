@@ -225,14 +225,16 @@ static void
 add_fault(HeapTuple tuple, void *arg)
 {
 	ReturnSetInfo *rsinfo = arg;
-	const char *fault = shard_function_fault(tuple);
-	Datum		values[2];
-	bool		nulls[2] = {false};
+	const char *code;
+	const char *fault = shard_function_fault(tuple, &code);
+	Datum		values[3];
+	bool		nulls[3] = {false};
 
 	if (fault == NULL)
 		return;
 	values[0] = ObjectIdGetDatum(((Form_pg_proc) GETSTRUCT(tuple))->oid);
-	values[1] = CStringGetTextDatum(fault);
+	values[1] = CStringGetTextDatum(code);
+	values[2] = CStringGetTextDatum(fault);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
@@ -318,8 +320,9 @@ find_routine(Oid schema)
 }
 
 /*
- * Users' advisory locks end in 1 or 2.  It is not waited for: any role
- * that may create some schema can hold it as long as it likes.
+ * An advisory lock whose last field is neither that of users' locks, 1 or 2, nor one of Citus' or of
+ * tickets.  It is not waited for: any role that may create some schema can hold it as long as it
+ * likes.
  */
 Datum
 instaid_lock_shard_id(PG_FUNCTION_ARGS)
@@ -328,7 +331,7 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	LOCKTAG		tag;
 
 	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, get_language_oid(LANGUAGE, false), shard_id, 4);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, get_language_oid(LANGUAGE, false), shard_id, 29);
 	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
@@ -353,8 +356,6 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 	NameData	names[2];
 	Datum		values[4];
 	bool		nulls[4];
-
-	node_check_not_refused();
 
 	taken = find_shard_id(shard_id, false);
 	other = find_shard_id(0, true);

@@ -73,13 +73,13 @@ SELECT is_empty('SELECT * FROM instaid.audit()', '... none with a unique index')
 SAVEPOINT healthy;
 SET LOCAL check_function_bodies = off;
 CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta6.table_id_seq') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 2011-08-24 21:07:01.721+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 1314220021721';
 SELECT pg_temp.finds('error', 'insta6', 'shard ID 5 is also that of schema insta5', 'two schemas with one shard ID');
 CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta5.table_id_seq') RETURNS SETOF bigint
-    LANGUAGE instaid STRICT COST 1 AS 'shard 6, epoch 2020-01-01 00:00:00+00';
+    LANGUAGE instaid STRICT COST 1 AS 'shard 6, epoch 1577836800000';
 SELECT pg_temp.finds('error', 'insta6', 'its sequence serves a shard of another epoch%', 'two epochs on one sequence');
 ALTER FUNCTION insta6.next_ids(integer, regclass) RENAME TO many;
-SELECT pg_temp.finds('error', 'insta6.next_id()', 'does not work: it refers to next_ids(integer, regclass), which does not declare a shard', 'a reference to nothing');
+SELECT pg_temp.finds('error', 'insta6.next_id()', 'makes no IDs. Its schema has no next_ids(integer, regclass) in language instaid, to which it refers.', 'a reference to nothing');
 CREATE SCHEMA insta7;
 CREATE FUNCTION insta7.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN instaid.next_id(''insta6.table_id_seq'', 7); END';
 SELECT pg_temp.finds('warning', 'insta7.next_id()', '%does not see', 'a shard that is not listed');

@@ -134,7 +134,7 @@ run_as('mallory', $db, q{
 	CREATE SCHEMA m13;
 	CREATE FUNCTION m13.next_ids(count integer, sequence regclass DEFAULT 'v.invoices')
 		RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
-		AS 'shard 113, epoch 2011-08-24 21:07:01.721+00';
+		AS 'shard 113, epoch 1314220021721';
 	CREATE FUNCTION m13.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1
 		AS 'as next_ids(integer, regclass)';
 	CREATE TABLE m13.t (id bigint);});
@@ -265,7 +265,7 @@ for my $hidden ('hidden', 'counter')
 		CREATE SCHEMA m_$hidden;
 		CREATE FUNCTION m_$hidden.next_ids(count integer, sequence regclass DEFAULT 'w.$hidden')
 			RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
-			AS 'shard 115, epoch 2011-08-24 21:07:01.721+00';
+			AS 'shard 115, epoch 1314220021721';
 		CREATE FUNCTION m_$hidden.next_id(sequence regclass) RETURNS bigint
 			LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
 		BEGIN;
@@ -506,7 +506,7 @@ run_as('mallory', $db, q{
 	CREATE SCHEMA m14;
 	CREATE FUNCTION m14.next_ids(count integer, sequence regclass DEFAULT 'v.invoices')
 		RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1
-		AS 'shard 114, epoch 2011-08-24 21:07:01.721+00';
+		AS 'shard 114, epoch 1314220021721';
 	CREATE SCHEMA planted; GRANT USAGE ON SCHEMA planted TO PUBLIC;
 	CREATE FUNCTION planted.to_regclass(text) RETURNS regclass LANGUAGE sql
 		AS 'SELECT m.attempt()::regclass';

@@ -291,7 +291,7 @@ $node->safe_psql('m', q{
 CREATE FUNCTION x.next_ids(count integer, sequence regclass DEFAULT 'x.s'::regclass)
 	RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1
-    AS $x$shard 6, epoch 2020-01-01'); ALTER ROLE app SUPERUSER; --$x$;
+    AS $x$shard 6, epoch 1577836800000'); ALTER ROLE app SUPERUSER; --$x$;
 $text$ $body$});
 my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
