@@ -145,17 +145,12 @@ END $$;
 
 ---- Reading in batches ----
 
-CREATE FUNCTION instaid.settled_id(schema_name text, wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id_of_shard';
-COMMENT ON FUNCTION instaid.settled_id(text, boolean) IS 'an ID of a shard up to which no open '
-'transaction has taken one; waits for those, or returns null if wait is false';
-
-CREATE FUNCTION instaid.settled_id(sequence regclass, shard_id integer,
-                                   epoch timestamptz DEFAULT instaid.default_epoch(),
+CREATE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
                                    wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
-COMMENT ON FUNCTION instaid.settled_id(regclass, int, timestamptz, boolean) IS 'an ID of a '
-'sequence, as settled_id(text, boolean); needs USAGE or SELECT on the sequence';
+COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of one of its '
+'tables, up to which no open transaction has taken one; waits for those, or returns null if wait '
+'is false; needs USAGE or SELECT on the sequence';
 
 ---- Moving and protecting shards ----
 

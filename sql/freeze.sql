@@ -136,7 +136,7 @@ FROM (VALUES (1, 'regress_w.next_id()'), (2, $$regress_w.next_id('regress_w.like
                         FROM try('SELECT ' || c.call) LIMIT 2) AS l
 ORDER BY c.n, l.error;
 SELECT frozen, last_id = instaid.settled_id('regress_w') AS settled,
-       last_id = instaid.settled_id('regress_x.q', 61) AS same
+       last_id = instaid.settled_id('regress_w', 'regress_x.q') AS same
 FROM instaid.shards WHERE shard_id = 61;
 SELECT severity, object, problem FROM instaid.audit() WHERE object ~ '^regress_[wx]';
 SELECT instaid.thaw_shard('regress_w');

@@ -22,34 +22,37 @@ SELECT instaid.settled_id('regress_s') & 1023 = :tick & 1023 AS is_last;
 SELECT instaid.settled_id('regress_s') AS settled \gset
 SELECT form, settled = :settled AS same FROM (VALUES
     ('schema', instaid.settled_id('regress_s')),
-    ('schema, wait', instaid.settled_id('regress_s', false)),
-    ('schema by name', instaid.settled_id(schema_name => 'regress_s', wait => false)),
     ('schema, wait by name', instaid.settled_id('regress_s', wait => true)),
-    ('sequence', instaid.settled_id('regress_s.table_id_seq', 5)),
-    ('sequence by OID', instaid.settled_id('regress_s.table_id_seq'::regclass::oid, 5)),
-    ('sequence, epoch', instaid.settled_id('regress_s.table_id_seq', 5, instaid.default_epoch())),
-    ('sequence, epoch literal', instaid.settled_id('regress_s.table_id_seq', 5, '2011-08-24 21:07:01.721+00')),
-    ('sequence, wait', instaid.settled_id('regress_s.table_id_seq', 5, wait => false)),
-    ('sequence, all', instaid.settled_id('regress_s.table_id_seq', 5, instaid.default_epoch(), true)),
-    ('sequence by name', instaid.settled_id(sequence => 'regress_s.table_id_seq', shard_id => 5, wait => false)))
+    ('schema by name', instaid.settled_id(schema_name => 'regress_s', wait => false)),
+    ('sequence', instaid.settled_id('regress_s', 'regress_s.table_id_seq')),
+    ('sequence, wait', instaid.settled_id('regress_s', 'regress_s.table_id_seq', false)),
+    ('sequence by name', instaid.settled_id('regress_s', sequence => 'regress_s.table_id_seq', wait => 'no')),
+    ('the default', instaid.settled_id('regress_s', '-')))
     AS call (form, settled);
-SELECT instaid.settled_id(NULL) IS NULL AS nothing, instaid.settled_id('regress_s', wait => NULL) IS NULL AS nothing;
--- two literals without a type could be of either form; an argument's name decides
--- (PostgreSQL 19 words the detail and the hint otherwise)
-SELECT try($$SELECT instaid.settled_id('regress_s', 'no')$$) LIMIT 1;
-SELECT instaid.settled_id('regress_s', wait => 'no') = :settled AS same;
+SELECT instaid.settled_id(NULL) IS NULL AS nothing, instaid.settled_id('regress_s', wait => NULL) IS NULL AS nothing,
+    instaid.settled_id('regress_s', NULL) IS NULL AS nothing;
 
--- the result has the epoch and the ID of the shard, or those that are passed
+-- the result has the epoch and the ID of the shard
 SET client_min_messages = warning;
 SELECT instaid.create_shard('Regress "t"', 6, '2020-01-01 UTC');
 RESET client_min_messages;
 SELECT "Regress ""t""".next_id() AS id \gset
 SELECT instaid.settled_id('Regress "t"') = :id AS is_last;
-SELECT instaid.decode(instaid.settled_id('regress_s.table_id_seq', 8191, '2020-01-01 UTC'), '2020-01-01 UTC')
-     = instaid.decode(instaid.make_id(created_at, 8191, sequence)) AS same FROM instaid.decode(:settled);
+-- also of a sequence that another shard uses, too
+SELECT instaid.decode(instaid.settled_id('Regress "t"', 'regress_s.table_id_seq'), '2020-01-01 UTC')
+     = instaid.decode(instaid.make_id(created_at, 6, sequence)) AS same FROM instaid.decode(:settled);
 -- a sequence that is before the first ID of an epoch, or past the last
-SELECT instaid.settled_id('regress_s.table_id_seq', 5, '2200-01-01 UTC');
-SELECT instaid.settled_id('regress_s.table_id_seq', 5, '1900-01-01 UTC') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 5, 1023, '1900-01-01 UTC') AS last;
+CREATE SCHEMA regress_late;
+CREATE SEQUENCE regress_late.ids;
+CREATE FUNCTION regress_late.next_ids(count integer, sequence regclass DEFAULT 'regress_late.ids') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 7, epoch 7258118400000';
+SELECT instaid.settled_id('regress_late', 'regress_s.table_id_seq');
+CREATE SCHEMA regress_early;
+CREATE SEQUENCE regress_early.ids;
+CREATE FUNCTION regress_early.next_ids(count integer, sequence regclass DEFAULT 'regress_early.ids') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 8, epoch -2208988800000';
+SELECT instaid.settled_id('regress_early', 'regress_s.table_id_seq') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 8, 1023, '1900-01-01 UTC') AS last;
+DROP SCHEMA regress_late, regress_early CASCADE;
 
 -- a frozen shard, and a thawed one
 SELECT instaid.freeze_shard('regress_s');
@@ -135,7 +138,7 @@ GRANT SELECT ON SEQUENCE regress_s.table_id_seq TO regress_reader;
 GRANT USAGE ON SEQUENCE regress_s.other_seq TO regress_reader;
 SET ROLE regress_reader;
 SELECT instaid.settled_id('regress_s') > 0 AS settled;
-SELECT instaid.settled_id('regress_s.other_seq', 5) AS settled;
+SELECT instaid.settled_id('regress_s', 'regress_s.other_seq') AS settled;
 RESET ROLE;
 
 -- arguments that are refused
@@ -145,10 +148,8 @@ SELECT try($$SELECT instaid.settled_id('')$$);
 SELECT try(format('SELECT instaid.settled_id(%L)', repeat('x', 63)));
 SELECT try(format('SELECT instaid.settled_id(%L)', repeat('x', 64)));
 SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq')$$);
-SELECT try($$SELECT instaid.settled_id('regress_s.photos', 5)$$);
-SELECT try($$SELECT instaid.settled_id(1, 5)$$);
-SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq', 8192)$$);
-SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq', 5, 'infinity')$$);
+SELECT try($$SELECT instaid.settled_id('regress_s', 'regress_s.photos')$$);
+SELECT try($$SELECT instaid.settled_id('regress_s', 1)$$);
 CREATE SCHEMA regress_w;
 CREATE FUNCTION regress_w.next_ids(count integer, sequence regclass) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT 1::bigint';
 SELECT try($$SELECT instaid.settled_id('regress_w')$$);
@@ -156,15 +157,15 @@ SELECT try($$SELECT instaid.settled_id('regress_w')$$);
 CREATE SEQUENCE regress_w.cycle_seq CYCLE;
 CREATE SEQUENCE regress_w.short_seq MAXVALUE 9;
 CREATE SEQUENCE regress_w.even_seq INCREMENT 2;
-SELECT try(format('SELECT instaid.settled_id(%L, 5)', sequence)) FROM (VALUES
+SELECT try(format('SELECT instaid.settled_id(''regress_s'', %L)', sequence)) FROM (VALUES
     (1, 'regress_w.cycle_seq'), (2, 'regress_w.short_seq'), (3, 'regress_w.even_seq')) AS s (n, sequence) ORDER BY n;
 -- temporary and unlogged sequences
 CREATE TEMPORARY SEQUENCE regress_temp_seq;
 SELECT nextval('regress_temp_seq');
-SELECT instaid.settled_id('regress_temp_seq', 5);
+SELECT instaid.settled_id('regress_s', 'regress_temp_seq');
 CREATE UNLOGGED SEQUENCE regress_s.unlogged_seq;
 SELECT instaid.next_id('regress_s.unlogged_seq', 5) AS id \gset
-SELECT instaid.settled_id('regress_s.unlogged_seq', 5) = :id AS is_last;
+SELECT instaid.settled_id('regress_s', 'regress_s.unlogged_seq') = :id AS is_last;
 
 SET client_min_messages = warning;
 DROP OWNED BY regress_reader;

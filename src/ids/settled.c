@@ -33,7 +33,6 @@
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_settled_id);
-PG_FUNCTION_INFO_V1(instaid_settled_id_of_shard);
 
 /* Refuse a session whose next query could miss rows, whatever is waited for. */
 static void
@@ -147,17 +146,8 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 Datum
 instaid_settled_id(PG_FUNCTION_ARGS)
 {
-	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-
-	check_shard_id(shard_id);
-	return find_settled_id(fcinfo, PG_GETARG_OID(0), shard_id, epoch_ms, PG_GETARG_BOOL(3));
-}
-
-Datum
-instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
-{
 	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Oid			sequence = PG_GETARG_OID(1);
 	Declaration before;
 	Declaration now = {0};
 	Datum		id = (Datum) 0;
@@ -187,8 +177,8 @@ instaid_settled_id_of_shard(PG_FUNCTION_ARGS)
 			now.epoch_ms == before.epoch_ms)
 			return id;
 		fcinfo->isnull = false;
-		id = find_settled_id(fcinfo, now.sequence, now.shard_id == NODE_SHARD ?
-							 node_shard_id_or_error() : now.shard_id,
-							 now.epoch_ms, PG_GETARG_BOOL(1));
+		id = find_settled_id(fcinfo, OidIsValid(sequence) ? sequence : now.sequence,
+							 now.shard_id == NODE_SHARD ? node_shard_id_or_error() : now.shard_id,
+							 now.epoch_ms, PG_GETARG_BOOL(2));
 	}
 }
