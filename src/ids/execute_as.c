@@ -13,7 +13,7 @@
 
 #include "compat.h"
 #include "ids/ids.h"
-#include "sequence.h"
+#include "relation.h"
 
 PG_FUNCTION_INFO_V1(instaid_lock_sequence);
 PG_FUNCTION_INFO_V1(instaid_execute_as);
@@ -90,7 +90,7 @@ instaid_execute_as(PG_FUNCTION_ARGS)
 static void
 check_owner(Oid sequence)
 {
-	Oid			owner = sequence_owner(sequence);
+	Oid			owner = relation_owner(sequence);
 
 	if (!OidIsValid(owner) || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
 		ereport(ERROR,
