@@ -107,7 +107,7 @@ has_source()
 				OPTIONS (host '$SCRATCH', dbname 'authority')" \
 			-c "CREATE USER MAPPING FOR CURRENT_USER SERVER authority
 				OPTIONS (user 'leaser', password 'secret')" \
-			-c "SELECT instaid.create_ticket('invoices', step => 10, source => 'authority')" &&
+			-c "SELECT instaid.create_ticket('invoices', step => 10, source => ARRAY['authority'])" &&
 		[ "$(query -c "SELECT instaid.next_ticket('invoices')")" = 7 ]
 }
 
