@@ -51,7 +51,7 @@ init()
 		cat >>"$SCRATCH/data$1/postgresql.conf" <<-END
 			listen_addresses = ''
 			unix_socket_directories = '$SCRATCH'
-			shared_preload_libraries = 'instaid'
+			shared_preload_libraries = 'instaid_sources'
 			extension_control_path = '\$system:$2'
 			dynamic_library_path = '\$libdir:$3'
 		END

@@ -34,7 +34,7 @@ $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'});
 my ($one, $two) = map {
 	Clients::server(
 		$_, @quiet,
-		q{shared_preload_libraries = 'instaid'},
+		q{shared_preload_libraries = 'instaid_sources'},
 		'wal_level = replica',
 		'max_wal_senders = 2')
 } 'one', 'two';
@@ -724,7 +724,7 @@ $one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $one->connstr('pos
 	'pg_dump');
 $one->command_ok([ 'pg_dump', '-Fp', '-f', "$dir/dump.sql", '-d', $one->connstr('postgres') ],
 	'... as SQL');
-# on a server that does not preload the library
+# on a server that does not preload it
 $even->safe_psql('postgres', "CREATE ROLE $_ LOGIN") for 'app', 'stranger', 'watcher';
 for my $case (
 	[ 'session', [ 'pg_restore', '--exit-on-error', "$dir/dump" ] ],
