@@ -182,7 +182,11 @@ source_find(Oid ticket, Source *source)
 
 	if (!OidIsValid(owner))
 		return false;
-	/* by OID: as create_ticket() made them, unless OIDs began again; fails if the ticket is gone */
+
+	/*
+	 * By OID, which is the order of create_ticket() unless OIDs have wrapped
+	 * around since.  It fails if the ticket is gone.
+	 */
 	tables = lcons_oid(ticket, find_inheritance_children(ticket, NoLock));
 	source->ticket = get_rel_name(ticket);
 	if (source->ticket == NULL || find_server(ticket, &options) == NULL)

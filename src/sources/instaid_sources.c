@@ -9,7 +9,7 @@
 #include "sources/slots.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
-PG_MODULE_MAGIC_EXT(.name = SOURCES_LIBRARY,.version = INSTAID_VERSION);
+PG_MODULE_MAGIC_EXT(.name = "instaid_sources",.version = INSTAID_VERSION);
 #else
 PG_MODULE_MAGIC;
 #endif
@@ -29,8 +29,11 @@ _PG_init(void)
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 
-	/* when files are replaced, all sessions keep both libraries until the server restarts */
+	/*
+	 * When the files are replaced, sessions thus keep both libraries of one
+	 * version, until the server restarts.
+	 */
 	load_file("instaid", false);
 	slots_init();
-	*find_rendezvous_variable(SOURCES_LIBRARY) = &interface;
+	*find_rendezvous_variable(SOURCES_INTERFACE) = &interface;
 }

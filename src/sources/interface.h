@@ -4,13 +4,12 @@
 
 #include "fmgr.h"
 
-/* the library, and the variable of find_rendezvous_variable() in which it leaves this */
-#define SOURCES_LIBRARY "instaid_sources"
+/* the rendezvous variable that points to it, if the server has preloaded the library */
+#define SOURCES_INTERFACE "instaid_sources"
 
 /*
- * A server keeps the library that it has preloaded, and the file of instaid.so can be another
- * version's.  Therefore each version begins with its number.  Without another number, nothing
- * here changes.
+ * A library that was preloaded can be of another version than instaid.so.  Therefore the version
+ * comes first, in every version, and what follows changes only with it.
  */
 typedef struct SourcesInterface
 {

@@ -25,7 +25,7 @@ static int	segment_timeout;
 static const SourcesInterface *
 preloaded(void)
 {
-	return *find_rendezvous_variable(SOURCES_LIBRARY);
+	return *find_rendezvous_variable(SOURCES_INTERFACE);
 }
 
 static bool
@@ -50,20 +50,18 @@ sources_take(Oid ticket, const char *name, int *place)
 	if (library == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("ticket \"%s\" has a source, and the library %s is not preloaded",
-						name, SOURCES_LIBRARY),
+				 errmsg("ticket \"%s\" has a source, and the library instaid_sources is not preloaded",
+						name),
 				 errdetail("Values from a source are kept in shared memory, which a library gets when the server starts."),
-				 errhint("Install %s if this server lacks it, add it to shared_preload_libraries, and restart the server.",
-						 SOURCES_LIBRARY)));
+				 errhint("Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and restart the server.")));
 	if (!is_of_this_version(library))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("ticket \"%s\" has a source, and the library %s has another version than instaid",
-						name, SOURCES_LIBRARY),
-				 errdetail("The server has preloaded %s %s, and this session has loaded instaid %s.",
-						   SOURCES_LIBRARY, library->version, INSTAID_VERSION),
-				 errhint("Install instaid and %s of one version, and restart the server.",
-						 SOURCES_LIBRARY)));
+				 errmsg("ticket \"%s\" has a source, and the library instaid_sources has another version than instaid",
+						name),
+				 errdetail("The server has preloaded instaid_sources %s, and this session has loaded instaid %s.",
+						   library->version, INSTAID_VERSION),
+				 errhint("Install instaid and instaid_sources of one version, and restart the server.")));
 	return library->take(ticket, name, place, segment_timeout, segment_target_duration);
 }
 
