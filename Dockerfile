@@ -9,7 +9,7 @@ ARG PG_MAJOR
 RUN apt-get update \
 	&& apt-get install -y --no-install-recommends gcc libc6-dev make postgresql-server-dev-${PG_MAJOR} \
 	&& rm -rf /var/lib/apt/lists/*
-COPY Makefile instaid.control instaid--*.sql /src/
+COPY Makefile Makefile.sources instaid.control instaid--*.sql /src/
 COPY src/ /src/src/
 RUN make -C /src PG_CONFIG=/usr/lib/postgresql/${PG_MAJOR}/bin/pg_config DESTDIR=/instaid install
 

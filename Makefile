@@ -15,6 +15,7 @@
 #   make sql-edition-restore-list DUMP=...  restores a dump of the extension into that edition
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
+# SOURCES=no builds without libpq, and so without tickets that have a source.
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
 
 PG_CONFIG ?= pg_config
@@ -38,37 +39,11 @@ OBJS = \
 	src/ids/shards.o \
 	src/ids/text_forms.o \
 	src/tickets/autocreate.o \
-	src/tickets/background.o \
-	src/tickets/lease.o \
-	src/tickets/segments.o \
-	src/tickets/source.o \
-	src/tickets/tickets.o
-# not HEADERS, which make would install
-INCLUDED = \
-	src/compat.h \
-	src/common.h \
-	src/sequence.h \
-	src/ids/ids.h \
-	src/ids/layout.h \
-	src/ids/next_id.h \
-	src/ids/session.h \
-	src/ids/text_forms.h \
-	src/tickets/tickets.h
-# PostgreSQL 15 lets libraries see each other's functions, and the first of a name serves all
-SHLIB_EXPORTS = src/exports.txt
+	src/tickets/sources.o \
+	src/tickets/tickets.o \
+	$(BOTH)
 DATA = $(notdir $(wildcard $(srcdir_of_makefile)instaid--*.sql))
 PGFILEDESC = "instaid - Instagram-style IDs"
-
-# the version is written in the control file only
-srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
-EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
-PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"'
-PG_CPPFLAGS += -I$(srcdir_of_makefile)src
-# for tickets that have their values from other servers
-PG_CPPFLAGS += -I$(libpq_srcdir)
-SHLIB_LINK_INTERNAL = $(libpq)
-# the server's headers are not ours to warn about
-PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets metrics sanity
 ISOLATION = order create_shard create_partitions alter dropped freeze last_tick adopt renumber audit settled tickets
@@ -76,29 +51,21 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
 
-# PGXS of a server that was built in its own source tree does not set VPATH for ours
-ifneq ($(srcdir_of_makefile),./)
-VPATH = $(srcdir_of_makefile)
-endif
+srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
+include $(srcdir_of_makefile)src/library.mk
 
-# pg_config names PGXS even where it is not installed
-PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+# PGXS builds one library for each Makefile.  SOURCES=no leaves out the one that needs libpq.
+ifneq ($(SOURCES),no)
 ifneq ($(PGXS),)
-include $(PGXS)
-else
-all install installcheck uninstall clean:
-	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
+all install uninstall clean: %: sources-%
+sources-all sources-install sources-uninstall sources-clean: sources-%:
+	@$(MAKE) -f $(srcdir_of_makefile)Makefile.sources $*
+# after the objects that both libraries contain
+sources-all: all-lib $(if $(filter yes,$(with_llvm)),$(BOTH:.o=.bc))
+sources-install: sources-all
+.PHONY: sources-all sources-install sources-uninstall sources-clean
 endif
-
-# the headers are few enough to rebuild all for each of them
-$(OBJS) $(OBJS:.o=.bc): $(INCLUDED)
-# the version
-src/instaid.o src/instaid.bc: instaid.control
-
-# a build outside the source tree starts with an empty directory
-$(OBJS) $(OBJS:.o=.bc) src/exports.list: | $(CURDIR)/src/ids $(CURDIR)/src/tickets
-$(CURDIR)/src/ids $(CURDIR)/src/tickets:
-	mkdir -p $@
+endif
 
 # its parts are in extension/, and what it shares with the SQL edition in sql-edition/
 script:

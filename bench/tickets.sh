@@ -11,7 +11,7 @@ sql >/dev/null <<-SQL
 	SELECT instaid.create_ticket('plain'), instaid.create_ticket('thousand', step => 1000), instaid.create_ticket('second');
 	CREATE SERVER authority FOREIGN DATA WRAPPER instaid OPTIONS (host '$SCRATCH', dbname 'authority');
 	CREATE USER MAPPING FOR CURRENT_USER SERVER authority;
-	SELECT instaid.create_ticket('from_authority', step => 1000, source => 'authority');
+	SELECT instaid.create_ticket('from_authority', step => 1000, source => ARRAY['authority']);
 SQL
 
 # percentile PER_MILLE: set seconds, of the sorted microseconds in SCRATCH/latencies

@@ -468,8 +468,9 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
         (s.failure IS NOT NULL, 'error', 'cannot ask ' || s.failure,
          'Create or grant what is missing.'),
         (NOT s.is_preloaded, 'error',
-         'has a source, and the library is not preloaded: next_ticket() fails',
-         'Add instaid to shared_preload_libraries, and restart the server.'))
+         'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
+         'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
+         ' restart the server.'))
         AS f (applies, severity, problem, cure) WHERE f.applies;
 
 -- include sql-edition/audit.sql: Findings of audit()

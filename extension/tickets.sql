@@ -61,7 +61,8 @@ CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
 -- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
--- be asked, and why, if the role may see it, and whether the library is preloaded, as it must be.
+-- be asked, and why, if the role may see it, and whether the library instaid_sources is preloaded,
+-- as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
     OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
@@ -139,10 +140,10 @@ COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; pg_monitor 
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
 
-CREATE FUNCTION instaid.create_ticket(name text, source text[], server integer DEFAULT 1,
+CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1, start bigint DEFAULT 1,
-                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
-    RETURNS regclass
+                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint',
+                                      source text[] DEFAULT NULL) RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     first numeric;
@@ -198,8 +199,7 @@ BEGIN
            OR cardinality(source) > (SELECT count(DISTINCT u) FROM unnest(source) AS u) THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('%s cannot be the source of a ticket', left(source::text, 200)),
-                DETAIL = 'A source is one name of a foreign server, or an array of 1 to 16'
-                         ' different names.';
+                DETAIL = 'A source is an array of 1 to 16 different names of foreign servers.';
         END IF;
         PERFORM instaid._check_name('server', u) FROM unnest(source) AS u;
         SELECT u.name, w.fdwname INTO odd
@@ -220,6 +220,14 @@ BEGIN
         FOR i IN 2 .. cardinality(source) LOOP
             LOOP
                 n := n + 1;
+                IF n > 999 THEN
+                    RAISE duplicate_table USING
+                        MESSAGE = format('no name is free for server %I of ticket %I', source[i],
+                                         name),
+                        DETAIL = format('%I to %I are taken.', name || '@002', name || '@999'),
+                        HINT = 'Drop what has these names in the schema instaid_tickets, or choose'
+                               ' another name.';
+                END IF;
                 part := name || to_char(n, '"@"FM000');
                 PERFORM instaid._check_name('foreign table', part);
                 EXIT WHEN to_regclass(format('instaid_tickets.%I', part)) IS NULL;
@@ -228,9 +236,12 @@ BEGIN
                            ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
         END LOOP;
         IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
-            RAISE WARNING 'ticket % has a source, and the library instaid is not preloaded',
-                quote_ident(name) USING DETAIL = 'next_ticket() fails until it is.',
-                HINT = 'Add instaid to shared_preload_libraries, and restart the server.';
+            RAISE WARNING USING
+                MESSAGE = format('ticket %I has a source, and the library instaid_sources is not'
+                                 ' preloaded', name),
+                DETAIL = 'next_ticket() fails until it is.',
+                HINT = 'Install instaid_sources if this server lacks it, add it to'
+                       ' shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
     -- with UPDATE, which default privileges can give, another role could set it back
@@ -244,18 +255,8 @@ BEGIN
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
 END $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
-'create a ticket whose values come from foreign servers; needs USAGE on them, too';
-
-CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
-                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
-                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint',
-                                      source text DEFAULT NULL) RETURNS regclass
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN instaid.create_ticket(name, CASE WHEN source IS NOT NULL THEN ARRAY[source] END,
-                                 server, servers, start, step, data_type);
-COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
-'a ticket: values from start on, server modulo servers, or those of a foreign server';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text[]) IS
+'create a ticket: values from start on, server modulo servers, or those of foreign servers';
 
 -- include sql-edition/tickets.sql: Tickets and their servers
 

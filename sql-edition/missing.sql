@@ -80,18 +80,6 @@ END $$;
 COMMENT ON FUNCTION instaid.settled_id(regclass, int, timestamptz, boolean) IS 'an ID of a '
 'sequence, as settled_id(text, boolean); needs USAGE or SELECT on the sequence';
 
-CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, source text[],
-                                      server integer DEFAULT 1,
-                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
-                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint')
-    RETURNS regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
-BEGIN
-    PERFORM instaid._refuse_without_c('A ticket with a source', 'Leave out source.');
-END $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, text[], int, int, bigint, int, regtype) IS
-'create a ticket whose values come from foreign servers; needs USAGE on them, too';
-
 CREATE OR REPLACE FUNCTION instaid.audit_servers(servers text[],
                                       OUT severity text, OUT object text, OUT problem text,
                                       OUT cure text) RETURNS SETOF record

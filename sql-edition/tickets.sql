@@ -159,7 +159,8 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, wh
 CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       servers integer DEFAULT 1,
                                       start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint', source text DEFAULT NULL)
+                                      data_type regtype DEFAULT 'bigint',
+                                      source text[] DEFAULT NULL)
     RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -210,8 +211,8 @@ BEGIN
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
 END $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
-'a ticket: values from start on, server modulo servers, or those of a foreign server';
+COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text[]) IS
+'create a ticket: values from start on, server modulo servers, or those of foreign servers';
 
 ---- Tickets and their servers (both editions) ----
 

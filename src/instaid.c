@@ -5,9 +5,13 @@
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
 
 #include "ids/ids.h"
 #include "ids/session.h"
+#include "tickets/autocreate.h"
+#include "tickets/sources.h"
 #include "tickets/tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
@@ -21,6 +25,23 @@ PG_FUNCTION_INFO_V1(instaid_execute_outside_script);
 
 void		_PG_init(void);
 
+/* A relation has changed; all can have, if this is InvalidOid. */
+static void
+relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
+{
+	session_forget(relid);
+	tickets_forget(relid);
+}
+
+/* A role may have other rights. */
+static void
+role_callback(Datum arg,
+			  SysCacheIdentifier cacheid pg_attribute_unused(),
+			  uint32 hashvalue pg_attribute_unused())
+{
+	relcache_callback(arg, InvalidOid);
+}
+
 void
 _PG_init(void)
 {
@@ -29,8 +50,15 @@ _PG_init(void)
 	node_init();
 	language_init();
 	autocreate_init();
-	segments_init();
+	sources_init();
 	tickets_init();
+
+	/* one for IDs and tickets: a session has room for ten, of all libraries */
+	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
+	/* its owner is a member of pg_database_owner */
+	CacheRegisterSyscacheCallback(DATABASEOID, role_callback, (Datum) 0);
 	MarkGUCPrefixReserved("instaid");
 }
 

@@ -12,7 +12,6 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_control.h"
 #include "miscadmin.h"
@@ -27,6 +26,7 @@
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
+#include "relation.h"
 #include "sequence.h"
 
 /* schema.sequence, quoted for use in a statement */
@@ -38,21 +38,6 @@ sequence_qualified_name(Oid sequence)
 	/* no lock may keep another session from dropping it */
 	return name == NULL ? pstrdup("?") :
 		quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)), name);
-}
-
-/* The owner of a sequence, or of any other relation; InvalidOid if it is gone */
-Oid
-sequence_owner(Oid sequence)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
-	Oid			owner = InvalidOid;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-		ReleaseSysCache(tuple);
-	}
-	return owner;
 }
 
 /* Copy the options of a sequence.  Returns false if it is gone. */
@@ -144,19 +129,6 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 	if (!sequence_copy_options(sequence, options))
 		elog(ERROR, "cache lookup failed for sequence %u", sequence);
 	return rel;
-}
-
-/*
- * May the role see the state of a relation?  Members of pg_read_all_stats may, because
- * roles of monitors are members.  Others need one of these rights, and the relation.
- */
-bool
-sequence_is_visible(Oid relation, AclMode rights)
-{
-	bool		is_missing = false;
-
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		pg_class_aclcheck_ext(relation, GetUserId(), rights, &is_missing) == ACLCHECK_OK;
 }
 
 /*
@@ -264,9 +236,9 @@ sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 	bool		is_read = false;
 	HeapTuple	tuple;
 
-	/* the lock of pg_sequence_last_value(): it keeps ALTER SEQUENCE away */
+	/* not the lock of those who take IDs, for whom settled_id() waits */
 	if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
-		!sequence_is_visible(sequence, SEQUENCE_READ_RIGHTS) ||
+		!relation_is_visible(sequence, SEQUENCE_READ_RIGHTS) ||
 		!ConditionalLockRelationOid(sequence, AccessShareLock))
 		return false;
 

@@ -17,13 +17,11 @@
 #define SEQUENCE_READ_RIGHTS	(ACL_SELECT | ACL_USAGE)
 
 extern char *sequence_qualified_name(Oid sequence);
-extern Oid	sequence_owner(Oid sequence);
 extern bool sequence_copy_options(Oid sequence, Form_pg_sequence options);
 extern void sequence_no_permission_error(Oid sequence, AclMode rights);
 extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
-extern bool sequence_is_visible(Oid relation, AclMode rights);
 extern ErrorData *sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
 									 Form_pg_sequence_data data, XLogRecPtr *lsn);
 extern bool sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,

@@ -1,6 +1,6 @@
 # The code builds outside the source tree, without a warning, for Debian's
-# PostgreSQL and for one whose directories are elsewhere.  The names in the library
-# are not those of others.  In TAP.
+# PostgreSQL and for one whose directories are elsewhere.  The names in the libraries
+# are not those of others, and only one of them needs libpq.  In TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
 
 set -u
@@ -19,7 +19,7 @@ out_of_tree()
 		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" PROFILE="$strict" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$work/dest" install &&
 		test "$(find "$work/dest" -name 'instaid*.so' -o -name 'instaid.control' \
-			-o -name 'instaid--*.sql' | wc -l)" -eq 3
+			-o -name 'instaid--*.sql' | wc -l)" -eq 4
 )
 
 # A PostgreSQL that was built with "./configure --prefix" has all directories in one:
@@ -58,15 +58,52 @@ one_prefix()
 		mkdir "$work/build_one" && cd "$work/build_one" &&
 		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$copy" PROFILE="$strict" install &&
 		test -f "$("$copy" --pkglibdir)/instaid.so" &&
+		test -f "$("$copy" --pkglibdir)/instaid_sources.so" &&
 		# the linker can also find libpq elsewhere
 		ls "$("$copy" --libdir)/libpq.so" && ! ls "$("$copy" --libdir)/libother.so"
 )
 
+# without the development files of libpq
+without_libpq()
+(
+	copy=$(copy_postgresql "$PG_CONFIG" "$work/no_libpq") &&
+		rm "$("$copy" --includedir)/libpq-fe.h" &&
+		mkdir "$work/build_less" && cd "$work/build_less" || return
+	! make -s -f "$src/Makefile" PG_CONFIG="$copy" 2>"$work/says" &&
+		grep 'need the development files of libpq; without them, make SOURCES=no' "$work/says" &&
+		make -s -f "$src/Makefile" PG_CONFIG="$copy" SOURCES=no install &&
+		( cd "$("$copy" --pkglibdir)" && ls instaid*.so ) >"$work/installed" &&
+		[ "$(cat "$work/installed")" = instaid.so ]
+)
+
+# needs LIBRARY: print the libraries that it is linked to
+needs()
+{
+	objdump -p "$work/build/$1.so" | sed -n 's/^ *NEEDED *//p'
+}
+
+# instaid links to the C library only, and asks for no shared memory
+is_light()
+{
+	[ "$(needs instaid)" = "$(needs instaid | grep '^libc\.')" ] &&
+		! nm -D --undefined-only "$work/build/instaid.so" |
+			grep -E ' (PQ.*|shmem_.*_hook|ShmemInitStruct|Request(AddinShmem|NamedLWLock).*)$' &&
+		needs instaid_sources | grep '^libpq\.'
+}
+
+# exports LIBRARY: print what it exports
+exports()
+{
+	nm -D --defined-only "$work/build/$1.so" | sed 's/.* //' | sort
+}
+
 exports_ours()
 (
-	nm -D --defined-only "$work/build/instaid.so" | sed 's/.* //' | sort >"$work/exports" &&
-		grep -x _PG_init "$work/exports" && grep -x instaid_refill_worker "$work/exports" &&
-		! grep -vE '^(instaid_.*|pg_finfo_instaid_.*|_PG_init|Pg_magic_func)$' "$work/exports"
+	exports instaid >"$work/exports" && grep -x _PG_init "$work/exports" &&
+		! grep -vE '^(instaid_.*|pg_finfo_instaid_.*|_PG_init|Pg_magic_func)$' "$work/exports" &&
+		printf '%s\n' _PG_init Pg_magic_func instaid_refill_worker | sort >"$work/expected" &&
+		exports instaid_sources | diff "$work/expected" - &&
+		! grep -x instaid_refill_worker "$work/exports"
 )
 
 # Another library has a function time_str(), as ours has.  Whichever of them is loaded
@@ -115,6 +152,8 @@ neighbours()
 
 check 'out of tree, without warnings' out_of_tree
 check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix
-check 'the library exports what PostgreSQL looks up, and nothing else' exports_ours
+check 'without libpq, SOURCES=no' without_libpq
+check 'only instaid_sources needs libpq and shared memory' is_light
+check 'each library exports what PostgreSQL looks up, and nothing else' exports_ours
 check 'a library with a function of the name of one of ours calls its own, and we ours' neighbours
 echo "1..$n"

@@ -13,7 +13,7 @@
 
 #include "compat.h"
 #include "ids/ids.h"
-#include "sequence.h"
+#include "relation.h"
 
 PG_FUNCTION_INFO_V1(instaid_execute_as);
 

@@ -12,6 +12,7 @@
 
 #include "common.h"
 #include "ids/ids.h"
+#include "relation.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_sequence_state);
@@ -159,7 +160,7 @@ instaid_sequence_state(PG_FUNCTION_ARGS)
 static void
 check_owner(Oid sequence)
 {
-	Oid			owner = sequence_owner(sequence);
+	Oid			owner = relation_owner(sequence);
 
 	if (!OidIsValid(owner) || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
 		ereport(ERROR,

@@ -15,6 +15,7 @@
 
 #include "ids/ids.h"
 #include "ids/next_id.h"
+#include "relation.h"
 #include "sequence.h"
 
 /* how many functions a session remembers before it forgets all of them */
@@ -172,8 +173,8 @@ lock_declared(Oid function, Oid passed, Declaration *declaration)
 
 		is_ours = !OidIsValid(passed) ||
 			(get_rel_relkind(sequence) == RELKIND_SEQUENCE &&
-			 sequence_owner(passed) == sequence_owner(sequence) &&
-			 has_privs_of_role(declaration->owner, sequence_owner(sequence)));
+			 relation_owner(passed) == relation_owner(sequence) &&
+			 has_privs_of_role(declaration->owner, relation_owner(sequence)));
 		if (OidIsValid(passed) && is_ours)
 		{
 			sequence_check_rights(passed, SEQUENCE_RIGHTS);

@@ -12,7 +12,6 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/resowner.h"
-#include "utils/syscache.h"
 
 #include "ids/ids.h"
 #include "ids/session.h"
@@ -58,27 +57,17 @@ xact_callback(XactEvent event, void *arg pg_attribute_unused())
 	session_current = NULL;
 }
 
-static void
-invalidate(void)
+/*
+ * A relation has changed: it has a new file, new options or another GRANT.  All can have, or what a
+ * role may do, if this is InvalidOid.
+ */
+void
+session_forget(Oid relid)
 {
+	if (OidIsValid(relid) && hash_search(sequences, &relid, HASH_FIND, NULL) == NULL)
+		return;
 	invalidations++;
 	session_current = NULL;
-}
-
-static void
-role_callback(Datum arg pg_attribute_unused(),
-			  SysCacheIdentifier cacheid pg_attribute_unused(),
-			  uint32 hashvalue pg_attribute_unused())
-{
-	invalidate();
-}
-
-static void
-relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
-{
-	if (!OidIsValid(relid) ||
-		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
-		invalidate();
 }
 
 static void
@@ -94,13 +83,6 @@ void
 session_init(void)
 {
 	create_hash();
-
-	/* a new file, new options or a GRANT, and whatever changes a role */
-	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
-	/* its owner is a member of pg_database_owner */
-	CacheRegisterSyscacheCallback(DATABASEOID, role_callback, (Datum) 0);
 	RegisterXactCallback(xact_callback, NULL);
 }
 

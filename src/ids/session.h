@@ -47,6 +47,7 @@ typedef struct ClockedSequence
 extern ClockedSequence *session_current;
 
 extern void session_init(void);
+extern void session_forget(Oid relid);
 extern ClockedSequence *session_load(Oid relid);
 extern void session_pin_page(ClockedSequence *seq);
 

@@ -15,11 +15,17 @@
 #include "catalog/pg_namespace.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
+#include "libpq/pqformat.h"
+#include "libpq/pqmq.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/dsm.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/shm_mq.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -28,13 +34,18 @@
 #include "utils/snapmgr.h"
 #include "utils/wait_event.h"
 
+#include "background.h"
 #include "compat.h"
-#include "tickets/tickets.h"
+#include "monotonic.h"
+#include "tickets/autocreate.h"
 
 /* how long a call waits for a free worker, and a worker for a lock, in ms */
 #define AUTOCREATE_TIMEOUT	10000
 /* how soon a waiting call looks again for the ticket or a free worker, in ms */
 #define RETRY_INTERVAL	50
+
+/* size of the queue for the worker's messages; a longer message is sent in parts */
+#define QUEUE_SIZE		8192
 
 /* A ticket that the worker is to create */
 typedef struct AutocreateRequest
@@ -56,6 +67,59 @@ static int	ticket_servers;
 PG_FUNCTION_INFO_V1(instaid_lock_ticket_name);
 PGDLLEXPORT void instaid_ticket_worker(Datum main_arg);
 
+/*
+ * Start a worker, and wait until it ends.  Returns false if none is free.  If the worker raised
+ * no error, the elevel of the copy is 0.
+ */
+static bool
+run_worker(const AutocreateRequest *request, ErrorData *error)
+{
+	dsm_segment *segment = dsm_create(QUEUE_SIZE, 0);
+	shm_mq	   *messages = shm_mq_create(dsm_segment_address(segment), QUEUE_SIZE);
+	shm_mq_handle *queue;
+	BackgroundWorkerHandle *worker;
+	Size		length;
+	void	   *data;
+
+	memset(error, 0, sizeof(*error));
+	shm_mq_set_receiver(messages, MyProc);
+	queue = shm_mq_attach(messages, segment, NULL);
+	if (!background_start("instaid", "instaid_ticket_worker", "instaid ticket", request,
+						  sizeof(*request), UInt32GetDatum(dsm_segment_handle(segment)), &worker))
+	{
+		dsm_detach(segment);
+		return false;
+	}
+	shm_mq_set_handle(queue, worker);
+
+	/* The worker detaches from the queue when it ends, done or not. */
+	while (shm_mq_receive(queue, &length, &data, false) == SHM_MQ_SUCCESS)
+	{
+		StringInfoData message;
+
+		initStringInfo(&message);
+		appendBinaryStringInfo(&message, data, length);
+		if (pq_getmsgbyte(&message) == 'E')
+			pq_parse_errornotice(&message, error);
+	}
+	dsm_detach(segment);
+	return true;
+}
+
+/* The worker's errors go to the session that waits.  If it is gone, there is no work. */
+static void
+attach_queue(dsm_handle handle)
+{
+	dsm_segment *segment = dsm_attach(handle);
+	shm_mq	   *messages;
+
+	if (segment == NULL)
+		proc_exit(0);
+	messages = dsm_segment_address(segment);
+	shm_mq_set_sender(messages, MyProc);
+	pq_redirect_to_shm_mq(segment, shm_mq_attach(messages, segment, NULL));
+}
+
 /* The background worker creates the ticket, and ends. */
 void
 instaid_ticket_worker(Datum main_arg)
@@ -63,7 +127,8 @@ instaid_ticket_worker(Datum main_arg)
 	AutocreateRequest request;
 	char	   *query;
 
-	background_begin(&request, sizeof(request), main_arg);
+	background_begin(&request, sizeof(request));
+	attach_queue(DatumGetUInt32(main_arg));
 	/* a database that refuses new connections may have old ones */
 	BackgroundWorkerInitializeConnectionByOid(request.database, request.authenticated_role,
 											  BGWORKER_BYPASS_ALLOWCONN);
@@ -107,8 +172,7 @@ create_apart(const char *name)
 	GetUserIdAndSecContext(&request.role, &request.sec_context);
 	strlcpy(request.name, name, NAMEDATALEN);
 
-	if (!background_run("instaid_ticket_worker", "instaid ticket", &request, sizeof(request),
-						&error))
+	if (!run_worker(&request, &error))
 		return false;
 	if (error.elevel != 0 && error.sqlerrcode != ERRCODE_DUPLICATE_TABLE)
 	{

@@ -4,7 +4,7 @@
  * A ticket is a sequence in a schema of its own, and is configured by the options of that sequence
  * alone: INCREMENT is the number of servers, START modulo INCREMENT tells which server this is,
  * MAXVALUE is a guard, and CACHE is the step.  A ticket that has its values from other servers is a
- * foreign table instead: see source.c and segments.c.
+ * foreign table instead: see sources.c.
  *
  * Values are taken from the sequence's page as by nextval(), with three differences:
  *
@@ -33,6 +33,9 @@
 
 #include "common.h"
 #include "sequence.h"
+#include "source.h"
+#include "tickets/autocreate.h"
+#include "tickets/sources.h"
 #include "tickets/tickets.h"
 
 /* how many values a WAL record covers, unless the ticket has a step */
@@ -56,7 +59,7 @@ typedef struct Ticket
 
 	Oid			relid;
 	bool		has_source;		/* then it has only this: */
-	int			place;			/* of its slot: see segments.c */
+	int			place;			/* of its slot: see src/sources/slots.c */
 
 	FormData_pg_sequence options;
 	int64		step;
@@ -82,7 +85,7 @@ typedef struct TicketState
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can */
 static const char *
-find_fault(char persistence, Form_pg_sequence options)
+sequence_fault(char persistence, Form_pg_sequence options)
 {
 	if (options->seqincrement <= 0)
 		return psprintf("Its INCREMENT is %lld; it must count up.",
@@ -317,7 +320,7 @@ load_ticket(Ticket *ticket, const char *name)
 	else
 	{
 		rel = sequence_open_locked(ticket->relid, SEQUENCE_RIGHTS, &ticket->options);
-		fault = find_fault(rel->rd_rel->relpersistence, &ticket->options);
+		fault = sequence_fault(rel->rd_rel->relpersistence, &ticket->options);
 		if (fault)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -369,9 +372,9 @@ open_ticket(const text *argument, const char *function)
 	return ticket;
 }
 
-/* A relation has changed, or all of them. */
-static void
-relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
+/* A relation has changed; all can have, if this is InvalidOid. */
+void
+tickets_forget(Oid relid)
 {
 	for (Ticket *ticket = memory; ticket < memory + MEMORY_SIZE; ticket++)
 	{
@@ -380,24 +383,19 @@ relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 	}
 }
 
-/* A role or the schema of the tickets may have changed. */
+/* The schema of the tickets may have changed. */
 static void
-syscache_callback(Datum arg pg_attribute_unused(),
-				  SysCacheIdentifier cacheid pg_attribute_unused(),
-				  uint32 hashvalue pg_attribute_unused())
+schema_callback(Datum arg pg_attribute_unused(),
+				SysCacheIdentifier cacheid pg_attribute_unused(),
+				uint32 hashvalue pg_attribute_unused())
 {
-	relcache_callback((Datum) 0, InvalidOid);
+	tickets_forget(InvalidOid);
 }
 
 void
 tickets_init(void)
 {
-	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(NAMESPACEOID, syscache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, syscache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHOID, syscache_callback, (Datum) 0);
-	/* its owner is a member of pg_database_owner */
-	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, schema_callback, (Datum) 0);
 }
 
 Datum
@@ -406,7 +404,7 @@ instaid_next_ticket(PG_FUNCTION_ARGS)
 	Ticket	   *ticket = open_ticket(PG_GETARG_TEXT_PP(0), "instaid.next_ticket()");
 
 	PG_RETURN_INT64(ticket->has_source ?
-					segments_take(ticket->relid, ticket->name, &ticket->place) :
+					sources_take(ticket->relid, ticket->name, &ticket->place) :
 					take_block(ticket, 1));
 }
 
@@ -467,7 +465,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 
 	if (sequence_read(relid, &options, &persistence, &data))
 	{
-		if (find_fault(persistence, &options) == NULL)
+		if (sequence_fault(persistence, &options) == NULL)
 		{
 			TicketState state = read_state(&options, &data);
 
@@ -496,7 +494,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 		values[3] = CStringGetTextDatum(servers.data);
 		values[4] = Int64GetDatum(source.step);
 		values[5] = CStringGetTextDatum(failure.data);
-		values[6] = BoolGetDatum(segments_exist());
+		values[6] = BoolGetDatum(sources_are_served());
 		nulls[3] = nulls[4] = nulls[6] = false;
 		nulls[5] = failure.len == 0 || !source_may_see_failures(relid);
 	}

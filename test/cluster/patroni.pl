@@ -119,7 +119,7 @@ bootstrap:
     retry_timeout: 9
     synchronous_mode: true
     postgresql:
-      parameters: {shared_preload_libraries: instaid, fsync: 'off'}
+      parameters: {shared_preload_libraries: instaid_sources, fsync: 'off'}
   initdb: [{encoding: UTF8}, {locale: C}]
 postgresql:
   listen: $listen

@@ -210,7 +210,7 @@ delete $nodes{3};
 $nodes{1}->backup('copy');
 my $node = PostgreSQL::Test::Cluster->new('copy');
 $node->init_from_backup($nodes{1}, 'copy', has_streaming => 1);
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'instaid'\n");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 $node->start;
 $nodes{1}->wait_for_catchup($node);
 

@@ -51,7 +51,7 @@ init()
 		cat >>"$SCRATCH/data$1/postgresql.conf" <<-END
 			listen_addresses = ''
 			unix_socket_directories = '$SCRATCH'
-			shared_preload_libraries = 'instaid'
+			shared_preload_libraries = 'instaid_sources'
 			extension_control_path = '\$system:$2'
 			dynamic_library_path = '\$libdir:$3'
 		END
@@ -107,7 +107,7 @@ has_source()
 				OPTIONS (host '$SCRATCH', dbname 'authority')" \
 			-c "CREATE USER MAPPING FOR CURRENT_USER SERVER authority
 				OPTIONS (user 'leaser', password 'secret')" \
-			-c "SELECT instaid.create_ticket('invoices', step => 10, source => 'authority')" &&
+			-c "SELECT instaid.create_ticket('invoices', step => 10, source => ARRAY['authority'])" &&
 		[ "$(query -c "SELECT instaid.next_ticket('invoices')")" = 7 ]
 }
 

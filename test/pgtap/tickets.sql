@@ -12,7 +12,7 @@ SELECT has_view('instaid', 'segments', 'the view instaid.segments');
 SELECT columns_are('instaid', 'segments', ARRAY['name', 'state', 'segment_size', 'next_value', 'last_value', 'values_left', 'spare_first', 'spare_last',
     'spare_left', 'server', 'refills', 'refilled_at', 'refill_duration', 'waits', 'failures', 'failed_at', 'failure', 'sequence']);
 SELECT function_returns('instaid', 'next_ticket', ARRAY['text'], 'bigint');
-SELECT function_returns('instaid', 'create_ticket', ARRAY['text', 'integer', 'integer', 'bigint', 'integer', 'regtype', 'text'], 'regclass');
+SELECT function_returns('instaid', 'create_ticket', ARRAY['text', 'integer', 'integer', 'bigint', 'integer', 'regtype', 'text[]'], 'regclass');
 SELECT volatility_is('instaid', f, 'volatile', f || ' is volatile') FROM unnest(ARRAY['next_ticket', 'lease_ticket', 'create_ticket']) AS f;
 SELECT is(current_setting('instaid.auto_create_tickets', true), 'off', 'names are not created on first use')
 FROM (SELECT instaid.ticket_sequence('loads the library', missing_ok => true)) AS loaded;

@@ -34,7 +34,7 @@ $odd->safe_psql('postgres', q{CREATE ROLE leaser LOGIN PASSWORD 'secret'});
 my ($one, $two) = map {
 	Clients::server(
 		$_, @quiet,
-		q{shared_preload_libraries = 'instaid'},
+		q{shared_preload_libraries = 'instaid_sources'},
 		'wal_level = replica',
 		'max_wal_senders = 2')
 } 'one', 'two';
@@ -411,13 +411,14 @@ like(
 	qr/server "odd": ticket "ends" has reached its guard/,
 	'... are the last');
 $one->safe_psql('postgres',
-	q{SELECT instaid.create_ticket('wide', step => 5, data_type => 'smallint', source => 'odd')});
+	q{SELECT instaid.create_ticket('wide', step => 5, data_type => 'smallint',
+		source => ARRAY['odd'])});
 is(join(' ', take($one, 'wide', 8)), join(' ', 32760 .. 32767), 'the last values of the type');
 like(
 	failure($one, 'wide'),
 	qr/server "odd": it leased values from \d+ on, past the end of the ticket's type/,
 	'... are the last');
-$one->safe_psql('postgres', q{SELECT instaid.create_ticket('nobody', source => 'odd')});
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('nobody', source => ARRAY['odd'])});
 like(
 	failure($one, 'nobody'),
 	qr/server "odd": ticket "nobody" does not exist/,
@@ -500,7 +501,7 @@ for my $case (
 		CREATE SERVER "$name" FOREIGN DATA WRAPPER instaid OPTIONS (host '127.0.0.1', port '$port',
 			dbname 'postgres', connect_timeout '20', sslmode 'disable');
 		CREATE USER MAPPING FOR PUBLIC SERVER "$name" OPTIONS (user 'me');
-		SELECT instaid.create_ticket('$name', step => 10, source => '$name')});
+		SELECT instaid.create_ticket('$name', step => 10, source => ARRAY['$name'])});
 	my $said = failure($one, $name);
 	like($said, $pattern, "a server that $name: the reason");
 	cmp_ok(length($said), '<', 1500, '... which is short');
@@ -554,7 +555,8 @@ $one->safe_psql('postgres', sprintf q{
 	CREATE SERVER guarded FOREIGN DATA WRAPPER instaid
 		OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60')},
 	$odd->host, $odd->port);
-my $create = q{SET ROLE app; SELECT instaid.create_ticket('ours', step => 10, source => 'guarded')};
+my $create = q{SET ROLE app;
+	SELECT instaid.create_ticket('ours', step => 10, source => ARRAY['guarded'])};
 ($ret, $stdout, $stderr) = $one->psql('postgres', $create);
 like(
 	$stderr,
@@ -604,7 +606,7 @@ is("@ours", '1 2 3 4 5 6', 'with the right password, the ticket has values');
 is($one->safe_psql('postgres', q{SELECT count(*) FROM instaid.audit() WHERE object ~ 'ours'}),
 	0, '... and audit() finds nothing');
 # a superuser's ticket, and a server whose owner can change its address
-$one->safe_psql('postgres', q{SELECT instaid.create_ticket('trusting', source => 'guarded');
+$one->safe_psql('postgres', q{SELECT instaid.create_ticket('trusting', source => ARRAY['guarded']);
 	CREATE USER MAPPING FOR CURRENT_USER SERVER guarded; ALTER SERVER guarded OWNER TO app});
 source_failure('trusting',
 	'server "guarded": the user mapping for role "[^"]*" has no password',
@@ -652,7 +654,7 @@ $one->safe_psql('postgres', q{
 		OPTIONS (host '/nowhere/at/all', dbname 'postgres');
 	CREATE USER MAPPING FOR app SERVER nowhere OPTIONS (user 'me', password 'secret');
 	GRANT USAGE ON FOREIGN SERVER nowhere TO app;
-	SELECT instaid.create_ticket('hidden', step => 10, source => 'nowhere');
+	SELECT instaid.create_ticket('hidden', step => 10, source => ARRAY['nowhere']);
 	GRANT UPDATE ON instaid_tickets.hidden TO stranger, watcher;
 	ALTER FOREIGN TABLE instaid_tickets.hidden OWNER TO app});
 for my $case ([ 'stranger', 0 ], [ 'watcher', 1 ], [ 'app', 1 ])
@@ -722,7 +724,7 @@ $one->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $one->connstr('pos
 	'pg_dump');
 $one->command_ok([ 'pg_dump', '-Fp', '-f', "$dir/dump.sql", '-d', $one->connstr('postgres') ],
 	'... as SQL');
-# on a server that does not preload the library
+# on a server that does not preload it
 $even->safe_psql('postgres', "CREATE ROLE $_ LOGIN") for 'app', 'stranger', 'watcher';
 for my $case (
 	[ 'session', [ 'pg_restore', '--exit-on-error', "$dir/dump" ] ],
@@ -788,7 +790,7 @@ $two->safe_psql('postgres', q{
 		GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
 		RETURN said;
 	END $$});
-$two->safe_psql('postgres', q{SELECT instaid.create_ticket('t' || i, source => 'odd')
+$two->safe_psql('postgres', q{SELECT instaid.create_ticket('t' || i, source => ARRAY['odd'])
 	FROM generate_series(1, 1001) AS i});
 my ($no_worker, $no_place) =
   ('No background worker was free within 0 ms.', '1000 tickets with a source are in use.');

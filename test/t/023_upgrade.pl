@@ -79,7 +79,8 @@ my $install_path = $pg_config =~ s,/bin/pg_config$,,r;
 my $authority = Clients::server('authority');
 $node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
 $node->init;
-$node->append_conf('postgresql.conf', "lc_messages = 'C'\nshared_preload_libraries = 'instaid'\n");
+$node->append_conf('postgresql.conf',
+	"lc_messages = 'C'\nshared_preload_libraries = 'instaid_sources'\n");
 $node->start;
 
 ### Objects that this version creates

@@ -8,20 +8,27 @@
  */
 #include "postgres.h"
 
+#if !__has_include("libpq-fe.h")
+#error "tickets with a source need the development files of libpq; without them, make SOURCES=no"
+#endif
+
 #include <ctype.h>
 #include <sys/resource.h>
 
+#include "catalog/pg_database.h"
 #include "common/int.h"
 #include "lib/stringinfo.h"
 #include "libpq-fe.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "tickets/tickets.h"
+#include "monotonic.h"
+#include "sources/lease.h"
 
 /* how much is shown of text that comes from elsewhere, in bytes */
 #define MAX_FOREIGN_TEXT	400
@@ -116,6 +123,22 @@ fail(Session *session, const char *failure)
 	return false;
 }
 
+/*
+ * Does a session wait until nobody uses this database, to drop, rename or copy it?  It has locked
+ * the database, and no new session can connect.
+ */
+static bool
+is_in_the_way(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	if (LockAcquire(&tag, RowExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, RowExclusiveLock, true);
+	return false;
+}
+
 /* Wait until the socket has one of these events.  Returns false if it is too late. */
 static bool
 wait_for_socket(Session *session, int events)
@@ -138,7 +161,7 @@ wait_for_socket(Session *session, int events)
 		CHECK_FOR_INTERRUPTS();
 		if (found & events)
 			return true;
-		if (background_is_in_the_way())
+		if (is_in_the_way())
 			return fail(session, "the database of the ticket is to be dropped, renamed or copied");
 	}
 }

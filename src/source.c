@@ -26,8 +26,10 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "compat.h"
+#include "relation.h"
 #include "sequence.h"
-#include "tickets/tickets.h"
+#include "source.h"
 
 /* the foreign-data wrapper of the authorities */
 #define WRAPPER			"instaid"
@@ -85,7 +87,7 @@ source_exists(Oid relation)
 bool
 source_may_see_failures(Oid ticket)
 {
-	Oid			owner = sequence_owner(ticket);
+	Oid			owner = relation_owner(ticket);
 
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
 		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
@@ -171,7 +173,7 @@ find_authority(Oid owner, ForeignServer *server, Authority *found, StringInfo id
 bool
 source_find(Oid ticket, Source *source)
 {
-	Oid			owner = sequence_owner(ticket);
+	Oid			owner = relation_owner(ticket);
 	List	   *options;
 	List	   *tables;
 	ListCell   *lc;
@@ -180,7 +182,11 @@ source_find(Oid ticket, Source *source)
 
 	if (!OidIsValid(owner))
 		return false;
-	/* in the order of create_ticket(); it fails if the ticket is gone */
+
+	/*
+	 * By OID, which is the order of create_ticket() unless OIDs have wrapped
+	 * around since.  It fails if the ticket is gone.
+	 */
 	tables = lcons_oid(ticket, find_inheritance_children(ticket, NoLock));
 	source->ticket = get_rel_name(ticket);
 	if (source->ticket == NULL || find_server(ticket, &options) == NULL)
