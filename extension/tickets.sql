@@ -257,7 +257,7 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
 COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text) IS 'create '
 'a ticket: values from start on, server modulo servers, or those of a foreign server';
 
--- include sql-edition/tickets.sql: Tickets and their servers
+-- include common/tickets.sql
 
 -- The last ID of a sequence, or, without an epoch, its last value; null if there is none, or if it
 -- was not read.  One that setval() took past the end of the format stands there.
@@ -273,4 +273,4 @@ BEGIN ATOMIC
     FROM instaid._sequence_state(sequence) AS s;
 END;
 
--- include sql-edition/positions.sql: Positions of a database
+-- include common/positions.sql
