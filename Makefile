@@ -9,10 +9,10 @@
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
-#   make script              assembles the script of the extension from extension/ and sql-edition/
+#   make script              assembles the script of the extension from extension/ and common/
 #   make deb, make dist      the Debian package; the zip for PGXN
-#   make sql-edition-dist        the SQL edition, for pg_tle and database.dev
-#   make sql-edition-restore-list DUMP=...  restores a dump of the extension into that edition
+#   make sql-edition         the SQL edition as one text, and for pg_tle and database.dev
+#   make sql-edition-restore-list DUMP=...  lists what of a dump of the extension it can restore
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
 # SOURCES=no builds without libpq, and so without tickets that have a source.
@@ -67,7 +67,7 @@ sources-install: sources-all
 endif
 endif
 
-# its parts are in extension/, and what it shares with the SQL edition in sql-edition/
+# its parts are in extension/, and what it shares with the SQL edition in common/
 script:
 	@cd $(srcdir_of_makefile). && perl extension/assemble.pl >extension/new && mv extension/new instaid--$(EXTVERSION).sql
 
@@ -104,7 +104,7 @@ dist:
 		mkdir -p dist && git archive --prefix=instaid-$(DISTVERSION)/ -o dist/instaid-$(DISTVERSION).zip HEAD && ls dist/*.zip
 
 # The SQL edition: see docs/sql-edition.md
-sql-edition-dist:
+sql-edition:
 	@sh $(srcdir_of_makefile)sql-edition/dist.sh $(abspath $(srcdir_of_makefile)dist/sql-edition) && ls $(srcdir_of_makefile)dist/sql-edition
 sql-edition-restore-list:
 	@perl $(srcdir_of_makefile)sql-edition/restore_list.pl $(DUMP)
@@ -126,4 +126,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: script demo test soak test-packages deb dist sql-edition-dist sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: script demo test soak test-packages deb dist sql-edition sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

@@ -211,6 +211,11 @@ CREATE FUNCTION instaid.created_between(
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
+CREATE FUNCTION instaid.integer_now() RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN instaid.min_id(pg_catalog.now());
+COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
+
 ---- Text forms ----
 
 CREATE FUNCTION instaid.to_shortcode(id bigint) RETURNS text
@@ -289,11 +294,6 @@ COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
 
 ---- Partitions ----
-
-CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
 
 -- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
 -- the owner of its schema could give to another one before a command that names it.
@@ -598,17 +598,17 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard, or, if it is not new, replace its next_id().
+-- The commands that create the functions of a shard, or replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
-CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                        sequence text, is_new boolean DEFAULT true,
-                                        arguments text DEFAULT '',
-                                        security text DEFAULT '') RETURNS text
+CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer,
+                                              epoch timestamptz, sequence text,
+                                              or_replace boolean DEFAULT false,
+                                              arguments text DEFAULT '',
+                                              security text DEFAULT '') RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
-                  || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
@@ -618,7 +618,14 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   schema_name, sequence,
                   format('shard %s, epoch %s', shard_id,
                          (extract(epoch FROM epoch) * 1000)::bigint),
-                  CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
+                  CASE WHEN or_replace THEN 'OR REPLACE' END, arguments, security);
+
+-- The commands that make a schema a shard.
+CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                        sequence text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN format('CREATE SEQUENCE %s; ', sequence)
+           || instaid._declaration_commands(schema_name, shard_id, epoch, sequence);
 
 -- Default privileges must not let other roles set the sequences of these shards back.
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
@@ -919,8 +926,8 @@ BEGIN
     FROM pg_class AS c WHERE c.oid = sequence;
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
-        schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
+    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
         CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
     FROM pg_proc AS p WHERE p.oid = adopted;
     IF NOT FOUND THEN
@@ -2222,19 +2229,22 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an I
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
-           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner, r.rolsuper AS is_superuser,
+           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+
+-- The same, and what their owners can do
+CREATE VIEW instaid._owned_shards AS
+    SELECT s.*, r.rolsuper AS is_superuser,
            -- anybody may declare a shard with another's sequence, and cannot use it
-           r.rolsuper OR p.proowner = q.relowner AS has_sequence,
+           r.rolsuper OR s.owner = q.relowner AS has_sequence,
            -- whether no other role can put another function in place of next_id()
-           (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
-           AND EXISTS (SELECT FROM pg_proc AS f
+           (n.nspowner = s.owner OR instaid._is_superusers_schema(n.oid))
+           AND EXISTS (SELECT FROM pg_proc AS f JOIN pg_language AS l ON l.oid = f.prolang
                        WHERE f.proname = 'next_id' AND f.proargtypes = ''::oidvector
-                         AND f.pronamespace = n.oid AND f.prolang = p.prolang
-                         AND f.proowner = p.proowner) AS keeps_next_id
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-         LEFT JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         LEFT JOIN pg_roles AS r ON r.oid = p.proowner
-         LEFT JOIN pg_class AS q ON q.oid = s.sequence;
+                         AND f.pronamespace = n.oid AND l.lanname = 'instaid'
+                         AND f.proowner = s.owner) AS keeps_next_id
+    FROM instaid._audited_shards AS s LEFT JOIN pg_namespace AS n ON n.oid = s.schema
+         LEFT JOIN pg_roles AS r ON r.oid = s.owner LEFT JOIN pg_class AS q ON q.oid = s.sequence;
 
 -- Copies of the published function, and what else calls instaid.next_id(): functions, defaults
 CREATE VIEW instaid._copies AS
@@ -2285,7 +2295,8 @@ CREATE VIEW instaid._copies AS
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
     -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
-    SELECT c.*, k.is_copy
+    SELECT c.classid, c.objid, c.schema, c.nspname, c.owner, c.proname, c.pronargs, c.prorettype,
+           c.object, c.alteration, c.code, k.is_copy
     FROM code AS c CROSS JOIN LATERAL (
         SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
            AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
@@ -2297,9 +2308,10 @@ CREATE VIEW instaid._copies AS
                        AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._audited_shards AS s);
 
--- Columns that have IDs by default, and the sequence that the default names.  maker_schema is that
--- of the function, or null for instaid.next_id() with a shard ID; is_own is false for copies.
-CREATE VIEW instaid._id_columns AS
+-- Defaults that make IDs, the sequence that they name, and a shard ID that they pass.
+-- maker_schema is that of the function, or null for instaid.next_id() with a shard ID; is_own is
+-- false for copies.
+CREATE VIEW instaid._id_defaults AS
     SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
            m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
            -- of the eight bytes of a constant, two are not 0: the first or the last
@@ -2332,14 +2344,20 @@ CREATE VIEW instaid._id_columns AS
               ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
                  AND u.refclassid = 'pg_class'::regclass;
 
+-- Columns whose default makes IDs
+CREATE VIEW instaid._id_columns AS
+    SELECT i.relid, i.attnum, i.schema, i.owner, i.relkind, i.is_partition, i.table_name,
+           i.column_name, i.type, i.name, i.maker_schema, i.is_own
+    FROM instaid._id_defaults AS i;
+
 -- The sequences of columns that default to instaid.next_id() with a shard ID
 CREATE VIEW instaid._lone_sequences AS
-    SELECT DISTINCT i.sequence, i.owner FROM instaid._id_columns AS i
+    SELECT DISTINCT i.sequence, i.owner FROM instaid._id_defaults AS i
     WHERE i.is_own AND i.maker_schema IS NULL AND i.sequence IS NOT NULL;
 
 -- Functions and defaults that make IDs in their own way
 CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._owned_shards AS s),
     found AS MATERIALIZED (
         SELECT c.*, CASE
             WHEN c.code ~ '%%' THEN 'Write % in this copy, and call audit() again.'
@@ -2380,8 +2398,8 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
-    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
-    id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._owned_shards AS s),
+    id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_defaults AS i),
     -- Schemas with a next_id() of their owner or of a superuser.  Tables of a frozen shard can use
     -- another one, for example with a later epoch.
     home AS MATERIALIZED (
@@ -2556,7 +2574,7 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM instaid._audited_shards AS s
+          FROM instaid._owned_shards AS s
           WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (VALUES
@@ -2616,7 +2634,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         SELECT i.sequence, COALESCE(s.epoch, instaid.default_epoch()), i.owner,
                -- only then does freeze_shard() bound it
                COALESCE(s.frozen AND s.owner = i.owner, false)
-        FROM instaid._id_columns AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
+        FROM instaid._id_defaults AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
         WHERE i.is_own AND i.sequence IS NOT NULL),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (

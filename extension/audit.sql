@@ -19,19 +19,22 @@
 -- The shards of this database, and the owners of their declarations
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
-           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner, r.rolsuper AS is_superuser,
+           s.sequence::oid AS sequence, s.frozen, p.proowner AS owner
+    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+
+-- The same, and what their owners can do
+CREATE VIEW instaid._owned_shards AS
+    SELECT s.*, r.rolsuper AS is_superuser,
            -- anybody may declare a shard with another's sequence, and cannot use it
-           r.rolsuper OR p.proowner = q.relowner AS has_sequence,
+           r.rolsuper OR s.owner = q.relowner AS has_sequence,
            -- whether no other role can put another function in place of next_id()
-           (n.nspowner = p.proowner OR instaid._is_superusers_schema(n.oid))
-           AND EXISTS (SELECT FROM pg_proc AS f
+           (n.nspowner = s.owner OR instaid._is_superusers_schema(n.oid))
+           AND EXISTS (SELECT FROM pg_proc AS f JOIN pg_language AS l ON l.oid = f.prolang
                        WHERE f.proname = 'next_id' AND f.proargtypes = ''::oidvector
-                         AND f.pronamespace = n.oid AND f.prolang = p.prolang
-                         AND f.proowner = p.proowner) AS keeps_next_id
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-         LEFT JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         LEFT JOIN pg_roles AS r ON r.oid = p.proowner
-         LEFT JOIN pg_class AS q ON q.oid = s.sequence;
+                         AND f.pronamespace = n.oid AND l.lanname = 'instaid'
+                         AND f.proowner = s.owner) AS keeps_next_id
+    FROM instaid._audited_shards AS s LEFT JOIN pg_namespace AS n ON n.oid = s.schema
+         LEFT JOIN pg_roles AS r ON r.oid = s.owner LEFT JOIN pg_class AS q ON q.oid = s.sequence;
 
 -- Copies of the published function, and what else calls instaid.next_id(): functions, defaults
 CREATE VIEW instaid._copies AS
@@ -82,7 +85,8 @@ CREATE VIEW instaid._copies AS
               ~ format('funcid %s ', 'nextval(regclass)'::regprocedure::oid))
     -- A copy calls nextval(), reads a clock, and shifts to the left by 16 to 24 bits, by a
     -- variable or a sum, or multiplies by such a power.  OFFSET 0 lets each pattern run once.
-    SELECT c.*, k.is_copy
+    SELECT c.classid, c.objid, c.schema, c.nspname, c.owner, c.proname, c.pronargs, c.prorettype,
+           c.object, c.alteration, c.code, k.is_copy
     FROM code AS c CROSS JOIN LATERAL (
         SELECT c.code ~* '\m(?:nextval\s*\(|execute\M)'
            AND c.code ~* '\m(?:clock_timestamp|now|timeofday|localtimestamp'
@@ -94,9 +98,10 @@ CREATE VIEW instaid._copies AS
                        AND c.code ~* '\minstaid"?\s*\.\s*"?next_id"?\s*\(\s*[^\s)]'
                        AND c.schema NOT IN (SELECT s.schema FROM instaid._audited_shards AS s);
 
--- Columns that have IDs by default, and the sequence that the default names.  maker_schema is that
--- of the function, or null for instaid.next_id() with a shard ID; is_own is false for copies.
-CREATE VIEW instaid._id_columns AS
+-- Defaults that make IDs, the sequence that they name, and a shard ID that they pass.
+-- maker_schema is that of the function, or null for instaid.next_id() with a shard ID; is_own is
+-- false for copies.
+CREATE VIEW instaid._id_defaults AS
     SELECT d.*, d.table_name || '.' || d.column_name AS name, m.schema AS maker_schema,
            m.is_own, q.oid AS sequence, q.relnamespace AS sequence_schema,
            -- of the eight bytes of a constant, two are not 0: the first or the last
@@ -129,14 +134,20 @@ CREATE VIEW instaid._id_columns AS
               ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
                  AND u.refclassid = 'pg_class'::regclass;
 
+-- Columns whose default makes IDs
+CREATE VIEW instaid._id_columns AS
+    SELECT i.relid, i.attnum, i.schema, i.owner, i.relkind, i.is_partition, i.table_name,
+           i.column_name, i.type, i.name, i.maker_schema, i.is_own
+    FROM instaid._id_defaults AS i;
+
 -- The sequences of columns that default to instaid.next_id() with a shard ID
 CREATE VIEW instaid._lone_sequences AS
-    SELECT DISTINCT i.sequence, i.owner FROM instaid._id_columns AS i
+    SELECT DISTINCT i.sequence, i.owner FROM instaid._id_defaults AS i
     WHERE i.is_own AND i.maker_schema IS NULL AND i.sequence IS NOT NULL;
 
 -- Functions and defaults that make IDs in their own way
 CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._owned_shards AS s),
     found AS MATERIALIZED (
         SELECT c.*, CASE
             WHEN c.code ~ '%%' THEN 'Write % in this copy, and call audit() again.'
@@ -177,8 +188,8 @@ CREATE VIEW instaid._copy_findings (severity, object, problem, cure) AS
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique
 CREATE VIEW instaid._column_findings (severity, object, problem, cure) AS
-    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
-    id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_columns AS i),
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._owned_shards AS s),
+    id_column AS MATERIALIZED (SELECT i.* FROM instaid._id_defaults AS i),
     -- Schemas with a next_id() of their owner or of a superuser.  Tables of a frozen shard can use
     -- another one, for example with a later epoch.
     home AS MATERIALIZED (
@@ -353,7 +364,7 @@ CREATE VIEW instaid._shard_findings (severity, object, problem, cure) AS
     SELECT f.severity, s.name, f.problem,
            'Let its tables use a shard with a sequence of its own; create_shard() makes one.'
     FROM (SELECT s.*, s.has_sequence AND min(s.epoch) OVER w < max(s.epoch) OVER w AS is_mixed
-          FROM instaid._audited_shards AS s
+          FROM instaid._owned_shards AS s
           WINDOW w AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          JOIN pg_class AS c ON c.oid = s.sequence JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL (VALUES
@@ -413,7 +424,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         SELECT i.sequence, COALESCE(s.epoch, instaid.default_epoch()), i.owner,
                -- only then does freeze_shard() bound it
                COALESCE(s.frozen AND s.owner = i.owner, false)
-        FROM instaid._id_columns AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
+        FROM instaid._id_defaults AS i LEFT JOIN shard AS s ON s.schema = i.maker_schema
         WHERE i.is_own AND i.sequence IS NOT NULL),
     -- Those that belong to that role.  The drift is null if the position cannot be read.
     clocked AS MATERIALIZED (
@@ -473,7 +484,7 @@ CREATE VIEW instaid._ticket_findings (severity, object, problem, cure) AS
          ' restart the server.'))
         AS f (applies, severity, problem, cure) WHERE f.applies;
 
--- include sql-edition/audit.sql: Findings of audit()
+-- include common/findings.sql
 
 CREATE FUNCTION instaid.audit(OUT severity text, OUT object text, OUT problem text,
                               OUT cure text) RETURNS SETOF record

@@ -63,7 +63,7 @@ CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
 COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
 'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
 
--- include sql-edition/instaid.sql: Time ranges
+-- include common/time_ranges.sql
 
 ---- Text forms ----
 
@@ -142,4 +142,4 @@ CREATE FUNCTION instaid.int4(instaid.id) RETURNS integer
 COMMENT ON FUNCTION instaid.int4(instaid.id) IS 'convert instaid.id to integer';
 CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS ASSIGNMENT;
 
--- include sql-edition/partitions.sql: Partitions
+-- include common/partitions.sql

@@ -41,7 +41,7 @@ CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
 
--- include sql-edition/instaid.sql: Checks
+-- include common/checks.sql
 
 ---- Checks that need C or know of Citus ----
 

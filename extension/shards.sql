@@ -106,17 +106,17 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
                                        OUT other_epoch timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_find_conflict';
 
--- The commands that make a schema a shard, or, if it is not new, replace its next_id().
+-- The commands that create the functions of a shard, or replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
-CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
-                                        sequence text, is_new boolean DEFAULT true,
-                                        arguments text DEFAULT '',
-                                        security text DEFAULT '') RETURNS text
+CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer,
+                                              epoch timestamptz, sequence text,
+                                              or_replace boolean DEFAULT false,
+                                              arguments text DEFAULT '',
+                                              security text DEFAULT '') RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
-    RETURN format(CASE WHEN is_new THEN 'CREATE SEQUENCE %2$s; ' ELSE '' END
-                  || 'CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
+    RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
@@ -126,7 +126,14 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
                   schema_name, sequence,
                   format('shard %s, epoch %s', shard_id,
                          (extract(epoch FROM epoch) * 1000)::bigint),
-                  CASE WHEN NOT is_new THEN 'OR REPLACE' END, arguments, security);
+                  CASE WHEN or_replace THEN 'OR REPLACE' END, arguments, security);
+
+-- The commands that make a schema a shard.
+CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoch timestamptz,
+                                        sequence text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN format('CREATE SEQUENCE %s; ', sequence)
+           || instaid._declaration_commands(schema_name, shard_id, epoch, sequence);
 
 -- Default privileges must not let other roles set the sequences of these shards back.
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
@@ -139,9 +146,9 @@ BEGIN
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
 END $$;
 
--- include sql-edition/shards.sql: Creating shards
+-- include common/create_shard.sql
 
--- include sql-edition/many_shards.sql: Many shards
+-- include common/many_shards.sql
 
 ---- Reading in batches ----
 
@@ -225,8 +232,8 @@ BEGIN
     FROM pg_class AS c WHERE c.oid = sequence;
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._shard_commands(
-        schema_name, shard_id, epoch, sequence::text, false, pg_get_function_arguments(p.oid),
+    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
         CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
     FROM pg_proc AS p WHERE p.oid = adopted;
     IF NOT FOUND THEN
@@ -276,7 +283,7 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
--- include sql-edition/adopting.sql: Adopting
+-- include common/adopting.sql
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all

@@ -258,7 +258,7 @@ END $$;
 COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text[]) IS
 'create a ticket: values from start on, server modulo servers, or those of foreign servers';
 
--- include sql-edition/tickets.sql: Tickets and their servers
+-- include common/tickets.sql
 
 -- The last ID of a sequence, or, without an epoch, its last value; null if there is none, or if it
 -- was not read.  One that setval() took past the end of the format stands there.
@@ -274,4 +274,4 @@ BEGIN ATOMIC
     FROM instaid._sequence_state(sequence) AS s;
 END;
 
--- include sql-edition/positions.sql: Positions of a database
+-- include common/positions.sql

@@ -1,14 +1,17 @@
 /* sql-edition/all.sql */
 
 -- The whole SQL edition, for psql: \i sql-edition/all.sql
+\set caller_on_error_stop :ON_ERROR_STOP
 \set ON_ERROR_STOP on
-\ir instaid.sql
+\ir schema.sql
+\ir ids.sql
+\ir next_id.sql
 \ir shards.sql
-\ir many_shards.sql
 \ir partitions.sql
 \ir text_forms.sql
 \ir tickets.sql
 \ir positions.sql
 \ir audit.sql
 \ir adopting.sql
-\ir missing.sql
+\set ON_ERROR_STOP :caller_on_error_stop
+\unset caller_on_error_stop

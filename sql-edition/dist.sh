@@ -1,7 +1,7 @@
 #!/bin/sh
 #
-# sql-edition/dist.sh DIRECTORY: write the SQL edition in the forms that pg_tle and
-# database.dev take: one statement for pg_tle, and a folder for dbdev.
+# sql-edition/dist.sh DIRECTORY: write the SQL edition as one text, without psql's commands, and
+# in the forms that pg_tle and database.dev take: one statement for pg_tle, and a folder for dbdev.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,12 +13,41 @@ comment="Instagram-style IDs: 64 bits, sorted by time, with the number of the sh
 rm -rf "$directory/dbdev/instaid"
 mkdir -p "$directory/dbdev/instaid"
 
-# CREATE EXTENSION is one transaction.  A script of an extension may not replace functions of
-# shards, which are no part of it.
+# set_setting NAME OTHER: a statement that gives a setting the value of another one, until the
+# transaction ends
+set_setting()
+{
+	echo "DO \$\$ BEGIN PERFORM pg_catalog.set_config('$1',"
+	echo "    pg_catalog.current_setting('$2'), true); END \$\$;"
+}
+
+# All files of all.sql, without psql's commands.  Statements after it in its transaction are to
+# find the names that they found before.
+text()
+{
+	set_setting instaid_files.search_path search_path
+	# in one transaction, begin.sql has nothing to do
+	perl -e '
+		sub text
+		{
+			local (@ARGV, $/) = "sql-edition/$_[0]";
+			my $text = <> =~ s{^(\\ir begin\.sql|BEGIN;|COMMIT;)\n}{}mgr;
+			return $text =~ s{^\\ir (\S+)\n}{text($1)}mger;
+		}
+		print text($_) for @ARGV' $(sed -n 's/^\\ir //p' sql-edition/all.sql)
+	set_setting search_path instaid_files.search_path
+}
+
+{
+	echo "/* instaid $release, SQL edition: send this as one string, or run it by psql -1 -f */"
+	echo
+	text
+} >"$directory/instaid-$version.sql"
+
+# A script of an extension may not replace functions of shards, which are no part of it.
 script()
 {
-	sed -n 's,^\\ir ,sql-edition/,p' sql-edition/all.sql |
-		xargs sed '/^BEGIN;$/d; /^COMMIT;$/d; /^DO .*_update_shards()/d'
+	text | sed '/^DO .*_update_shards()/d'
 }
 
 # the delimiter must not be in the script

@@ -1,22 +1,10 @@
 /* sql-edition/shards.sql */
 
 -- Shards: the list of them, create_shard(), freezing and thawing.
--- Run instaid.sql first.
 
-BEGIN;
-DO $$
-BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
-    IF NOT EXISTS (SELECT FROM pg_namespace AS n
-                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'sql-edition/shards.sql needs sql-edition/instaid.sql',
-            DETAIL = format('Role %I has not run it in this database.', current_user),
-            HINT = 'Run that file first, as the same role.';
-    END IF;
-END $$;
-CALL instaid._begin_file('shards.sql', '1.0');
+\ir begin.sql
+CALL instaid._begin_file('shards.sql', '{
+    "ids.sql": "instaid.default_epoch()", "next_id.sql": "instaid_sql._flush_at_commit()"}');
 
 ---- Shards ----
 
@@ -41,11 +29,13 @@ END;
 -- _declare() gives them, and if all of it belongs to one role.
 CREATE OR REPLACE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
-                                    OUT declaration oid) RETURNS SETOF record
+                                    OUT declaration oid, OUT frozen boolean)
+    RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    SELECT n.nspname, r.shard_id, to_timestamp(r.epoch_ms / 1000.0), q.seqrelid::regclass, p.oid
+    SELECT n.nspname, r.shard_id, to_timestamp(r.epoch_ms / 1000.0), q.seqrelid::regclass, p.oid,
+           q.seqmax >> 23 < 1099511627775 AND q.seqmax & 8388607 = (r.shard_id << 10) + 1023
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                             AND d.refclassid = 'pg_class'::regclass
@@ -70,8 +60,8 @@ COMMENT ON FUNCTION instaid.list_shards() IS
 -- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
 -- read by name only if it and its schema, which the reader can use, belong to the reader, to a
 -- superuser, or to the owner of these functions.
-CREATE OR REPLACE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
-                                        OUT is_read boolean)
+CREATE OR REPLACE FUNCTION instaid._last_value(sequence regclass, OUT last_value bigint,
+                                    OUT is_read boolean)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' AS $$
 BEGIN
@@ -107,7 +97,7 @@ CREATE OR REPLACE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid_sql._utc_epoch(epoch), instaid_sql._check_shard_id(shard_id);
-    RETURN (SELECT (instaid._sequence_state(sequence)).last_value FROM pg_sequence AS q
+    RETURN (SELECT (instaid._last_value(sequence)).last_value FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
 END $$;
@@ -119,13 +109,11 @@ CREATE OR REPLACE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
            CASE WHEN i.last_id IS NOT NULL
                 THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift,
-           q.seqmax >> 23 < 1099511627775 AND q.seqmax & 8388607 = (s.shard_id << 10) + 1023
-               AS frozen,
+           END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid.list_shards() AS s JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = s.sequence
-         CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS i (last_id)
+    FROM instaid.list_shards() AS s
+         CROSS JOIN LATERAL instaid._last_value(s.sequence) AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
 COMMENT ON VIEW instaid.shards IS
@@ -264,137 +252,26 @@ CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id in
                   ' SELECT instaid_sql._declare(%4$L, %2$s, %3$s, %1$L)', sequence, shard_id,
                   (extract(epoch FROM epoch) * 1000)::bigint, schema_name);
 
----- Creating shards (both editions) ----
+\ir ../common/create_shard.sql
 
--- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
--- transaction ends.  If shard ID and epoch are null, only look at the schema.
-CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
-                                         epoch timestamptz, adopted oid DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
-DECLARE
-    expires_at timestamptz;
-    conflict record;
-    other record;
+\ir ../common/many_shards.sql
+
+---- Reading in batches ----
+
+CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
+                                              wait boolean DEFAULT true) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
 BEGIN
-    PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
-        RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
-            DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
-    END IF;
-    -- refuses what is out of range, and an epoch that is not a whole millisecond
-    PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
-    expires_at := CASE WHEN epoch <= clock_timestamp()
-                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
-    IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
-                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
-                            clock_timestamp()),
-            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
-    END IF;
-
-    -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
-    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
-      AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
-                                WHERE p.oid = adopted), current_user);
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
-            HINT = CASE WHEN adopted IS NULL
-                        THEN format('SET ROLE %I first, or choose another schema.', other.owner)
-                        ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
-                                    ' OWNER TO %I;', schema_name, other.owner) END;
-    END IF;
-
-    -- Two sessions cannot both find a shard ID free: one of them fails.
-    PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
-    IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
-        WHERE s.schema_name = _check_new_shard.schema_name;
-        IF FOUND THEN
-            RAISE duplicate_function USING
-                MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
-                HINT = 'A schema is one shard. Choose another schema if you need another shard.';
-        END IF;
-        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
-        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
-        RAISE duplicate_function USING
-            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
-            DETAIL = format('It is %s.', other.name),
-            HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
-                          other.name, other.proname)
-                   || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
-                                       schema_name) ELSE '' END;
-    END IF;
-    IF shard_id IS NULL THEN
-        RETURN;
-    ELSIF conflict.taken_by IS NOT NULL THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
-            DETAIL = CASE WHEN conflict.taken_by = 'instaid'
-                          THEN 'It is the setting instaid.node_shard_id of this server. '
-                          ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE((
-                -- the one after the highest, or else one between
-                SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, 8191) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
-                   ' that is not adopted can use others.';
-    END IF;
-
-    IF expires_at < clock_timestamp() + interval '5 years' THEN
-        RAISE WARNING USING MESSAGE = format('shard %s ends in less than five years', shard_id),
-            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
-    END IF;
-    IF conflict.other_epoch <> epoch THEN
-        RAISE NOTICE USING
-            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
-            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
-                            ' together.', conflict.other_schema, conflict.other_epoch);
-    END IF;
+    PERFORM instaid._refuse_extension_only('settled_id()', 'Store pg_current_xact_id() in each'
+        ' row, and read below pg_snapshot_xmin(pg_current_snapshot()).');
 END $$;
-
-CREATE OR REPLACE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
-                                     epoch timestamptz DEFAULT instaid.default_epoch(),
-                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sequence CONSTANT text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
-    -- A schema that another role creates after the checks is refused.
-    is_missing CONSTANT boolean := to_regnamespace(quote_ident(schema_name)) IS NULL;
-BEGIN
-    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
-        'sequence_name', sequence_name));
-    PERFORM instaid._check_name('sequence', sequence_name);
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
-    IF to_regclass(sequence) IS NOT NULL THEN
-        RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
-            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
-    END IF;
-    IF is_missing THEN
-        EXECUTE format('CREATE SCHEMA %I', schema_name);
-    END IF;
-    EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
-    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-END $$;
-COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if it is missing, a '
-'shard, with a sequence, next_id() and next_ids(); needs CREATE on the schema, or on the database';
+COMMENT ON FUNCTION instaid.settled_id IS
+'not in this edition: fails, and says what to do instead';
 
 ---- Moving and protecting shards ----
 
--- A shard; refuse a schema that is not one, and a caller who does not own it.
--- The owner of the shard's sequences, as far as this edition can act for the caller
+-- A shard, its owner, and the options of its sequences; refuse a schema that is not a shard, and a
+-- caller who does not own the shard and the sequences.
 CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -662,8 +539,6 @@ BEGIN
             HINT = 'As each of these roles: SELECT instaid._update_shards();';
     END IF;
 END $$;
-
----- Rights ----
 
 CALL instaid._set_rights();
 DO $$ BEGIN PERFORM instaid._update_shards(); END $$;

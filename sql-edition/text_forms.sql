@@ -1,22 +1,9 @@
 /* sql-edition/text_forms.sql */
 
 -- IDs as text.
--- Run instaid.sql first.
 
-BEGIN;
-DO $$
-BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
-    IF NOT EXISTS (SELECT FROM pg_namespace AS n
-                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'sql-edition/text_forms.sql needs sql-edition/instaid.sql',
-            DETAIL = format('Role %I has not run it in this database.', current_user),
-            HINT = 'Run that file first, as the same role.';
-    END IF;
-END $$;
-CALL instaid._begin_file('text_forms.sql', '1.0');
+\ir begin.sql
+CALL instaid._begin_file('text_forms.sql');
 
 ---- Text forms ----
 
@@ -170,8 +157,6 @@ END $$;
 COMMENT ON FUNCTION instaid.from_base32(text) IS
 'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0; '
 'error for other text';
-
----- Rights ----
 
 CALL instaid._set_rights();
 COMMIT;

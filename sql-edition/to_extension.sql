@@ -94,10 +94,10 @@ BEGIN
         ' ALTER FUNCTION %1$I.next_ids(integer, regclass) SECURITY DEFINER;'
         ' REVOKE ALL ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) FROM PUBLIC', schema_name, p.proargtypes[0]::regtype,
-        instaid._shard_commands(schema_name, shard.shard_id, shard.epoch,
-                                shard.sequence::regclass::text, false,
-                                COALESCE(pg_get_function_arguments(main), ''),
-                                'SECURITY DEFINER')))
+        instaid._declaration_commands(schema_name, shard.shard_id, shard.epoch,
+                                      shard.sequence::regclass::text, true,
+                                      COALESCE(pg_get_function_arguments(main), ''),
+                                      'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
     PERFORM instaid._execute_as(shard.owner, format(
         'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'

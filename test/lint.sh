@@ -48,7 +48,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	for (glob "sql-edition/*.sql") {
 		my $file = text($_);
 		$found{$_} = $1 while $file =~
-		  /^(?:CALL instaid._begin_file\(.*?, | +version CONSTANT text := )\x27(.*?)\x27/mg;
+		  /(?:version CONSTANT text := \x27|the SQL edition of instaid )([\d.]+)\x27/g;
 	}
 	my @others = grep { $found{$_} ne $v } sort keys %found;
 	die map { "$_ has the version $found{$_}, and instaid.control has $v\n" } @others if @others;
@@ -62,17 +62,19 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	-f "instaid--$v.sql" or die "there is no instaid--$v.sql\n"'
 check 'released scripts are never edited' \
 	sh -c '[ ! -e test/released.sha256 ] || sha256sum --check --quiet test/released.sha256'
-check 'lines of SQL are under 100 columns' in_width 99 extension/*.sql sql-edition/*.sql
+check 'lines of SQL are under 100 columns' \
+	in_width 99 extension/*.sql common/*.sql sql-edition/*.sql
 check 'each private function and view of SQL has a comment above it' perl -ne '
 	print "$ARGV: $1\n" and $bad = 1
 		if /^CREATE (?:OR REPLACE )?(?:FUNCTION|VIEW) (instaid(?:_sql)?\._\w+)/ && $above !~ /^-- /;
-	$above = $_; END { exit $bad }' extension/*.sql sql-edition/*.sql
+	$above = $_; END { exit $bad }' extension/*.sql common/*.sql sql-edition/*.sql
 check 'the script of the extension is what make script assembles' sh -c '
 	perl extension/assemble.pl >assembled && 
 		version=$(sed -n "1s/.*--\(.*\)\.sql.*/\1/p" assembled) &&
 		diff "instaid--$version.sql" assembled'
 check 'no file of SQL is longer than 1,000 lines' sh -c '
-	! wc -l extension/*.sql sql-edition/*.sql | awk "\$1 > 1000 && \$2 != \"total\"" | grep .'
+	! wc -l extension/*.sql common/*.sql sql-edition/*.sql |
+		awk "\$1 > 1000 && \$2 != \"total\"" | grep .'
 check 'lines of tests have at most 100 columns' in_width 100 \
 	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* \
 	test/t/*.pl test/cluster/*.pl

@@ -78,7 +78,7 @@ check_full 'found: the same, and the ID was committed' \
 check_full 'found: the page marked dirty after its record' \
 	violation "$twice" -DDIRTY_AFTER_INSERT
 
-# The SQL edition (sql-edition/instaid.sql)
+# The SQL edition (sql-edition/next_id.sql)
 model=$models/gap.pml
 
 # explored MACRO...: all states were searched, and no state has an error.  Each variant

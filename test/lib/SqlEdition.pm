@@ -33,12 +33,21 @@ sub server
 	return $node;
 }
 
-# The text of the script, after a change: [ qr/what/, 'by what' ].
+# The names of the files of all.sql, in its order
+sub files { return slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg }
+
+# The text of a file, with those that it includes
+sub text
+{
+	my ($file) = @_;
+	return slurp_file("sql-edition/$file") =~ s{^\\ir (\S+)\n}{text($1)}mger;
+}
+
+# The text of all files, after a change: [ qr/what/, 'by what' ].
 sub changed
 {
 	my (@changes) = @_;
-	my $script = join '', map { slurp_file("sql-edition/$_") }
-	  slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg;
+	my $script = join '', map { text($_) } files();
 	for my $change (@changes)
 	{
 		my ($from, $to) = @$change;

@@ -1,4 +1,4 @@
-# The rules of the SQL edition (sql-edition/instaid.sql): each has a check here, which
+# The rules of the SQL edition (sql-edition/): each has a check here, which
 # passes on the script, and fails on a copy of the script that breaks the rule.  Clocks
 # are stopped and servers killed, which pg_regress cannot do.
 
@@ -331,7 +331,7 @@ my %seen = (
 			BEGIN;
 			SELECT string_agg(s.last_value::text, ' ') FROM unnest(ARRAY[
 				'theirs.theirs', 'theirs.ours', 'ours.ours', 'ours.theirs']::regclass[]) AS q,
-				instaid._sequence_state(q) AS s;
+				instaid._last_value(q) AS s;
 			SELECT string_agg(c.oid::regclass::text, ' ' ORDER BY c.oid)
 			FROM pg_locks JOIN pg_class AS c ON c.oid = relation
 			WHERE pid = pg_backend_pid() AND c.relkind = 'S'}) =~ s/\n+/ /gr;
@@ -384,7 +384,7 @@ for my $change (
 
 # The forms for pg_tle and database.dev.  pg_tle keeps the text, and executes it as a whole.
 my $dist = PostgreSQL::Test::Utils::tempdir;
-$node->command_ok([ 'sh', 'sql-edition/dist.sh', $dist ], 'make sql-edition-dist');
+$node->command_ok([ 'sh', 'sql-edition/dist.sh', $dist ], 'make sql-edition');
 $node->safe_psql('postgres', q{
 	CREATE DATABASE tle; GRANT CREATE ON DATABASE tle TO dba; ALTER DATABASE tle OWNER TO dba});
 $node->safe_psql('tle', q{
@@ -395,7 +395,8 @@ $node->safe_psql('tle', q{
 	. q{DO $$ BEGIN EXECUTE (SELECT script FROM pgtle.kept); END $$;
 	SELECT instaid.create_shard('insta5', 5); SELECT insta5.next_id()},
 	extra_params => [ '-U', 'dba' ]);
-(my $extension = $script) =~ s/^(?:BEGIN;|COMMIT;|DO .*_update_shards\(\).*)\n//mg;
+my $extension = slurp_file("$dist/instaid-1.0.sql") =~ s/\A.*\n\n//r;
+$extension =~ s/^DO .*_update_shards\(\).*\n//m or die;
 is($node->safe_psql('tle', 'SELECT name, version, script FROM pgtle.kept'),
 	"instaid|1.0|\n$extension", 'pg_tle gets the script');
 is(join(' ', map { s/.*\///r } sort glob "$dist/dbdev/instaid/*"),
@@ -490,7 +491,9 @@ my @mutants = (
 	[ 'the owner of the schema', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,
 		'r.oid = c.relowner' ] ],
 	[ 'the search path', 'operators',
-		[ qr/PERFORM pg_catalog\.set_config\('search_path', 'pg_catalog', true\);/, 'NULL;' ] ],
+		[ qr/PERFORM pg_catalog\.set_config\('search_path', 'pg_catalog', true\);/, 'NULL;' ],
+		# which schema.sql looks at
+		[ qr/IF pg_catalog\.current_setting\('search_path'\) \S+ 'pg_catalog'/, 'IF false' ] ],
 	[ 'another name', 'called', [ qr/_flush_at_commit\(/, '_flush(' ] ]);
 my $number = 0;
 for my $mutant (@mutants)

@@ -1,4 +1,4 @@
-# The SQL edition (sql-edition/instaid.sql) under load, while the clock is moved, sessions
+# The SQL edition (sql-edition/next_id.sql) under load, while the clock is moved, sessions
 # are cancelled, terminated and stopped, the server is killed, and a standby is promoted.  No
 # ID may come twice, and each must be greater than all that were received before it was asked
 # for.  pg_regress has one session and one clock.

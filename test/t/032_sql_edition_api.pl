@@ -1,4 +1,4 @@
-# The SQL edition (sql-edition/instaid.sql) beside the extension: the same functions
+# The SQL edition (sql-edition/) beside the extension: the same functions
 # return the same and refuse the same, and docs/sql-edition.md lists all that differ.  Rights
 # and default privileges of several roles.  pg_regress has one database.
 #
@@ -231,18 +231,51 @@ my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g,
 is(join(' ', grep { !$told{$_} } sort keys %differ), '',
 	'docs/sql-edition.md names all functions and views that differ');
 
-# What is not there says so, and what to do instead.
+# common/ calls what each edition defines for itself, and common/README.md says how.
+my @in_both = map { { map { split /=/, $_, 2 } split /\n/, $_ } } in_both(q{
+	SELECT p.proname || '=' || format('%s(%s) %s', p.proname,
+		string_agg(a.arg, ', ' ORDER BY a.n) FILTER (WHERE a.is_in), COALESCE(
+			CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END
+			|| string_agg(a.arg, ', ' ORDER BY a.n) FILTER (WHERE NOT a.is_in),
+			pg_get_function_result(p.oid)))
+	FROM pg_proc AS p LEFT JOIN LATERAL (
+		SELECT u.n, COALESCE(u.mode, 'i') = 'i', u.name || ' ' || format_type(u.type, NULL)
+		FROM unnest(p.proargnames, COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
+			WITH ORDINALITY AS u (name, type, mode, n)) AS a (n, is_in, arg) ON true
+	WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname ~ '^_' GROUP BY p.oid
+	UNION ALL
+	SELECT c.relname || '=' || format('%s %s', c.relname, string_agg(
+		a.attname || ' ' || format_type(a.atttypid, NULL), ', ' ORDER BY a.attnum))
+	FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+	WHERE c.relnamespace = 'instaid'::regnamespace AND c.relname ~ '^_' GROUP BY c.oid});
+s/timestamp with time zone/timestamptz/g for values %{ $in_both[0] }, values %{ $in_both[1] };
+($in_c, $in_sql) = @in_both;
+my @names = grep { exists $in_sql->{$_} } sort keys %$in_c;
+is(join("\n", map { $in_sql->{$_} } @names), join("\n", map { $in_c->{$_} } @names),
+	'private functions and views of one name have one shape in both editions');
+my $common = join '', map { slurp_file($_) } glob 'common/*.sql';
+my %made = map { $_ => 1 } $common =~ /^CREATE OR REPLACE \w+ instaid\.(_\w+)/mg;
+my %shown = map { /(\w+)/ => $_ } map { "$_->[0] $_->[1]" =~ tr/`//dr }
+  map { [ (split / \| /)[ 0, 1 ] ] } slurp_file('common/README.md') =~ /^\| (`_.*)/mg;
+is(join("\n", map { $shown{$_} } sort keys %shown),
+	join("\n", map { $in_c->{$_} } grep { !$made{$_} } @names), '... which common/README.md shows');
+is(join(' ', grep { !$made{$_} && !$shown{$_} } $common =~ s/^ *--.*//mgr =~ /\binstaid\.(_\w+)/g),
+	'', '... and common/ calls no other');
+
+# What is not there, and what says so, and what to do instead
 is($node->safe_psql('s', q{
-	SELECT string_agg(t.command, ', ') FROM unnest(ARRAY[
-		$$instaid.next_id('insta5.table_id_seq', 5)$$, $$instaid.next_id()$$,
-		$$instaid.next_ids('insta5.table_id_seq', 5, 10)$$, $$instaid.next_ids(10)$$,
-		$$instaid.settled_id('insta5')$$, $$instaid.settled_id('insta5.table_id_seq', 5)$$,
-		$$instaid.create_ticket('b', source => ARRAY['other'])$$,
-		$$instaid.create_ticket('b', step => 10)$$,
-		$$instaid.audit_servers(ARRAY['other'])$$]) AS t (command)
-	WHERE try('SELECT ' || t.command)
-		!~ '^0A000 [|] this edition .* needs the extension .* [|] .'}),
-	'', 'what needs C fails with 0A000 and a hint');
+	SELECT t.command FROM (VALUES
+		('42883', $$instaid.next_id('insta5.table_id_seq', 5)$$), ('42883', 'instaid.next_id()'),
+		('42883', $$instaid.next_ids('insta5.table_id_seq', 5, 10)$$),
+		('42883', 'instaid.next_ids(10)'),
+		('42883', $$instaid.audit_servers(ARRAY['other'])$$),
+		('0A000', $$instaid.settled_id('insta5')$$),
+		('0A000', $$instaid.create_ticket('b', source => 'other')$$),
+		('0A000', $$instaid.create_ticket('b', step => 10)$$)) AS t (sqlstate, command)
+		CROSS JOIN LATERAL try('SELECT ' || t.command) AS e (error)
+	WHERE e.error !~ CASE t.sqlstate WHEN '0A000'
+		THEN '^0A000 [|] this edition .* needs the extension .* [|] .' ELSE '^42883 ' END}),
+	'', 'what needs C is missing, or fails with 0A000 and a hint');
 
 # Many shards at once; with FULL=1 all that there can be
 my $last = $ENV{FULL} ? 8191 : 799;

@@ -1,5 +1,5 @@
 # Shards that move while clients insert: from the published function to the SQL
-# edition (sql-edition/instaid.sql), from there to the extension, and back by a dump.  No insert may
+# edition (sql-edition/), from there to the extension, and back by a dump.  No insert may
 # fail, and no ID may come twice.  pg_regress has one session.
 #
 # FULL=1 adds longer runs, of a million IDs
@@ -190,7 +190,7 @@ my $functions = q{SELECT string_agg(p.oid::regprocedure || p.prosrc || p.prolang
 	WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('m', $functions);
 $node->psql('m', $_, on_error_stop => 0, on_error_die => 0)
-  for map { slurp_file("sql-edition/$_") } slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg;
+  for map { SqlEdition::text($_) } SqlEdition::files();
 is($node->safe_psql('m', $functions), $kept,
 	'no file replaces functions of the extension, even if psql goes on after an error');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE problem ~ 'copy'}), '',

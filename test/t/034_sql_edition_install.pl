@@ -16,8 +16,9 @@ use SqlEdition;
 
 my $node = SqlEdition::server('main', 'autovacuum = off');
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
-my @files = slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg;
-my %text = map { $_ => slurp_file("sql-edition/$_") } @files;
+my @files = SqlEdition::files();
+my @core = qw(schema.sql ids.sql next_id.sql shards.sql);
+my %text = map { $_ => SqlEdition::text($_) } @files;
 
 sub database
 {
@@ -55,7 +56,7 @@ sub install
 ### Files
 
 database('alone');
-is(install('dba', 'alone', 'instaid.sql', 'shards.sql'), '', 'the core is installed alone');
+is(install('dba', 'alone', @core), '', 'the core is installed alone');
 is(run_as('dba', 'alone', q{
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
@@ -71,16 +72,23 @@ is(run_as('dba', 'alone', q{
 	SELECT instaid.create_shard('x', 8192)}) =~ s/\s+/ /gr,
 	' 10|1 3000 insta5.likes_id_seq t t 5 ERROR: shard ID 8192 is out of range'
 	  . ' DETAIL: A shard ID is between 0 and 8191.', '... and is complete for a new application');
-my %needs;
-for my $file (grep { $_ !~ /^(instaid|shards)\.sql$/ } @files)
+my %needs = map { $_ => [ $text{$_} =~ /"(\w+\.sql)"/g ] } @files;
+# a file, and before it what it needs, and what that needs
+sub with_needs { my ($file) = @_; return ((map { with_needs($_) } @{ $needs{$file} }), $file) }
+# what another role has put where a file calls its first procedure
+run_as('mallory', database('trap'), q{
+	CREATE SCHEMA instaid; CREATE SCHEMA instaid_sql; GRANT USAGE ON SCHEMA instaid TO PUBLIC;
+	COMMENT ON SCHEMA instaid_sql IS 'instaid 1.0, SQL edition';
+	CREATE PROCEDURE instaid._begin_file(text, json DEFAULT '{}') LANGUAGE plpgsql
+		AS $$ BEGIN RAISE WARNING 'planted'; END $$});
+for my $file (grep { $_ ne 'schema.sql' } @files)
 {
-	$needs{$file} = [ $text{$file} =~ /"(\w+\.sql)"/g ];
-	my $name = "without_" . $file =~ s/\.sql//r;
-	like(install('dba', 'postgres', $file),
-		qr/ERROR:  sql-edition\/$file needs sql-edition\/instaid\.sql.*HINT:  Run that file first/s,
-		"$file names the core if that is missing");
-	database($name);
-	install('dba', $name, 'instaid.sql', 'shards.sql');
+	my $name = database("without_" . $file =~ s/\.sql//r);
+	is(install('dba', $_, $file), "ERROR:  sql-edition/schema.sql must be run first\n"
+		  . "DETAIL:  Role dba has not run it in this database.\n"
+		  . 'HINT:  Run that file of version 1.0, as the same role.',
+		"$file names the first file if that is missing, in $_") for $name, 'trap';
+	install('dba', $name, 'schema.sql');
 	# what a file needs can need others
 	my ($tries, $said) = (0);
 	while (($said = install('dba', $name, $file))
@@ -88,15 +96,16 @@ for my $file (grep { $_ !~ /^(instaid|shards)\.sql$/ } @files)
 	{
 		my $missing = $1;
 		ok(scalar(grep { $_ eq $missing } @{ $needs{$file} }), "$file names $missing");
-		install('dba', $name, @{ $needs{$missing} }, $missing);
+		install('dba', $name, with_needs($missing));
 	}
-	is($said, '', "$file needs only the core" . join '', map { " and $_" } @{ $needs{$file} });
+	is($said, '', "$file needs only " . join ' and ', 'schema.sql', @{ $needs{$file} });
 }
+is(join(' ', grep { !@{ $needs{$_} } } @files), 'schema.sql ids.sql next_id.sql text_forms.sql',
+	'files that need only schema.sql');
 database('backwards');
-my ($core, $shards, @rest) = @files;
-my %done = ($core => 1, $shards => 1);
-install('dba', 'backwards', $core, $shards);
-while (my ($next) = grep { !$done{$_} && !grep { !$done{$_} } @{ $needs{$_} } } reverse @rest)
+my %done = ('schema.sql' => 1);
+install('dba', 'backwards', 'schema.sql');
+while (my ($next) = grep { !$done{$_} && !grep { !$done{$_} } @{ $needs{$_} } } reverse @files)
 {
 	is(install('dba', 'backwards', $next), '', "$next in another order");
 	$done{$next} = 1;
@@ -111,14 +120,61 @@ my $shown = q{SHOW search_path; SELECT current_setting('instaid_files.known')};
 is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
 	'all.sql leaves the search path as it was');
 is(run_as('dba', 'session', qq{$all $shown}), '"$user", public', '... a second time');
+for my $value ('on', 'off')
+{
+	is(run_as('dba', 'session', "\\set ON_ERROR_STOP $value\n$all\\echo :ON_ERROR_STOP\n"),
+		$value, "... and ON_ERROR_STOP as it was, $value");
+}
 my $failed = run_as('dba', database('aborted'),
-	qq{CREATE SCHEMA instaid;\n$text{'instaid.sql'} SHOW search_path});
+	qq{CREATE SCHEMA instaid;\n$text{'schema.sql'} SHOW search_path});
 like($failed, qr/^ERROR:  schema "instaid" already exists/m, '... and ends at an error');
 like($failed, qr/^"\$user", public/m, '... which leaves no search path, either');
 like(run_as('dba', 'aborted', $all), qr/\AERROR:  schema "instaid" already exists\n.*\n.*\z/,
 	'all.sql ends at the first error');
 is($node->safe_psql('aborted', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	'instaid', '... with nothing done');
+
+### One text, for tools that have a transaction of their own
+
+$node->command_ok([ 'make', '-s', 'sql-edition' ], 'make sql-edition');
+my $one = slurp_file('dist/sql-edition/instaid-1.0.sql');
+unlike($one, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m,
+	'... writes a text without commands of psql, and without an end of the transaction');
+my $objects = q{
+	SELECT pg_describe_object(d.classid, d.objid, 0), p.proacl, c.relacl,
+		obj_description(d.objid, d.classid::regclass::name), o.text
+	FROM pg_depend AS d LEFT JOIN pg_proc AS p ON p.oid = d.objid
+		LEFT JOIN pg_class AS c ON c.oid = d.objid
+		LEFT JOIN LATERAL (SELECT COALESCE(pg_get_functiondef(p.oid), pg_get_viewdef(c.oid)))
+			AS o (text) ON true
+	WHERE d.refclassid = 'pg_namespace'::regclass
+		AND d.refobjid::regnamespace::text ~ '^instaid' ORDER BY 1};
+database('one');
+is(run_as('dba', 'one', "BEGIN; CREATE SCHEMA app; $one ROLLBACK;
+	SELECT nspname FROM pg_namespace WHERE nspname ~ '^(app|instaid)'; SHOW search_path"),
+	'"$user", public', 'a transaction that is rolled back leaves nothing of it');
+is(run_as('dba', 'one', "SET search_path = app; BEGIN; CREATE SCHEMA app; $one
+	SHOW search_path; SELECT instaid.create_shard('insta5', 5); CREATE TABLE photos (id bigint
+		PRIMARY KEY DEFAULT insta5.next_id()); INSERT INTO photos SELECT; COMMIT; SHOW search_path;
+	SELECT instaid.extract_shard_id(id) FROM app.photos"), "app\n\napp\n5",
+	'... and one that goes on finds the names that it found before');
+is($node->safe_psql('one', $objects), $node->safe_psql('session', $objects),
+	'... with the same objects as by all.sql');
+# \gexec sends the whole text as one query
+my $query = sub { return 'SELECT $_one_$' . $_[0] . '$_one_$ \gexec' . "\n" };
+is(run_as('dba', database('query'), $query->("$one SELECT 1/0"))
+	. run_as('dba', 'query', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
+	'ERROR:  division by zero', 'one query with an error in its end leaves nothing');
+is(run_as('dba', 'query', $query->($one) . 'SHOW search_path'), '"$user", public',
+	'... and without one, it installs all');
+is(run_as('dba', 'query', $query->($one) x 2), '', '... and updates what is there');
+is($node->safe_psql('query', $objects), $node->safe_psql('session', $objects),
+	'... with the same objects');
+like(run_as('dba', database('statements'), "\\set ON_ERROR_STOP on\n$one"),
+	qr/\AERROR:  the SQL edition must be installed in one transaction\n.*\nHINT:  .*psql -1 -f/,
+	'each statement in a transaction of its own is refused');
+is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
+	'', '... with nothing done');
 
 ### What is there already
 
@@ -130,19 +186,19 @@ for my $case (
 		'belongs to role mallory' ],
 	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
 		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
-	[ $text{'instaid.sql'}, 'other', 'schema "instaid" already exists',
+	[ $text{'schema.sql'}, 'other', 'schema "instaid" already exists',
 		'belongs to role dba, and the SQL edition of instaid 1\.0 is there', 'SET ROLE dba' ],
-	[ "$text{'instaid.sql'} ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
+	[ "$text{'schema.sql'} ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
 		'Rename or drop it' ],
-	[ $text{'instaid.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba',
+	[ $text{'schema.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba',
 		'the SQL edition of instaid 1\.10 is installed',
 		'This file has version 1\.0', 'Run the files of that version' ])
 {
 	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
 	my $name = database('there' . ++$needs{there});
 	run_as($before =~ /^CREATE/ ? 'mallory' : 'dba', $name, $before);
-	like(install($role, $name, 'instaid.sql'),
+	like(install($role, $name, 'schema.sql'),
 		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  .*$hint/, "refused: $error");
 }
 # what another role has put there, with a right that an administrator gave
@@ -212,8 +268,8 @@ run_as('dba', 'updated', q{SELECT instaid.create_shard('theirs', 9)});
 run_as('other', 'updated', 'REVOKE CREATE ON SCHEMA theirs FROM dba');
 my $before = $node->safe_psql('updated', $rights);
 my %next = map { $_ => $text{$_} =~ s/'1\.0'/'1.1'/gr } @files;
-$next{'instaid.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
-$next{'instaid.sql'} =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
+$next{'next_id.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
+$next{'ids.sql'} =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
 my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
 my $sessions = SqlEdition->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
 	SELECT generate_series(1, 300)/r =~ s/\n\s+/ /gr, "BEGIN; $row $row COMMIT;");
@@ -255,7 +311,7 @@ like(install('dba', 'updated', @files), qr/\AERROR:  the SQL edition of instaid 
 	'no way back');
 is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
 like(install('dba', 'updated', 'partitions.sql'),
-	qr/\AERROR:  sql-edition\/partitions\.sql needs .*instaid\.sql\nDETAIL: .*1\.0, and .*1\.1/,
+	qr/\AERROR:  sql-edition\/schema\.sql must be run first\nDETAIL: .*1\.0, and .*1\.1/,
 	'... for one file, either');
 $before = $node->safe_psql('updated', $rights);
 like(run_as('dba', 'updated', join('', @next{@files})),

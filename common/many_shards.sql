@@ -1,25 +1,4 @@
-/* sql-edition/many_shards.sql */
-
--- create_shards(): thousands of shards by one command.
--- Run instaid.sql, shards.sql first.
-
-BEGIN;
-DO $$
-BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
-    IF NOT EXISTS (SELECT FROM pg_namespace AS n
-                   WHERE n.nspname = 'instaid' AND pg_get_userbyid(n.nspowner) = current_user)
-       OR to_regprocedure('instaid._begin_file(text,text,json)') IS NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'sql-edition/many_shards.sql needs sql-edition/instaid.sql',
-            DETAIL = format('Role %I has not run it in this database.', current_user),
-            HINT = 'Run that file first, as the same role.';
-    END IF;
-END $$;
-CALL instaid._begin_file('many_shards.sql', '1.0', '{
-    "shards.sql": "instaid.list_shards()"}');
-
----- Many shards (both editions) ----
+---- Many shards ----
 
 -- The part of create_shards() between two commits, 512 shards at most; returns the last one.
 CREATE OR REPLACE FUNCTION instaid._create_batch(format text, first integer, INOUT last integer,
@@ -97,8 +76,3 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first to last, as '
 'create_shard() does, in schemas named format() of the shard ID; commits after every 512';
-
----- Rights ----
-
-CALL instaid._set_rights();
-COMMIT;

@@ -1,0 +1,56 @@
+---- Checks ----
+
+-- Refuse null arguments of a function that is not STRICT.
+CREATE OR REPLACE FUNCTION instaid._check_no_nulls(routine text, arguments json) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nulls CONSTANT text := (SELECT string_agg(a.key, ', ') FROM json_each_text(arguments) AS a
+                            WHERE a.value IS NULL);
+BEGIN
+    IF nulls IS NOT NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('arguments of %s() must not be null', routine),
+            DETAIL = format('These are null: %s.', nulls);
+    END IF;
+END $$;
+
+-- Refuse an isolation level that does not show what other transactions commit meanwhile.
+CREATE OR REPLACE FUNCTION instaid._check_read_committed(routine text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
+            DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END $$;
+
+-- Refuse a caller who does not have the rights of the owner of an object.
+CREATE OR REPLACE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of %s %s', kind, object),
+            DETAIL = format('Its owner is %s.', owner);
+    END IF;
+END $$;
+
+-- The function of a schema with a name and argument types; null if there is none.  A look-up by
+-- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
+CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_name name,
+                                       argument_types oidvector) RETURNS oid
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT p.oid FROM pg_proc AS p
+            WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
+                  = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
+
+-- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
+-- A role that is not a superuser can put other objects in place of those in its schema.
+CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
+            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+                 JOIN pg_database AS b ON b.datname = current_database()
+                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);

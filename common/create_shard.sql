@@ -1,0 +1,126 @@
+---- Creating shards ----
+
+-- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
+-- transaction ends.  If shard ID and epoch are null, only look at the schema.
+CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
+                                         epoch timestamptz, adopted oid DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    expires_at timestamptz;
+    conflict record;
+    other record;
+BEGIN
+    PERFORM instaid._check_name('schema', schema_name);
+    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
+        RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
+            DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
+    END IF;
+    -- refuses what is out of range, and an epoch that is not a whole millisecond
+    PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
+    expires_at := CASE WHEN epoch <= clock_timestamp()
+                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
+    IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
+                           ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock_timestamp()),
+            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+    END IF;
+
+    -- The owner of a schema can put other functions in place of a superuser's.
+    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
+    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
+      AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                                WHERE p.oid = adopted), current_user);
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
+            HINT = CASE WHEN adopted IS NULL
+                        THEN format('SET ROLE %I first, or choose another schema.', other.owner)
+                        ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
+                                    ' OWNER TO %I;', schema_name, other.owner) END;
+    END IF;
+
+    -- Two sessions cannot both find a shard ID free: one of them fails.
+    PERFORM instaid._lock_shard_id(schema_name, shard_id);
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    IF conflict.routine <> COALESCE(adopted, 0) THEN
+        SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
+        WHERE s.schema_name = _check_new_shard.schema_name;
+        IF FOUND THEN
+            RAISE duplicate_function USING
+                MESSAGE = format('schema %I is a shard already', schema_name),
+                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                HINT = 'A schema is one shard. Choose another schema if you need another shard.';
+        END IF;
+        SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
+               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
+        INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
+            DETAIL = format('It is %s.', other.name),
+            HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
+                          other.name, other.proname)
+                   || CASE WHEN other.can_be_adopted
+                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
+                                       schema_name) ELSE '' END;
+    END IF;
+    IF shard_id IS NULL THEN
+        RETURN;
+    ELSIF conflict.taken_by IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('shard ID %s is taken by schema %I', shard_id, conflict.taken_by),
+            DETAIL = CASE WHEN conflict.taken_by = 'instaid'
+                          THEN 'It is the setting instaid.node_shard_id of this server. '
+                          ELSE '' END || 'The two shards would issue the same IDs.',
+            HINT = COALESCE((
+                -- the one after the highest, or else one between
+                SELECT format('Shard ID %s is free in this database', n)
+                FROM generate_series(0, 8191) AS n
+                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
+                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
+                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+                   ' that is not adopted can use others.';
+    END IF;
+
+    IF expires_at < clock_timestamp() + interval '5 years' THEN
+        RAISE WARNING USING MESSAGE = format('shard %s ends in less than five years', shard_id),
+            DETAIL = format('With epoch %s, its IDs end at %s.', epoch, expires_at);
+    END IF;
+    IF conflict.other_epoch <> epoch THEN
+        RAISE NOTICE USING
+            MESSAGE = format('epoch %s differs from the epoch of other shards', epoch),
+            DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
+                            ' together.', conflict.other_schema, conflict.other_epoch);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
+                                     epoch timestamptz DEFAULT instaid.default_epoch(),
+                                     sequence_name text DEFAULT 'table_id_seq') RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence CONSTANT text := quote_ident(schema_name) || '.' || quote_ident(sequence_name);
+    -- A schema that another role creates after the checks is refused.
+    is_missing CONSTANT boolean := to_regnamespace(quote_ident(schema_name)) IS NULL;
+BEGIN
+    PERFORM instaid._check_no_nulls('create_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id, 'epoch', epoch,
+        'sequence_name', sequence_name));
+    PERFORM instaid._check_name('sequence', sequence_name);
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch);
+    IF to_regclass(sequence) IS NOT NULL THEN
+        RAISE duplicate_table USING MESSAGE = format('relation %s already exists', sequence),
+            HINT = 'Pass another sequence_name, or drop the relation if nothing uses it.';
+    END IF;
+    IF is_missing THEN
+        EXECUTE format('CREATE SCHEMA %I', schema_name);
+    END IF;
+    EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
+    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
+END $$;
+COMMENT ON FUNCTION instaid.create_shard IS 'make a schema, which is created if it is missing, a '
+'shard, with a sequence, next_id() and next_ids(); needs CREATE on the schema, or on the database';

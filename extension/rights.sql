@@ -1,0 +1,53 @@
+---- Rights ----
+
+-- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
+-- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
+-- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
+-- and can use the schemas, and read the views and the position of the node's sequence.
+DO $$
+DECLARE
+    schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    grantees CONSTANT text := (SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+                               FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
+                               WHERE x.grantee NOT IN (0, schema_owner));
+    member record;
+BEGIN
+    FOR member IN
+        SELECT CASE i.type WHEN 'view' THEN 'table' ELSE replace(i.type, '-', ' ') END
+               || ' ' || i.identity AS name,
+               CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
+                               ELSE schema_owner END AS owner,
+               CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
+                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+        FROM pg_extension AS e
+             JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
+                                AND d.refobjid = e.oid AND d.deptype = 'e'
+             CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+        -- casts, and types of arrays and rows, have no owner or no rights of their own
+        WHERE e.extname = 'instaid'
+          AND (i.type NOT IN ('cast', 'type') OR i.identity = 'instaid.id')
+    LOOP
+        EXECUTE format('ALTER %s OWNER TO %s', member.name, member.owner);
+        IF grantees IS NOT NULL THEN
+            -- the owner can be one of them
+            EXECUTE format('REVOKE ALL ON %1$s FROM %2$s; GRANT ALL ON %1$s TO %3$s',
+                           member.name, grantees, member.owner);
+        END IF;
+        IF member.right_of_all IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON %1$s FROM PUBLIC; GRANT %2$s ON %1$s TO PUBLIC',
+                           member.name, member.right_of_all);
+        END IF;
+    END LOOP;
+END $$;
+
+-- The owner of the database, as pg_database_owner, and the installer can create tickets, and let
+-- others do so.  What the script grants stays in pg_init_privs, even if the role is dropped:
+-- therefore the installer gets its rights outside of the script.
+GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
+-- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
+SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',
+                                              o.name, e.extowner::regrole))
+FROM pg_catalog.pg_extension AS e,
+     (VALUES ('SCHEMA instaid_tickets'), ('SEQUENCE instaid.node_id_seq')) AS o (name)
+WHERE e.extname = 'instaid'
+  AND NOT pg_catalog.pg_has_role(e.extowner, 'pg_database_owner', 'USAGE');

@@ -1,0 +1,227 @@
+/* sql-edition/schema.sql */
+
+-- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
+--
+-- all.sql runs all files in psql, in an order that serves.  Each file can also be run alone, as a
+-- role with CREATE on the database, and is one transaction.  This one comes first.  With ids.sql,
+-- next_id.sql and shards.sql it is complete for a new application, and each other file adds a
+-- subject.  Newer files update what older ones made.  They include what the extension contains,
+-- too, from the folder common/.
+--
+-- Schema instaid has the functions of the extension instaid, with their names and arguments.
+-- Schema instaid_sql has what the functions of shards call.  Dumps of shards name those
+-- functions, so their names and arguments never change.  It also has what functions that read
+-- IDs call by name: a view or a generated column still uses them when the schema instaid is
+-- renamed to make room for the extension.
+
+BEGIN;
+-- What follows is parsed now, and must not find an operator or a function that another role has
+-- put into a schema of the search path.
+DO $$ BEGIN PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true); END $$;
+
+-- What is there already
+DO $$
+DECLARE
+    version CONSTANT text := '1.0';
+    there text;
+    part record;
+BEGIN
+    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>) 'pg_catalog' THEN
+        RAISE no_active_sql_transaction USING
+            MESSAGE = 'the SQL edition must be installed in one transaction',
+            DETAIL = 'This statement is in another transaction than the one before it.',
+            HINT = 'Send all statements as one string, or run their file by psql -1 -f.';
+    END IF;
+    SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+), SQL edition$') INTO there
+    FROM pg_namespace AS s JOIN pg_namespace AS i ON i.nspname = 'instaid'
+    WHERE s.nspname = 'instaid_sql';
+    FOR part IN
+        SELECT n.nspname, n.nspowner::regrole AS owner, e.extname, e.extversion,
+               pg_get_userbyid(n.nspowner) = current_user AS is_own
+        FROM pg_namespace AS n
+             LEFT JOIN pg_depend AS d ON d.classid = 'pg_namespace'::regclass AND d.objid = n.oid
+                                     AND d.refclassid = 'pg_extension'::regclass
+             LEFT JOIN pg_extension AS e ON e.oid = d.refobjid
+        WHERE n.nspname IN ('instaid', 'instaid_sql', 'instaid_tickets')
+        ORDER BY e.extname, n.nspname
+    LOOP
+        -- pg_tle makes an extension of this edition, which has no language
+        IF part.extname IS NOT NULL AND EXISTS (SELECT FROM pg_language AS l
+                                                WHERE l.lanname = 'instaid') THEN
+            RAISE duplicate_object USING
+                MESSAGE = format('extension "%s" is installed', part.extname),
+                DETAIL = format('It has version %s, and the functions of this file.',
+                                part.extversion),
+                HINT = 'Use the extension. '
+                       '"Back from the extension" in sql-edition.md leads here.';
+        ELSIF NOT part.is_own OR there IS NULL AND part.nspname <> 'instaid_tickets' THEN
+            RAISE duplicate_schema USING
+                MESSAGE = format('schema "%s" already exists', part.nspname),
+                DETAIL = format('It belongs to role %s, and %s.', part.owner,
+                                COALESCE('the SQL edition of instaid ' || there || ' is there',
+                                         'is no part of a complete instaid')),
+                HINT = CASE WHEN there IS NULL
+                            THEN 'Run nothing in it. Rename or drop it, and run this file again.'
+                            ELSE format('To update it: SET ROLE %s;', part.owner) END;
+        END IF;
+    END LOOP;
+    IF string_to_array(there, '.')::integer[] > string_to_array(version, '.')::integer[] THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the SQL edition of instaid %s is installed', there),
+            DETAIL = format('This file has version %s, which is older.', version),
+            HINT = 'Run the files of that version, or of a later one.';
+    END IF;
+    -- CREATE OR REPLACE would keep their owner
+    SELECT pg_describe_object(d.classid, d.objid, 0) AS name, o.refobjid::regrole AS owner
+    INTO part FROM pg_depend AS d JOIN pg_namespace AS n ON n.oid = d.refobjid
+         JOIN pg_shdepend AS o ON o.classid = d.classid AND o.objid = d.objid AND o.deptype = 'o'
+         JOIN pg_database AS b ON b.oid = o.dbid AND b.datname = current_database()
+    WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname IN ('instaid', 'instaid_sql')
+      AND o.refobjid <> n.nspowner LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s belongs to another role', part.name),
+            DETAIL = format('Its owner is %s, who could replace it.', part.owner),
+            HINT = 'Drop it if it is no part of instaid, and run this file again.';
+    END IF;
+    FOR part IN
+        SELECT s.name FROM unnest('{instaid,instaid_sql,instaid_tickets}'::text[]) AS s (name)
+        WHERE to_regnamespace(s.name) IS NULL
+    LOOP
+        EXECUTE format('CREATE SCHEMA %s', part.name);
+        -- Default privileges must not let another role create a function here: next_id() would
+        -- call it with the rights of its owner.
+        EXECUTE (
+            SELECT format('REVOKE ALL ON SCHEMA %1$s FROM %2$s;'
+                          ' GRANT USAGE ON SCHEMA %1$s TO PUBLIC', part.name,
+                          concat_ws(', ', 'PUBLIC', string_agg(x.grantee::regrole::text, ', ')))
+            FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+            WHERE n.nspname = part.name AND x.grantee NOT IN (0, n.nspowner));
+    END LOOP;
+    EXECUTE format('COMMENT ON SCHEMA instaid_sql IS %L',
+                   format('what the functions of shards call: instaid %s, SQL edition', version));
+END $$;
+COMMENT ON SCHEMA instaid IS
+'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; SQL edition';
+COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
+
+-- Begin a file, which needs other files, and of each of them a function.  Note what exists before
+-- it, for _set_rights().
+CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, needs json DEFAULT '{}')
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    missing record;
+BEGIN
+    SELECT n.* INTO missing FROM json_each_text(needs) AS n
+    WHERE to_regprocedure(n.value) IS NULL LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sql-edition/%s needs sql-edition/%s', file, missing.key),
+            DETAIL = format('Function %s does not exist.', missing.value),
+            HINT = 'Run that file first.';
+    END IF;
+    PERFORM set_config('instaid_files.known', array_agg(d.objid)::text, true)
+    FROM pg_depend AS d
+    WHERE d.refclassid = 'pg_namespace'::regclass
+      AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
+      AND (file <> 'schema.sql' OR d.objid <> 'instaid._begin_file(text,json)'::regprocedure);
+END $$;
+CALL instaid._begin_file('schema.sql');
+
+\ir ../common/checks.sql
+
+---- Names, shard IDs and owners ----
+
+-- Refuse a name that is too long, or empty.
+-- Functions take names as text, because a cast to name truncates those that are too long.
+CREATE OR REPLACE FUNCTION instaid._check_name(what text, name text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    max_bytes CONSTANT integer := current_setting('max_identifier_length');
+BEGIN
+    IF octet_length(name) > max_bytes THEN
+        RAISE name_too_long USING
+            MESSAGE = format('%s name "%s..." is too long', what, left(name, max_bytes)),
+            DETAIL = format('It has %s bytes; a name has up to %s.', octet_length(name),
+                            max_bytes);
+    END IF;
+    IF name = '' THEN
+        RAISE invalid_name USING
+            MESSAGE = format('%s name is empty', what),
+            DETAIL = format('A name has 1 to %s bytes.', max_bytes);
+    END IF;
+END $$;
+
+-- Refuse a shard ID that is out of range.
+CREATE OR REPLACE FUNCTION instaid_sql._check_shard_id(shard_id integer) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF shard_id NOT BETWEEN 0 AND 8191 THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('shard ID %s is out of range', shard_id),
+            DETAIL = 'A shard ID is between 0 and 8191.';
+    END IF;
+END $$;
+
+-- Run a command of the caller, who must be this role; return the first column of its first
+-- row.
+-- Tables, indexes and views can hold code of their owner.  Without C, nothing can run it with
+-- the owner's rights only.  Therefore the caller must be the owner.
+CREATE OR REPLACE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    result text;
+BEGIN
+    IF role::oid <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('role %s must run this itself', role),
+            DETAIL = 'It owns an object that the call uses. Code in this object would run with'
+                     ' the rights of the caller.',
+            HINT = format('Connect as %s, or, if you trust this role, SET ROLE %1$s;', role);
+    END IF;
+    IF command ~ '^SELECT ' THEN
+        EXECUTE command INTO result;
+    ELSE
+        EXECUTE command;
+    END IF;
+    RETURN result;
+END $$;
+
+-- Refuse what only the extension has, and say what to do instead.
+CREATE OR REPLACE FUNCTION instaid._refuse_extension_only(what text, instead text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = 'this edition of instaid has no C',
+        DETAIL = what || ' needs the extension instaid.',
+        HINT = instead;
+END $$;
+
+---- Rights ----
+
+-- Give PUBLIC its rights on the new functions, views and types of this edition, and no role
+-- others; those that were there keep their rights.  Default privileges, which some clouds set for
+-- whole databases, grant rights or take them away.  Each file ends with this.
+CREATE OR REPLACE PROCEDURE instaid._set_rights()
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '');
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE ALL ON %1$s %2$s FROM %3$s;'
+                                          ' GRANT %4$s ON %1$s %2$s TO PUBLIC;', k.kind,
+                                          o.identity, others, k.public_right), ''), '')
+        FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
+             JOIN (VALUES ('function', 'FUNCTION', 'EXECUTE'),
+                          ('procedure', 'PROCEDURE', 'EXECUTE'), ('view', 'TABLE', 'SELECT'),
+                          ('type', 'TYPE', 'USAGE'))
+                  AS k (type, kind, public_right) ON k.type = o.type
+        WHERE d.refclassid = 'pg_namespace'::regclass AND (d.objid = ANY (known)) IS NOT TRUE
+          AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace));
+END $$;
+CALL instaid._set_rights();
+COMMIT;
