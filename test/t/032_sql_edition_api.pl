@@ -270,7 +270,7 @@ is($node->safe_psql('s', q{
 		('42883', 'instaid.next_ids(10)'),
 		('42883', $$instaid.audit_servers(ARRAY['other'])$$),
 		('0A000', $$instaid.settled_id('insta5')$$),
-		('0A000', $$instaid.create_ticket('b', source => 'other')$$),
+		('0A000', $$instaid.create_ticket('b', source => ARRAY['other'])$$),
 		('0A000', $$instaid.create_ticket('b', step => 10)$$)) AS t (sqlstate, command)
 		CROSS JOIN LATERAL try('SELECT ' || t.command) AS e (error)
 	WHERE e.error !~ CASE t.sqlstate WHEN '0A000'
