@@ -85,7 +85,7 @@ typedef struct TicketState
 
 /* Why a sequence cannot serve as a ticket, or NULL if it can */
 static const char *
-sequence_fault(char persistence, Form_pg_sequence options)
+ticket_fault(char persistence, Form_pg_sequence options)
 {
 	if (options->seqincrement <= 0)
 		return psprintf("Its INCREMENT is %lld; it must count up.",
@@ -320,7 +320,7 @@ load_ticket(Ticket *ticket, const char *name)
 	else
 	{
 		rel = sequence_open_locked(ticket->relid, SEQUENCE_RIGHTS, &ticket->options);
-		fault = sequence_fault(rel->rd_rel->relpersistence, &ticket->options);
+		fault = ticket_fault(rel->rd_rel->relpersistence, &ticket->options);
 		if (fault)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -465,7 +465,7 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 
 	if (sequence_read(relid, &options, &persistence, &data))
 	{
-		if (sequence_fault(persistence, &options) == NULL)
+		if (ticket_fault(persistence, &options) == NULL)
 		{
 			TicketState state = read_state(&options, &data);
 
