@@ -183,15 +183,15 @@ CREATE FUNCTION instaid.max_id(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, in all shards; times outside the format count as its ends';
 
-CREATE FUNCTION instaid.min_id_from(
+-- The smallest ID not before a time; null if none.
+CREATE FUNCTION instaid._min_id_from(
     created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_min_id_from';
-COMMENT ON FUNCTION instaid.min_id_from IS 'the smallest ID not before a time; null if none';
 
-CREATE FUNCTION instaid.max_id_before(
+-- The largest ID before a time; -1 if there is none.
+CREATE FUNCTION instaid._max_id_before(
     created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
-COMMENT ON FUNCTION instaid.max_id_before IS 'the largest ID before a time; -1 if there is none';
 
 CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
@@ -206,8 +206,8 @@ CREATE FUNCTION instaid.created_between(
     id bigint, from_time timestamptz, to_time timestamptz,
     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id >= instaid.min_id_from(from_time, epoch)
-           AND id <= instaid.max_id_before(to_time, epoch);
+    RETURN id >= instaid._min_id_from(from_time, epoch)
+           AND id <= instaid._max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
@@ -442,8 +442,8 @@ BEGIN
              -- by multiples of the step: after a shorter month, the 31st comes again
              CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
                                         from_time + (n + 1) * step AS until) AS s
-             CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,
-                                        instaid.min_id_from(s.until, epoch) AS end_id) AS i
+             CROSS JOIN LATERAL (SELECT instaid._min_id_from(s.since, epoch) AS first_id,
+                                        instaid._min_id_from(s.until, epoch) AS end_id) AS i
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
             WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
@@ -510,13 +510,13 @@ CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count inte
 COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
 'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
-CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
 COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
 'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(); why
+-- The last value of a sequence, and its time if it is a tick, null in the cases of _last_id(); why
 -- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
@@ -554,12 +554,12 @@ CREATE FUNCTION instaid.next_id() RETURNS bigint
 COMMENT ON FUNCTION instaid.next_id() IS 'the next ID of the shard of the node, whose shard ID is '
 'the setting instaid.node_shard_id; needs USAGE or UPDATE on the sequence instaid.node_id_seq';
 
-CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+-- What shards declare, and the OIDs of declarations.
+CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of declarations';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -580,8 +580,8 @@ CREATE VIEW instaid.shards AS
            END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid.list_shards() AS s
-         CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id, s.epoch))
+    FROM instaid._list_shards() AS s
+         CROSS JOIN LATERAL (SELECT instaid._last_id(s.sequence, s.shard_id, s.epoch))
                             AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
@@ -633,7 +633,7 @@ CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
 BEGIN
     PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
         c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
+    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid._shard_sequences(s.name) AS q
          JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
 END $$;
@@ -688,7 +688,7 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
+        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
         WHERE s.schema_name = _check_new_shard.schema_name;
         IF FOUND THEN
             RAISE duplicate_function USING
@@ -720,8 +720,8 @@ BEGIN
                 -- the one after the highest, or else one between
                 SELECT format('Shard ID %s is free in this database', n)
                 FROM generate_series(0, 8191) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
+                WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
+                ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
                 'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;
@@ -790,7 +790,7 @@ BEGIN
         FROM generate_series(first, last) AS n
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
-             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+             LEFT JOIN instaid._list_shards() AS s ON s.shard_id = n
         WHERE (s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch) IS NOT TRUE
         ORDER BY n
     LOOP
@@ -803,7 +803,7 @@ BEGIN
     END LOOP;
     PERFORM instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
     IF others IS NOT NULL THEN
         RAISE WARNING 'shards of other roles exist already: %', others;
@@ -861,7 +861,7 @@ COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
 -- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
-CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT u.oid::regclass
@@ -889,8 +889,6 @@ BEGIN ATOMIC
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs of a shard: the '
-'one of its next_id() first, and those that tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
@@ -948,13 +946,13 @@ BEGIN
     PERFORM instaid._sequence_owner(declaration, sequence);
     -- nobody else freezes or thaws it
     PERFORM instaid._lock_sequence(sequence);
-    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.declaration = $1;
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
-    IF NOT EXISTS (SELECT FROM instaid.list_shards() AS s
+    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
                    WHERE s.declaration = $1 AND s.shard_id = $3) THEN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
@@ -1177,7 +1175,7 @@ BEGIN
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
@@ -1328,7 +1326,7 @@ BEGIN
     PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = renumber_shard.schema_name;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
@@ -1511,7 +1509,7 @@ BEGIN
                           WHEN main.attgenerated <> '' THEN 'It is a generated column.'
                           ELSE 'It is not a column of a table.' END;
     END IF;
-    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
@@ -1563,7 +1561,7 @@ BEGIN
     PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
-    next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
+    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING
@@ -1643,7 +1641,7 @@ BEGIN
     LOOP
         SELECT s.name INTO sequence
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+             CROSS JOIN instaid._shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
         WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);
@@ -2109,9 +2107,9 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
-              FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
+              FROM instaid.shards AS s JOIN instaid._list_shards() AS l USING (schema_name)
                    JOIN pg_proc AS d ON d.oid = l.declaration
-                   CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
+                   CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL
@@ -2230,7 +2228,7 @@ COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an I
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
            s.sequence::oid AS sequence, s.frozen, p.proowner AS owner
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
 
 -- The same, and what their owners can do
 CREATE VIEW instaid._owned_shards AS
@@ -2641,7 +2639,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
                bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
                t.issued_at - clock_timestamp() AS drift,
-               -- list_shards() has loaded the library, which defines the setting
+               -- _list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
                -- in the last millisecond of positive IDs, or past it, or at the last tick
                t.last_value >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(
@@ -2855,7 +2853,7 @@ CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARA
                        -- or a range of its own stops it, as on a worker of Citus
                        'frozen', q.seqmin > 1 OR q.seqmax < 9007199254740991,
                        'used', t.last_value IS NOT NULL)), '[]')
-                   FROM instaid.list_shards() AS s
+                   FROM instaid._list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
                         CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(

@@ -101,7 +101,7 @@ CREATE VIEW bench.from_arrays AS
 -- How many milliseconds the sequence that is furthest ahead is ahead of the clock
 CREATE FUNCTION bench.drift() RETURNS float8 LANGUAGE sql
 BEGIN ATOMIC
-    SELECT greatest(0, max(extract(epoch FROM instaid.extract_timestamp(instaid.last_id(s.name, s.shard))
+    SELECT greatest(0, max(extract(epoch FROM instaid.extract_timestamp(instaid._last_id(s.name, s.shard))
                                    - clock_timestamp()) * 1000))
     FROM (VALUES ('insta1.table_id_seq'::regclass, 101),
                  ('shard0.table_id_seq', 0), ('shard1.table_id_seq', 1), ('shard2.table_id_seq', 2),

@@ -198,7 +198,7 @@ BEGIN
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
@@ -349,7 +349,7 @@ BEGIN
     PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = renumber_shard.schema_name;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
@@ -532,7 +532,7 @@ BEGIN
                           WHEN main.attgenerated <> '' THEN 'It is a generated column.'
                           ELSE 'It is not a column of a table.' END;
     END IF;
-    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.schema_name = main.nspname;
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
@@ -584,7 +584,7 @@ BEGIN
     PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
                                                  column_name, table_name));
-    next_id := GREATEST(instaid.last_id(shard.sequence, shard.shard_id, shard.epoch),
+    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
         RAISE object_not_in_prerequisite_state USING

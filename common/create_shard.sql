@@ -48,7 +48,7 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid.list_shards() AS s
+        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
         WHERE s.schema_name = _check_new_shard.schema_name;
         IF FOUND THEN
             RAISE duplicate_function USING
@@ -80,8 +80,8 @@ BEGIN
                 -- the one after the highest, or else one between
                 SELECT format('Shard ID %s is free in this database', n)
                 FROM generate_series(0, 8191) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid.list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid.list_shards() AS s), n LIMIT 1),
+                WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
+                ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
                 'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;

@@ -23,7 +23,7 @@ BEGIN
         FROM generate_series(first, last) AS n
              CROSS JOIN LATERAL (SELECT format(format, n)) AS m (schema_name)
              LEFT JOIN pg_namespace AS x ON x.nspname = m.schema_name
-             LEFT JOIN instaid.list_shards() AS s ON s.shard_id = n
+             LEFT JOIN instaid._list_shards() AS s ON s.shard_id = n
         WHERE (s.schema_name = m.schema_name AND s.epoch = _create_batch.epoch) IS NOT TRUE
         ORDER BY n
     LOOP
@@ -36,7 +36,7 @@ BEGIN
     END LOOP;
     PERFORM instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
     IF others IS NOT NULL THEN
         RAISE WARNING 'shards of other roles exist already: %', others;

@@ -147,8 +147,8 @@ BEGIN
              -- by multiples of the step: after a shorter month, the 31st comes again
              CROSS JOIN LATERAL (SELECT from_time + n * step AS since,
                                         from_time + (n + 1) * step AS until) AS s
-             CROSS JOIN LATERAL (SELECT instaid.min_id_from(s.since, epoch) AS first_id,
-                                        instaid.min_id_from(s.until, epoch) AS end_id) AS i
+             CROSS JOIN LATERAL (SELECT instaid._min_id_from(s.since, epoch) AS first_id,
+                                        instaid._min_id_from(s.until, epoch) AS end_id) AS i
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
             WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n

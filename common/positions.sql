@@ -29,9 +29,9 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
-              FROM instaid.shards AS s JOIN instaid.list_shards() AS l USING (schema_name)
+              FROM instaid.shards AS s JOIN instaid._list_shards() AS l USING (schema_name)
                    JOIN pg_proc AS d ON d.oid = l.declaration
-                   CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name)
+                   CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL

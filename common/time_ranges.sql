@@ -6,8 +6,8 @@ CREATE OR REPLACE FUNCTION instaid.created_between(
     id bigint, from_time timestamptz, to_time timestamptz,
     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id >= instaid.min_id_from(from_time, epoch)
-           AND id <= instaid.max_id_before(to_time, epoch);
+    RETURN id >= instaid._min_id_from(from_time, epoch)
+           AND id <= instaid._max_id_before(to_time, epoch);
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 

@@ -20,7 +20,7 @@
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
            s.sequence::oid AS sequence, s.frozen, p.proowner AS owner
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
 
 -- The same, and what their owners can do
 CREATE VIEW instaid._owned_shards AS
@@ -431,7 +431,7 @@ CREATE VIEW instaid._sequence_findings (severity, object, problem, cure) AS
         SELECT format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, q.seqmax,
                bool_or(u.frozen) OVER (PARTITION BY c.oid) AS frozen,
                t.issued_at - clock_timestamp() AS drift,
-               -- list_shards() has loaded the library, which defines the setting
+               -- _list_shards() has loaded the library, which defines the setting
                current_setting('instaid.max_drift')::interval AS max_drift,
                -- in the last millisecond of positive IDs, or past it, or at the last tick
                t.last_value >= 9007199254740991 OR t.issued_at >= instaid.extract_timestamp(

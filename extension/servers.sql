@@ -16,7 +16,7 @@ CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARA
                        -- or a range of its own stops it, as on a worker of Citus
                        'frozen', q.seqmin > 1 OR q.seqmax < 9007199254740991,
                        'used', t.last_value IS NOT NULL)), '[]')
-                   FROM instaid.list_shards() AS s
+                   FROM instaid._list_shards() AS s
                         LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
                         CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
         'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(

@@ -18,13 +18,13 @@ CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count inte
 COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
 'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
-CREATE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
 COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
 'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
--- The last value of a sequence, and its time if it is a tick, null in the cases of last_id(); why
+-- The last value of a sequence, and its time if it is a tick, null in the cases of _last_id(); why
 -- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
@@ -62,12 +62,12 @@ CREATE FUNCTION instaid.next_id() RETURNS bigint
 COMMENT ON FUNCTION instaid.next_id() IS 'the next ID of the shard of the node, whose shard ID is '
 'the setting instaid.node_shard_id; needs USAGE or UPDATE on the sequence instaid.node_id_seq';
 
-CREATE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+-- What shards declare, and the OIDs of declarations.
+CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-COMMENT ON FUNCTION instaid.list_shards IS 'what shards declare, and the OIDs of declarations';
 
 -- The view shards in one row, for the view metrics.
 CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
@@ -88,8 +88,8 @@ CREATE VIEW instaid.shards AS
            END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid.list_shards() AS s
-         CROSS JOIN LATERAL (SELECT instaid.last_id(s.sequence, s.shard_id, s.epoch))
+    FROM instaid._list_shards() AS s
+         CROSS JOIN LATERAL (SELECT instaid._last_id(s.sequence, s.shard_id, s.epoch))
                             AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
@@ -141,7 +141,7 @@ CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
 BEGIN
     PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
         c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid.shard_sequences(s.name) AS q
+    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid._shard_sequences(s.name) AS q
          JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
 END $$;
@@ -167,7 +167,7 @@ COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
 -- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
-CREATE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT u.oid::regclass
@@ -195,8 +195,6 @@ BEGIN ATOMIC
     WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences IS 'the sequences that issue the IDs of a shard: the '
-'one of its next_id() first, and those that tables of its owner pass to next_id(regclass)';
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
@@ -254,13 +252,13 @@ BEGIN
     PERFORM instaid._sequence_owner(declaration, sequence);
     -- nobody else freezes or thaws it
     PERFORM instaid._lock_sequence(sequence);
-    SELECT s.* INTO shard FROM instaid.list_shards() AS s WHERE s.declaration = $1;
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
         pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
-    IF NOT EXISTS (SELECT FROM instaid.list_shards() AS s
+    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
                    WHERE s.declaration = $1 AND s.shard_id = $3) THEN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
@@ -305,7 +303,7 @@ BEGIN
     LOOP
         SELECT s.name INTO sequence
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-             CROSS JOIN instaid.shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
+             CROSS JOIN instaid._shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
         WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
         owner := instaid._sequence_owner(declaration, sequence);

@@ -106,7 +106,7 @@ BEGIN
                           ' open now have ended.', shard_id);
     END IF;
     FOR part IN
-        SELECT q.*, s AS name FROM instaid.shard_sequences(schema_name) AS s
+        SELECT q.*, s AS name FROM instaid._shard_sequences(schema_name) AS s
                JOIN pg_sequence AS q ON q.seqrelid = s
     LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out

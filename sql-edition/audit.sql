@@ -74,7 +74,7 @@ CREATE OR REPLACE VIEW instaid._copies AS
 CREATE OR REPLACE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, quote_ident(s.schema_name) AS name, s.shard_id, s.epoch,
            s.sequence::oid AS sequence, s.frozen, p.proowner AS owner
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration;
 
 -- Columns whose default makes IDs; for audit().  is_own is false for copies.
 CREATE OR REPLACE VIEW instaid._id_columns AS
@@ -118,7 +118,7 @@ BEGIN ATOMIC
                q.seqmax < (s.options).maximum_value
                AND (q.seqmax # (s.options).maximum_value) & 8388607 = 0 AS is_frozen,
                i.schema || '.id_sequence_lock' AS lock_name, k.oid AS lock
-        FROM shard AS s CROSS JOIN LATERAL instaid.shard_sequences(s.schema_name) AS r
+        FROM shard AS s CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name) AS r
              JOIN pg_class AS c ON c.oid = r JOIN pg_sequence AS q ON q.seqrelid = r
              LEFT JOIN pg_class AS k ON k.relnamespace = c.relnamespace
                                      AND k.relname = 'id_sequence_lock'

@@ -9,7 +9,7 @@ DO $$
 DECLARE
     command text;
     is_dropped boolean := true;
-    shards text := (SELECT string_agg(schema_name, ', ') FROM instaid_sql_edition.list_shards());
+    shards text := (SELECT string_agg(schema_name, ', ') FROM instaid_sql_edition._list_shards());
 BEGIN
     IF shards IS NOT NULL THEN
         RAISE 'these shards are left: %', shards;

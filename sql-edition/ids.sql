@@ -198,23 +198,20 @@ END $$;
 -- The bounds of created_between():
 --
 --                 before the epoch    in the format       after it
---  min_id_from    0                   smallest, time >=   null
---  max_id_before  -1                  largest, time <     9223372036854775807
-CREATE OR REPLACE FUNCTION instaid.min_id_from(created_at timestamptz,
+--  _min_id_from   0                   smallest, time >=   null
+--  _max_id_before -1                  largest, time <     9223372036854775807
+CREATE OR REPLACE FUNCTION instaid._min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), 1099511627776) << 23;
-COMMENT ON FUNCTION instaid.min_id_from(timestamptz, timestamptz) IS
-'the smallest ID whose time is not before created_at; null if there is none';
 
-CREATE OR REPLACE FUNCTION instaid.max_id_before(created_at timestamptz,
+-- The largest ID whose time is before created_at; -1 if there is none.
+CREATE OR REPLACE FUNCTION instaid._max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << 23) + 8388607;
-COMMENT ON FUNCTION instaid.max_id_before(timestamptz, timestamptz) IS
-'the largest ID whose time is before created_at; -1 if there is none';
 
 CREATE OR REPLACE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint

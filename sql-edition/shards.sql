@@ -27,7 +27,7 @@ END;
 -- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  Any role can
 -- create functions of these names.  They declare a shard only with the type and the text that
 -- _declare() gives them, and if all of it belongs to one role.
-CREATE OR REPLACE FUNCTION instaid.list_shards(OUT schema_name name, OUT shard_id integer,
+CREATE OR REPLACE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid, OUT frozen boolean)
     RETURNS SETOF record
@@ -48,9 +48,6 @@ BEGIN ATOMIC
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
       AND n.nspname !~ '^pg_' AND r.shard_id IS NOT NULL;
 END;
-COMMENT ON FUNCTION instaid.list_shards() IS
-'what the shards of this database declare, and the OIDs of the declaring functions; see the '
-'view instaid.shards';
 
 -- The last value of a sequence, null if it was never used, and whether it was read: not without
 -- SELECT on it, and while its owner changes it.
@@ -92,7 +89,9 @@ EXCEPTION
         is_read := false;
 END $$;
 
-CREATE OR REPLACE FUNCTION instaid.last_id(sequence regclass, shard_id integer,
+-- The last ID that a sequence of a shard issued; null if there is none, if it is a sequence of
+-- another shard or epoch, and without SELECT on it.
+CREATE OR REPLACE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -101,9 +100,6 @@ BEGIN
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
 END $$;
-COMMENT ON FUNCTION instaid.last_id(regclass, integer, timestamptz) IS
-'the last ID that a sequence of a shard issued; null if there is none, if it is a sequence of '
-'another shard or epoch, and without SELECT on it';
 
 CREATE OR REPLACE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
@@ -112,7 +108,7 @@ CREATE OR REPLACE VIEW instaid.shards AS
            END AS drift, s.frozen,
            -- the time of the first ID that would be negative
            instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid.list_shards() AS s
+    FROM instaid._list_shards() AS s
          CROSS JOIN LATERAL instaid._last_value(s.sequence) AS i (last_id)
          CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
                             AS t (last_issued_at);
@@ -120,7 +116,9 @@ COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
 'the sequence';
 
-CREATE OR REPLACE FUNCTION instaid.shard_sequences(schema_name text) RETURNS SETOF regclass
+-- The sequences that issue the IDs of a shard: the one of its next_id(), and those of
+-- add_sequence().
+CREATE OR REPLACE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT DISTINCT q.seqrelid::regclass
@@ -138,9 +136,6 @@ BEGIN ATOMIC
       AND t.typnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name)
     ORDER BY 1;
 END;
-COMMENT ON FUNCTION instaid.shard_sequences(text) IS
-'the sequences that issue the IDs of a shard: the one of its next_id(), and those of '
-'add_sequence()';
 
 ---- Creating shards ----
 
@@ -235,7 +230,7 @@ CREATE OR REPLACE FUNCTION instaid._find_conflict(schema_name text, shard_id int
 BEGIN
     SELECT min(s.schema_name) FILTER (WHERE s.shard_id = _find_conflict.shard_id),
            min(s.schema_name), min(s.epoch)
-    INTO taken_by, other_schema, other_epoch FROM instaid.list_shards() AS s;
+    INTO taken_by, other_schema, other_epoch FROM instaid._list_shards() AS s;
     SELECT p.oid INTO routine
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname = schema_name
@@ -281,7 +276,7 @@ BEGIN
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner,
            instaid_sql._options(s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)
            AS options INTO shard
-    FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = _check_owned_shard.schema_name;
     IF NOT FOUND THEN
         RAISE undefined_object USING
@@ -290,7 +285,7 @@ BEGIN
     END IF;
     PERFORM instaid._execute_as(shard.owner, 'SELECT');
     PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
-    FROM instaid.shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
+    FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
     RETURN shard;
 END $$;
 
@@ -333,7 +328,7 @@ BEGIN
         FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE c.oid IS DISTINCT FROM left_out
-          AND (c.oid IN (SELECT s FROM instaid.shard_sequences(schema_name) AS s)
+          AND (c.oid IN (SELECT s FROM instaid._shard_sequences(schema_name) AS s)
                OR n.nspname = schema_name AND c.relowner = shard.owner
                   AND q.seqmin = (shard.options).minimum_value
                   AND (q.seqmax # (shard.options).maximum_value) & 8388607 = 0));
@@ -388,12 +383,12 @@ DECLARE
 BEGIN
     shard := instaid._lock_shard(schema_name, 'drop_sequence');
     IF to_regclass(sequence) = shard.sequence
-       OR (to_regclass(sequence) IN (SELECT s FROM instaid.shard_sequences(schema_name) AS s))
+       OR (to_regclass(sequence) IN (SELECT s FROM instaid._shard_sequences(schema_name) AS s))
           IS NOT TRUE THEN
         RAISE undefined_object USING
             MESSAGE = format('%s is not a sequence of add_sequence()', sequence),
             DETAIL = format('Those of the shard are %s. The first one, %s, stays.', (
-                SELECT string_agg(s::text, ', ') FROM instaid.shard_sequences(schema_name) AS s),
+                SELECT string_agg(s::text, ', ') FROM instaid._shard_sequences(schema_name) AS s),
                 shard.sequence);
     END IF;
     PERFORM instaid._admit_sequences(schema_name, to_regclass(sequence));
@@ -469,7 +464,7 @@ DECLARE
     part regclass;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'freeze_shard');
-    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+    FOR part IN SELECT q FROM instaid._shard_sequences(schema_name) AS q LOOP
         -- This lock waits for all transactions that have taken IDs, and keeps others out
         -- until this transaction commits.
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
@@ -487,7 +482,7 @@ DECLARE
     part regclass;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'thaw_shard');
-    FOR part IN SELECT q FROM instaid.shard_sequences(schema_name) AS q LOOP
+    FOR part IN SELECT q FROM instaid._shard_sequences(schema_name) AS q LOOP
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, (shard.options).maximum_value);
     END LOOP;
 END $$;
@@ -509,7 +504,7 @@ BEGIN
         SELECT s.*, p.proowner::regrole::text AS owner, q.seqmax,
                (extract(epoch FROM s.epoch) * 1000)::bigint AS epoch_ms,
                pg_get_userbyid(p.proowner) = current_user AS is_own
-        FROM instaid.list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
              JOIN pg_sequence AS q ON q.seqrelid = s.sequence
         ORDER BY owner
     LOOP

@@ -3,7 +3,7 @@
 -- Tickets.
 
 \ir begin.sql
-CALL instaid._begin_file('tickets.sql', '{"shards.sql": "instaid.list_shards()"}');
+CALL instaid._begin_file('tickets.sql', '{"shards.sql": "instaid._list_shards()"}');
 
 ---- Tickets ----
 

@@ -311,7 +311,7 @@ SET client_min_messages = error;
 SELECT instaid.create_shard('adopt_o', 500);
 CREATE SEQUENCE adopt_o.own;
 CREATE TABLE adopt_o.t (id bigint PRIMARY KEY DEFAULT adopt_o.next_id('adopt_o.own'));
-SELECT instaid.advance_past(q, instaid.max_id(now() + interval '1 h'), instaid.default_epoch()) FROM instaid.shard_sequences('adopt_o') AS q;
+SELECT instaid.advance_past(q, instaid.max_id(now() + interval '1 h'), instaid.default_epoch()) FROM instaid._shard_sequences('adopt_o') AS q;
 SELECT adopt_o.next_id() AS id, adopt_o.next_id('adopt_o.own') AS own, instaid.renumber_shard('adopt_o', 3) \gset old_
 SELECT adopt_o.next_id() AS id, adopt_o.next_id('adopt_o.own') AS own, instaid.freeze_shard('adopt_o') \gset new_
 SELECT instaid.renumber_shard('adopt_o', 2), instaid.thaw_shard('adopt_o');

@@ -8,8 +8,8 @@ CREATE SEQUENCE regress_f.unrelated_seq;
 CREATE TABLE regress_f.photos (id bigint PRIMARY KEY DEFAULT regress_f.next_id(), n serial);
 CREATE TABLE regress_f.likes (id bigint PRIMARY KEY DEFAULT regress_f.next_id('regress_f.likes_id_seq'), n integer);
 INSERT INTO regress_f.photos (n) VALUES (1);
-SELECT instaid.shard_sequences('regress_f');
-SELECT instaid.shard_sequences('regress_none');
+SELECT instaid._shard_sequences('regress_f');
+SELECT instaid._shard_sequences('regress_none');
 -- defaults of other roles' tables, and of temporary tables, add no sequence to the shard
 CREATE ROLE regress_other;
 CREATE SCHEMA regress_o AUTHORIZATION regress_other;
@@ -21,7 +21,7 @@ CREATE TABLE regress_o.u (id bigint DEFAULT regress_f.next_id('regress_o.own_seq
 RESET ROLE;
 CREATE TEMPORARY SEQUENCE temp_seq;
 CREATE TEMPORARY TABLE temp_table (id bigint DEFAULT regress_f.next_id('temp_seq'));
-SELECT instaid.shard_sequences('regress_f');
+SELECT instaid._shard_sequences('regress_f');
 
 -- no function of the shard issues an ID, and nextval() fails
 SELECT instaid.freeze_shard('regress_f');
@@ -250,7 +250,7 @@ CREATE FUNCTION regress_bare.next_id(sequence regclass) RETURNS bigint LANGUAGE 
 CREATE TABLE regress_bare.t2 (id bigint DEFAULT regress_bare.next_id('regress_bare.theirs'::regclass));
 RESET ROLE;
 SELECT instaid.freeze_shard('regress_bare');
-SELECT instaid.shard_sequences('regress_bare');
+SELECT instaid._shard_sequences('regress_bare');
 -- a declaration without a sequence
 SET check_function_bodies = off;
 CREATE SCHEMA regress_none;

@@ -10,12 +10,12 @@ SELECT d.* FROM (VALUES (instaid.min_id('2026-10-05 UTC', '2026-01-01 UTC')), (i
     instaid.decode(id, '2026-01-01 UTC') AS d;
 
 -- times outside the format count as its first or last millisecond
-SELECT t, instaid.min_id(t), instaid.max_id(t), instaid.min_id_from(t), instaid.max_id_before(t)
+SELECT t, instaid.min_id(t), instaid.max_id(t), instaid._min_id_from(t), instaid._max_id_before(t)
 FROM (VALUES ('-infinity'::timestamptz), ('4714-11-24 00:00:00 BC UTC'), ('2011-08-24 21:07:01.720999 UTC'), ('2011-08-24 21:07:01.721 UTC'),
     ('2011-08-24 21:07:01.721001 UTC'), ('2011-08-24 21:07:01.722 UTC'), ('2046-06-27 17:00:49.496 UTC'),
     ('2046-06-27 17:00:49.496001 UTC'), ('2046-06-27 17:00:49.497 UTC'), ('294276-12-31 23:59:59.999999 UTC'), ('infinity')) AS v (t);
 -- epochs so far away that the difference does not fit
-SELECT t, epoch, instaid.min_id(t, epoch), instaid.max_id(t, epoch), instaid.min_id_from(t, epoch), instaid.max_id_before(t, epoch)
+SELECT t, epoch, instaid.min_id(t, epoch), instaid.max_id(t, epoch), instaid._min_id_from(t, epoch), instaid._max_id_before(t, epoch)
 FROM (VALUES ('294276-12-31 23:59:59.999999 UTC'::timestamptz), ('4714-11-24 00:00:00 BC UTC'), ('infinity'), ('-infinity')) AS v (t),
     (VALUES ('294207-04-27 08:12:24.447 UTC'::timestamptz), ('4714-11-24 00:00:00 BC UTC')) AS e (epoch);
 
@@ -40,7 +40,7 @@ FROM (VALUES (0), (9223372036846387199), (9223372036846387200), (922337203685477
 -- null arguments give null
 SELECT instaid.created_between(NULL, '-infinity', 'infinity'), instaid.created_between(1, NULL, 'infinity'),
     instaid.created_between(1, '-infinity', NULL), instaid.created_between(1, '-infinity', 'infinity', NULL),
-    instaid.min_id(NULL), instaid.max_id('2026-01-01', NULL), instaid.min_id_from(NULL), instaid.max_id_before(NULL),
+    instaid.min_id(NULL), instaid.max_id('2026-01-01', NULL), instaid._min_id_from(NULL), instaid._max_id_before(NULL),
     instaid.interval_to_ids(NULL);
 
 SELECT try($$SELECT instaid.min_id('2026-01-01', 'infinity')$$);

@@ -87,14 +87,14 @@ SELECT try($$SELECT instaid.next_id('s', 5, '4713-01-01 BC UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '294276-12-31 UTC')$$);
 
 SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1, '2020-01-01 00:00:00.000001 UTC')$$);
-SELECT try($$SELECT instaid.last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
+SELECT try($$SELECT instaid._last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
--- last_id() of an unused sequence, and of a tick before the epoch
+-- _last_id() of an unused sequence, and of a tick before the epoch
 CREATE SEQUENCE plain;
-SELECT instaid.last_id('plain', 5), l.* FROM instaid._sequence_state('plain') AS l;
+SELECT instaid._last_id('plain', 5), l.* FROM instaid._sequence_state('plain') AS l;
 SELECT nextval('plain');
-SELECT instaid.last_id('plain', 5), l.* FROM instaid._sequence_state('plain') AS l;
+SELECT instaid._last_id('plain', 5), l.* FROM instaid._sequence_state('plain') AS l;
 
 -- the last ID of an epoch is issued; after it, a call fails, and IDs do not wrap
 SELECT (1314220021721 + (1::bigint << 40)) << 10 AS end \gset
@@ -104,7 +104,7 @@ SELECT instaid.next_id('s', 0), instaid.next_id('s', 8191);
 RESET client_min_messages;
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
 SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 10)$$);
-SELECT instaid.last_id('s', 0) IS NULL AS none, instaid.extract_timestamp(instaid.last_id('s', 0, '2020-01-01 UTC'), '2020-01-01 UTC') AS another;
+SELECT instaid._last_id('s', 0) IS NULL AS none, instaid.extract_timestamp(instaid._last_id('s', 0, '2020-01-01 UTC'), '2020-01-01 UTC') AS another;
 -- a call also fails after the last tick
 SELECT setval('s', 9007199254740990);
 SET client_min_messages = error;

@@ -64,7 +64,7 @@ SET ROLE regress_instaid_monitor;
 SELECT last_id IS NOT NULL AS last_id, last_issued_at IS NOT NULL AS last_issued_at,
     drift IS NOT NULL AS drift, frozen
 FROM instaid.shards WHERE schema_name = 'regress_s';
-SELECT sequence, instaid.last_id(sequence, 9) IS NOT NULL AS last_id FROM instaid.shard_sequences('regress_s') AS sequence;
+SELECT sequence, instaid._last_id(sequence, 9) IS NOT NULL AS last_id FROM instaid._shard_sequences('regress_s') AS sequence;
 SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'regress_monitored';
 SELECT instaid.next_ticket('regress_monitored');
 SET ROLE regress_instaid_other;

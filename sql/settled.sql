@@ -14,7 +14,7 @@ BEGIN;
 SAVEPOINT s;
 SELECT count(*) FROM regress_s.next_ids(10);
 ROLLBACK;
-SELECT instaid.settled_id('regress_s') = instaid.last_id('regress_s.table_id_seq', 5) AS is_last;
+SELECT instaid.settled_id('regress_s') = instaid._last_id('regress_s.table_id_seq', 5) AS is_last;
 SELECT nextval('regress_s.table_id_seq') AS tick \gset
 SELECT instaid.settled_id('regress_s') & 1023 = :tick & 1023 AS is_last;
 

@@ -239,10 +239,10 @@ instaid_max_id(PG_FUNCTION_ARGS)
  * The bounds of created_between():
  *
  *					before the epoch	in the format		after it
- *	min_id_from		0					smallest, time >=	null
- *	max_id_before	-1					largest, time <		9223372036854775807
+ *	_min_id_from	0					smallest, time >=	null
+ *	_max_id_before	-1					largest, time <		9223372036854775807
  *
- * min_id_from() is null after the format's end, because no bigint is above the
+ * _min_id_from() is null after the format's end, because no bigint is above the
  * last ID, and the last ID must not count as one after the end.
  */
 Datum

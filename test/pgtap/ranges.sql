@@ -6,7 +6,7 @@ SET LOCAL timezone = 'UTC';
 SELECT plan(49);
 
 SELECT function_returns('instaid', f, ARRAY['timestamp with time zone', 'timestamp with time zone'], 'bigint')
-FROM unnest(ARRAY['min_id', 'max_id', 'min_id_from', 'max_id_before']) AS f;
+FROM unnest(ARRAY['min_id', 'max_id', '_min_id_from', '_max_id_before']) AS f;
 SELECT function_returns('instaid', 'created_between',
     ARRAY['bigint', 'timestamp with time zone', 'timestamp with time zone', 'timestamp with time zone'], 'boolean');
 SELECT function_returns('instaid', 'create_partitions',
@@ -14,12 +14,12 @@ SELECT function_returns('instaid', 'create_partitions',
 SELECT function_returns('instaid', 'integer_now', ARRAY[]::name[], 'bigint');
 SELECT function_returns('instaid', 'interval_to_ids', ARRAY['interval'], 'bigint');
 SELECT volatility_is('instaid', f, 'immutable', f || ' is immutable')
-FROM unnest(ARRAY['min_id', 'max_id', 'min_id_from', 'max_id_before', 'created_between', 'interval_to_ids']) AS f;
+FROM unnest(ARRAY['min_id', 'max_id', '_min_id_from', '_max_id_before', 'created_between', 'interval_to_ids']) AS f;
 SELECT is_strict('instaid', f, f || ' is strict')
-FROM unnest(ARRAY['min_id', 'max_id', 'min_id_from', 'max_id_before', 'interval_to_ids']) AS f;
+FROM unnest(ARRAY['min_id', 'max_id', '_min_id_from', '_max_id_before', 'interval_to_ids']) AS f;
 SELECT volatility_is('instaid', 'integer_now', 'stable', 'integer_now is stable');
 SELECT is((SELECT array_agg(DISTINCT proparallel::text ORDER BY proparallel::text) FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-    AND proname IN ('min_id', 'max_id', 'min_id_from', 'max_id_before', 'created_between', 'interval_to_ids', 'integer_now')),
+    AND proname IN ('min_id', 'max_id', '_min_id_from', '_max_id_before', 'created_between', 'interval_to_ids', 'integer_now')),
     ARRAY['s'], 'all are parallel safe');
 
 -- the smallest and the largest ID of a millisecond

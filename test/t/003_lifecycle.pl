@@ -185,14 +185,14 @@ ok((!grep { !$_->finish } @pgbench), 'shards can be listed while others are crea
 	BEGIN;
 	CALL pin_all();
 	INSERT INTO kept VALUES (1);
-	SELECT instaid.last_id('s', 5);
+	SELECT instaid._last_id('s', 5);
 	ROLLBACK;
 	BEGIN;
 	CALL pin_all();
 	DO $$
 	BEGIN
 		INSERT INTO kept VALUES (2);
-		PERFORM instaid.last_id('s', 5);
+		PERFORM instaid._last_id('s', 5);
 	EXCEPTION WHEN insufficient_resources THEN INSERT INTO kept VALUES (3);
 	END $$;
 	COMMIT;

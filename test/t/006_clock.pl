@@ -210,7 +210,7 @@ cmp_ok($years, '>=', 9, "a shard is $years years ahead");
 $node->safe_psql('postgres', $procedure->{text});
 is($node->safe_psql('postgres', q{
 	SELECT drift,
-		instaid.extract_timestamp(instaid.last_id('insta5.likes_id_seq', 5)) <= clock_timestamp()
+		instaid.extract_timestamp(instaid._last_id('insta5.likes_id_seq', 5)) <= clock_timestamp()
 		FROM instaid.shards}),
 	'00:00:00|t', '... and brought back');
 is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right,

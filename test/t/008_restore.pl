@@ -194,7 +194,7 @@ for my $edition ('extension', 'SQL edition')
 		SET client_min_messages = error;
 		SELECT instaid.thaw_shard('low');
 		SELECT instaid.advance_past(s, instaid.min_id(now() + interval '1 h', epoch), epoch)
-		FROM instaid.shards, instaid.shard_sequences(schema_name) AS s
+		FROM instaid.shards, instaid._shard_sequences(schema_name) AS s
 		WHERE NOT frozen AND schema_name <> 'unused';
 		SELECT instaid.freeze_shard('insta6'), instaid.thaw_shard('back'),
 			instaid.freeze_shard('low');
@@ -212,8 +212,8 @@ for my $edition ('extension', 'SQL edition')
 		INSERT INTO photos DEFAULT VALUES RETURNING id});
 	my %was = (
 		ids => $main->safe_psql($newer, q{
-			SELECT max(instaid.last_id(q, shard_id, epoch))
-			FROM instaid.shards, instaid.shard_sequences(schema_name) AS q
+			SELECT max(instaid._last_id(q, shard_id, epoch))
+			FROM instaid.shards, instaid._shard_sequences(schema_name) AS q
 			WHERE schema_name = 'insta5'}, extra_params => \@as),
 		odd => $main->safe_psql($newer,
 			q{SELECT last_id FROM instaid.shards WHERE shard_id = 10}, extra_params => \@as),

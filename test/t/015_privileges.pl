@@ -29,14 +29,14 @@ $node->safe_psql('watched', q{
 	CREATE SEQUENCE ahead.likes_id_seq;
 	CREATE TABLE ahead.likes (id bigint DEFAULT ahead.next_id('ahead.likes_id_seq'));
 	SELECT setval(sequence, (extract(epoch FROM now() + interval '1 h') * 1000)::bigint << 10)
-	FROM instaid.shard_sequences('ahead') AS sequence});
+	FROM instaid._shard_sequences('ahead') AS sequence});
 my @alerts = grep { /^FROM instaid\.(?:shards|tickets)/m } map { $_->{text} }
   section_blocks('docs/operations.md', 'What to watch');
 is(scalar(@alerts), 2, 'the documentation has queries for shards and for tickets');
 my $sequences = q{
-SELECT s, instaid.extract_timestamp(instaid.last_id(s, shard_id, epoch), epoch)
+SELECT s, instaid.extract_timestamp(instaid._last_id(s, shard_id, epoch), epoch)
 	> clock_timestamp() + interval '2064 ms'
-FROM instaid.shards, instaid.shard_sequences(schema_name) AS s WHERE NOT frozen};
+FROM instaid.shards, instaid._shard_sequences(schema_name) AS s WHERE NOT frozen};
 for my $alert (@alerts, $sequences)
 {
 	my $shown = run_as('watcher', 'watched', $alert) =~ s/00:\d\d:[\d.]+/TIME/gr;

@@ -20,7 +20,7 @@ $node->safe_psql('postgres', q{
 		id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'));
 	-- what goes on above them does not do so by the clock
 	SELECT instaid.advance_past(s, instaid.min_id(now() + interval '1 h'), instaid.default_epoch())
-	FROM instaid.shard_sequences('insta5') AS s;
+	FROM instaid._shard_sequences('insta5') AS s;
 	SET client_min_messages = error;
 	INSERT INTO insta5.likes DEFAULT VALUES;
 	SELECT insta5.next_id(), instaid.freeze_shard('insta5');});
@@ -38,7 +38,7 @@ for my $option ('--schema-only', '--no-owner')
 		'... is restored');
 	is($node->safe_psql($copy, q{
 		SELECT s.frozen, bool_and(q.seqmax < 9007199254740991), count(*)
-		FROM instaid.shards AS s CROSS JOIN instaid.shard_sequences('insta5') AS t
+		FROM instaid.shards AS s CROSS JOIN instaid._shard_sequences('insta5') AS t
 			JOIN pg_sequence AS q ON q.seqrelid = t
 		GROUP BY s.frozen}), 't|t|2', '... with the bounds');
 	like(($node->psql($copy, "SELECT $_"))[2], qr/ERROR:  shard insta5 is frozen/, "... no $_")

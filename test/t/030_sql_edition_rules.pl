@@ -237,7 +237,7 @@ my %seen = (
 		$adds->('COMMIT');
 		$_->('end') for @waiters;
 		return result($database, 'dba', q{
-			SELECT shard_id, frozen, (SELECT count(*) FROM instaid.shard_sequences('insta5'))
+			SELECT shard_id, frozen, (SELECT count(*) FROM instaid._shard_sequences('insta5'))
 			FROM instaid.shards;
 			SELECT insta5.next_id('insta5.a'); SELECT insta5.next_id('insta5.b')})
 		  =~ s/ERROR: +//gr;

@@ -64,9 +64,9 @@ for my $expression (
 		'instaid.make_id(epoch + n * interval \'1001 us\', shard_id, n, epoch)',
 	'instaid.min_id(created_at)', 'instaid.max_id(created_at)', 'instaid.min_id(created_at, epoch)',
 		'instaid.max_id(created_at, epoch)',
-	'instaid.min_id_from(created_at)', 'instaid.max_id_before(created_at)',
-		'instaid.min_id_from(created_at, epoch)',
-	'instaid.max_id_before(created_at, epoch)',
+	'instaid._min_id_from(created_at)', 'instaid._max_id_before(created_at)',
+		'instaid._min_id_from(created_at, epoch)',
+	'instaid._max_id_before(created_at, epoch)',
 		'instaid.created_between(id, created_at - interval \'1 year\', created_at'
 	  . ' + interval \'9 years\')',
 	'instaid.interval_to_ids((1 + id % 1000000000000) * interval \'1 ms\' + n * interval \'1 us\')',
@@ -104,7 +104,7 @@ my @intervals = map { "'$_'" } ('1 ms', '999 us', '0', '-1 ms', '1 day', '1 mont
 		'2147483647 days', '106751991 days', '1.9999 ms');
 my @commands = (
 	(map { my $f = $_; map { my $t = $_; map { "instaid.$f($t$_)" } @epochs } @times } 'min_id',
-		'max_id', 'min_id_from', 'max_id_before'),
+		'max_id', '_min_id_from', '_max_id_before'),
 	(map { my $t = $_; map { "instaid.make_id($t, 5, 1025$_)" } @epochs } @times),
 	(map { "instaid.make_id('2026-01-01', $_, -1)" } -1, 0, 8191, 8192, 2147483647, '(-2147483648)',
 		'NULL'),
@@ -698,12 +698,12 @@ is(outcome(q{
 	CREATE TABLE seqs.t (id bigint DEFAULT seqs.next_id('seqs.a'));
 	SELECT instaid.drop_sequence('seqs', 'a'); SELECT instaid.drop_sequence('seqs', 'table_id_seq');
 	SELECT instaid.drop_sequence('seqs', 'nothing'); SELECT instaid.drop_sequence('seqs', 'b');
-	SELECT instaid.shard_sequences('seqs') AS s ORDER BY s;
+	SELECT instaid._shard_sequences('seqs') AS s ORDER BY s;
 	SELECT seqs.next_id('seqs.a') > 0;
 	DROP SEQUENCE seqs.c CASCADE; SELECT instaid.freeze_shard('seqs');
 	SELECT frozen FROM instaid.shards WHERE schema_name = 'seqs';
 	SELECT cure FROM instaid.audit() WHERE object = 'seqs' \gexec
-	SELECT instaid.shard_sequences('seqs') AS s ORDER BY s; SELECT instaid.freeze_shard('seqs');
+	SELECT instaid._shard_sequences('seqs') AS s ORDER BY s; SELECT instaid.freeze_shard('seqs');
 	SELECT instaid.add_sequence('seqs', 'd'); SELECT seqs.next_id('seqs.d');
 	SELECT seqs.next_id('seqs.a'); SELECT seqs.next_id(); SELECT instaid.thaw_shard('seqs');
 	SELECT seqs.next_id('seqs.d') > 0; SELECT count(*) FROM instaid.audit() WHERE object ~ '^seqs';
