@@ -18,11 +18,11 @@ CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count inte
 COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
 'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
 
+-- The last ID that a sequence issued; null if there is none, while it is dropped, and without
+-- USAGE or SELECT on it or pg_read_all_stats.
 CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-COMMENT ON FUNCTION instaid.last_id IS 'the last ID that a sequence issued or reserved; null if '
-'there is none, while it is altered, and without USAGE or SELECT on it or pg_read_all_stats';
 
 -- The last value of a sequence, and its time if it is a tick, null in the cases of _last_id(); why
 -- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
@@ -166,6 +166,8 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
+-- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
+-- tables of its owner pass to next_id(regclass).
 -- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
 CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
