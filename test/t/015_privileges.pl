@@ -431,7 +431,7 @@ as_superuser($db, q{
 	SELECT * FROM instaid.audit()});
 gained_nothing('views and audit() run no code of others');
 is(as_superuser($db,
-	q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9.table_id_seq', 9) >= 0}),
+	q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9', 'm9.table_id_seq') >= 0}),
 	"t|t\n", 'settled_id() of mallory\'s shard');
 gained_nothing('... runs no code of hers');
 
