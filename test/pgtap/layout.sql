@@ -28,7 +28,6 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'extract_shard_id(id bigint)',
     'extract_timestamp(id bigint, epoch timestamptz DEFAULT instaid.default_epoch())',
     'freeze_shard(schema_name text)',
-    'from_base32(base32 text)',
     'from_shortcode(shortcode text)',
     'guard_ticket(name text, boundary bigint)',
     'id(integer)',
@@ -65,7 +64,6 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'shard_sequences(schema_name text)',
     'thaw_shard(schema_name text)',
     'ticket_sequence(name text, missing_ok boolean DEFAULT false)',
-    'to_base32(id bigint)',
     'to_shortcode(id bigint)'], 'the public functions, their parameters and defaults');
 SELECT function_returns('instaid', 'default_epoch', ARRAY[]::name[], 'timestamp with time zone');
 SELECT function_returns('instaid', 'make_id', ARRAY['timestamp with time zone', 'integer', 'bigint', 'timestamp with time zone'], 'bigint');
