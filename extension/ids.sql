@@ -58,11 +58,6 @@ CREATE FUNCTION instaid.max_id_before(
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 COMMENT ON FUNCTION instaid.max_id_before IS 'the largest ID before a time; -1 if there is none';
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
-'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
-
 -- include sql-edition/instaid.sql: Time ranges
 
 ---- Text forms ----

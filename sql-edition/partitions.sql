@@ -38,29 +38,6 @@ COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
 
-CREATE OR REPLACE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ms numeric;
-BEGIN
-    IF extract(year FROM length) <> 0 OR extract(month FROM length) <> 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('interval %s has no fixed length', length),
-            DETAIL = 'Months and years differ in length.',
-            HINT = 'Give the interval in days, such as 30 days.';
-    END IF;
-    ms := floor(extract(epoch FROM length) * 1000);
-    IF ms NOT BETWEEN 1 AND 1099511627775 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('interval %s is out of range', length),
-            DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
-    END IF;
-    RETURN ms::bigint << 23;
-END $$;
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
-
 ---- Partitions (both editions) ----
 
 CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint

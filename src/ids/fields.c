@@ -2,11 +2,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "common/int.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
-#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -24,7 +22,6 @@ PG_FUNCTION_INFO_V1(instaid_min_id);
 PG_FUNCTION_INFO_V1(instaid_max_id);
 PG_FUNCTION_INFO_V1(instaid_min_id_from);
 PG_FUNCTION_INFO_V1(instaid_max_id_before);
-PG_FUNCTION_INFO_V1(instaid_interval_to_ids);
 
 /* Not an SQL function: each statement that uses the default would inline it again. */
 Datum
@@ -263,45 +260,4 @@ instaid_max_id_before(PG_FUNCTION_ARGS)
 	if (ms == 0)
 		PG_RETURN_INT64(-1);
 	PG_RETURN_INT64(pack_id(ms - 1, MAX_SHARD_ID, MAX_SEQUENCE));
-}
-
-static const char *
-interval_to_str(Interval *interval)
-{
-	return DatumGetCString(DirectFunctionCall1(interval_out,
-											   IntervalPGetDatum(interval)));
-}
-
-/*
- * The length of an interval in milliseconds, rounded down.  A day has 24
- * hours, as in UTC.  A month has no fixed length, and an infinite interval has
- * months.
- */
-static int64
-interval_ms(Interval *interval)
-{
-	int64		days,
-				length;
-
-	if (interval->month != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("interval %s has no fixed length", interval_to_str(interval)),
-				 errdetail("Months and years differ in length."),
-				 errhint("Give the interval in days, such as 30 days.")));
-	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &days) ||
-		pg_add_s64_overflow(days, interval->time, &length) ||
-		length < 1000 || length / 1000 > LAST_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("interval %s is out of range", interval_to_str(interval)),
-				 errdetail("The interval must be between 1 and %lld ms.",
-						   (long long) LAST_MS)));
-	return length / 1000;
-}
-
-Datum
-instaid_interval_to_ids(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(pack_id(interval_ms(PG_GETARG_INTERVAL_P(0)), 0, 0));
 }

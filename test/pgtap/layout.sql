@@ -39,7 +39,6 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'id_send(instaid.id)',
     'int4(instaid.id)',
     'integer_now()',
-    'interval_to_ids(length interval)',
     'last_id(sequence regclass, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch())',
     'lease_ticket(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)',
     'list_partitions(parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass, OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)',
