@@ -1,19 +1,14 @@
 /* The SQL-callable functions that pack and read IDs, without a sequence. */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "funcapi.h"
-#include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 #include "common.h"
 #include "ids/ids.h"
 
 PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_make_id);
-PG_FUNCTION_INFO_V1(instaid_make_ids);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
 PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
 PG_FUNCTION_INFO_V1(instaid_extract_sequence);
@@ -31,21 +26,21 @@ instaid_default_epoch(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(ms_timestamp(DEFAULT_EPOCH_MS));
 }
 
-/* The milliseconds from the epoch to a time, which must be from 0 to last_ms */
+/* The milliseconds from the epoch to a time, which must be from 0 to MAX_MS */
 static int64
-ms_since_epoch(TimestampTz time, TimestampTz epoch, int64 last_ms)
+ms_since_epoch(TimestampTz time, TimestampTz epoch)
 {
 	int64		ms = 0;
 	int64		epoch_ms = epoch_to_ms(epoch);
 
 	if (!TIMESTAMP_NOT_FINITE(time))
 		ms = time_ms(time) - epoch_ms;
-	if (TIMESTAMP_NOT_FINITE(time) || ms < 0 || ms > last_ms)
+	if (TIMESTAMP_NOT_FINITE(time) || ms < 0 || ms > MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("time %s is out of range for an ID", time_str(time)),
 				 errdetail("The time must be between the epoch, %s, and %lld ms after it.",
-						   time_str(epoch), (long long) last_ms)));
+						   time_str(epoch), (long long) MAX_MS)));
 	return ms;
 }
 
@@ -56,96 +51,8 @@ instaid_make_id(PG_FUNCTION_ARGS)
 
 	check_shard_id(shard_id);
 	PG_RETURN_INT64(pack_id(ms_since_epoch(PG_GETARG_TIMESTAMPTZ(0),
-										   PG_GETARG_TIMESTAMPTZ(3), MAX_MS),
+										   PG_GETARG_TIMESTAMPTZ(3)),
 							shard_id, tick_sequence(PG_GETARG_INT64(2))));
-}
-
-/*
- * Check times, and turn each into its milliseconds since 1970.  The array is changed in
- * place.
- */
-static void
-times_to_ms(Datum *times, const bool *nulls, int count, TimestampTz epoch)
-{
-	TimestampTz before = DT_NOBEGIN;
-
-	for (int i = 0; i < count; i++)
-	{
-		TimestampTz time;
-
-		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("times must not contain a null"),
-					 errdetail("Time %d of %d is null.", i + 1, count),
-					 errhint("Leave such rows out, or pass another time for them.")));
-		time = DatumGetTimestampTz(times[i]);
-		if (time < before)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("time %s is earlier than the time before it, %s",
-							time_str(time), time_str(before)),
-					 errdetail("It is time %d of %d. IDs increase, and so must their times.",
-							   i + 1, count),
-					 errhint("Sort the times, as in array_agg(created_at ORDER BY created_at).")));
-		times[i] = Int64GetDatum(epoch_to_ms(epoch) + ms_since_epoch(time, epoch, LAST_MS));
-		before = time;
-	}
-}
-
-/* Above 1,024 in a millisecond, IDs are of the next one, as those of a sequence. */
-Datum
-instaid_make_ids(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	int32		shard_id = PG_GETARG_INT32(1);
-	TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(2);
-	int64		epoch_ms = epoch_to_ms(epoch);
-	int64		tick = pack_tick(epoch_ms, 0) - 1;
-	Datum	   *times;
-	bool	   *nulls;
-	int			count;
-
-	check_shard_id(shard_id);
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TIMESTAMPTZOID, sizeof(TimestampTz),
-					  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &times, &nulls, &count);
-	times_to_ms(times, nulls, count, epoch);
-	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-	for (int i = 0; i < count; i++)
-	{
-		int64		ms = DatumGetInt64(times[i]);
-		Datum		id;
-		bool		isnull = false;
-
-		CHECK_FOR_INTERRUPTS();
-		if (tick_ms(tick + 1) < ms)
-		{
-			int32		sequence = tick_sequence(tick + 1);
-			int			rows = 1;	/* of this millisecond, 1,024 if there are
-									 * more */
-
-			while (rows < TICKS_PER_MS && i + rows < count && DatumGetInt64(times[i + rows]) == ms)
-				rows++;
-
-			/*
-			 * the low bits run on, unless the rows would not fit into the
-			 * millisecond
-			 */
-			tick = pack_tick(ms, sequence + rows <= TICKS_PER_MS ? sequence : 0);
-		}
-		else
-			tick++;
-		if (!tick_has_id(tick, epoch_ms))
-			ereport(ERROR,
-					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-					 errmsg("the IDs of epoch %s are used up", time_str(epoch)),
-					 errdetail("Time %d of %d, %s, is one of more than %d in the last milliseconds.",
-							   i + 1, count, time_str(ms_timestamp(ms)), TICKS_PER_MS),
-					 errhint("Pass a later epoch.")));
-		id = Int64GetDatum(tick_to_id(tick, shard_id, epoch_ms));
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
-	}
-	return (Datum) 0;
 }
 
 /*

@@ -45,8 +45,8 @@ sub insert_old
 {
 	my ($from, $to) = @_;
 	return run(qq{WITH new AS (INSERT INTO insta5.photos
-		SELECT id, 'old' FROM instaid.make_ids(ARRAY(SELECT t FROM generate_series(
-			now() - interval '$from days', now() - interval '$to days', '1 hour') AS t), 5) AS id
+		SELECT instaid.make_id(t, 5, 0), 'old' FROM generate_series(
+			now() - interval '$from days', now() - interval '$to days', '1 hour') AS t
 		RETURNING id) SELECT count(*) FROM new});
 }
 my $rows = 40000 + insert_old(80, 1);
