@@ -1,7 +1,6 @@
 /* The SQL-callable functions that pack and read IDs, without a sequence. */
 #include "postgres.h"
 
-#include "funcapi.h"
 #include "utils/timestamp.h"
 
 #include "common.h"
