@@ -10,13 +10,6 @@ CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequen
 COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
 '8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
 
-CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
-'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
-
 CREATE FUNCTION instaid.extract_timestamp(
     id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_timestamp';
@@ -58,11 +51,6 @@ CREATE FUNCTION instaid._max_id_before(
     created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
-'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
-
 -- include common/time_ranges.sql
 
 ---- Text forms ----
@@ -75,16 +63,6 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
 COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
-
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
-'which sort as the IDs do (COLLATE "C"); error if it is negative';
-
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
-COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
 ---- The type instaid.id ----
 

@@ -118,63 +118,6 @@ COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
 'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
 'to 1023)';
 
----- Old rows ----
-
-CREATE OR REPLACE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' AS $$
-DECLARE
-    total CONSTANT integer := cardinality(times);
-    -- the last ID without its shard ID
-    last bigint := -1;
-    ms bigint;
-    in_ms integer;
-BEGIN
-    PERFORM instaid_sql._check_shard_id(shard_id), instaid_sql._utc_epoch(epoch);
-    -- all dimensions in one
-    times := ARRAY(SELECT t FROM unnest(times) AS t);
-    FOR i IN 1 .. total LOOP
-        IF times[i] IS NULL THEN
-            RAISE null_value_not_allowed USING
-                MESSAGE = 'times must not contain a null',
-                DETAIL = format('Time %s of %s is null.', i, total),
-                HINT = 'Leave such rows out, or pass another time for them.';
-        ELSIF times[i] < times[i - 1] THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('time %s is earlier than the time before it, %s', times[i],
-                                 times[i - 1]),
-                DETAIL = format('It is time %s of %s. IDs increase, and so must their times.', i,
-                                total),
-                HINT = 'Sort the times, as in array_agg(created_at ORDER BY created_at).';
-        END IF;
-        ms := instaid_sql._id_ms(times[i], epoch, 1099511627775);
-        last := last + 1;
-        IF last >> 10 < ms THEN
-            in_ms := 1;
-            WHILE in_ms < 1024 AND date_trunc('milliseconds', times[i + in_ms])
-                                   = date_trunc('milliseconds', times[i]) LOOP
-                in_ms := in_ms + 1;
-            END LOOP;
-            -- the sequence field runs on, if the rows of the millisecond fit
-            last := (ms << 10) + CASE WHEN (last & 1023) + in_ms <= 1024 THEN last & 1023
-                                      ELSE 0 END;
-        END IF;
-        IF last >> 10 > 1099511627775 THEN
-            RAISE sequence_generator_limit_exceeded USING
-                MESSAGE = format('the IDs of epoch %s are used up', epoch),
-                DETAIL = format('Time %s of %s, %s, is one of more than 1024 in the last'
-                                ' milliseconds.', i, total, times[i]),
-                HINT = 'Pass a later epoch.';
-        END IF;
-        RETURN NEXT (last >> 10 << 23) + (shard_id << 10) + (last & 1023);
-    END LOOP;
-END $$;
-COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
-'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
-
 ---- Bounds of times ----
 
 -- The milliseconds from an epoch to a time, with fractions.
@@ -230,29 +173,6 @@ CREATE OR REPLACE FUNCTION instaid.max_id(created_at timestamptz,
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
-
-CREATE OR REPLACE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ms numeric;
-BEGIN
-    IF extract(year FROM length) <> 0 OR extract(month FROM length) <> 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('interval %s has no fixed length', length),
-            DETAIL = 'Months and years differ in length.',
-            HINT = 'Give the interval in days, such as 30 days.';
-    END IF;
-    ms := floor(extract(epoch FROM length) * 1000);
-    IF ms NOT BETWEEN 1 AND 1099511627775 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('interval %s is out of range', length),
-            DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
-    END IF;
-    RETURN ms::bigint << 23;
-END $$;
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
 \ir ../common/time_ranges.sql
 
