@@ -65,8 +65,8 @@ CREATE OR REPLACE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigin
 
 -- The first ID of a shard in the millisecond that the clock reads.
 -- A cast to bigint rounds to the nearest.  Therefore half a millisecond is taken away, less half
--- a microsecond for the error of a double.  A clock that reads a time 34.8 years before the last ID
--- of the sequence, or after that of the epoch, is an error: bigint is out of range.
+-- a microsecond for the error of a double.  A clock that reads a time 34.8 years before the last
+-- ID of the sequence, or after that of the epoch, is an error: bigint is out of range.
 CREATE OR REPLACE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
