@@ -192,7 +192,7 @@ CREATE OR REPLACE FUNCTION instaid._refuse_extension_only(what text, instead tex
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING
-        MESSAGE = 'this edition of instaid has no C',
+        MESSAGE = 'the SQL edition of instaid cannot do this',
         DETAIL = what || ' needs the extension instaid.',
         HINT = instead;
 END $$;

@@ -264,7 +264,7 @@ is($node->safe_psql('s', q{
 		('0A000', $$instaid.create_ticket('b', step => 10)$$)) AS t (sqlstate, command)
 		CROSS JOIN LATERAL try('SELECT ' || t.command) AS e (error)
 	WHERE e.error !~ CASE t.sqlstate WHEN '0A000'
-		THEN '^0A000 [|] this edition .* needs the extension .* [|] .' ELSE '^42883 ' END}),
+		THEN '^0A000 [|] the SQL edition .* needs the extension .* [|] .' ELSE '^42883 ' END}),
 	'', 'what needs C is missing, or fails with 0A000 and a hint');
 
 # Many shards at once; with FULL=1 all that there can be
