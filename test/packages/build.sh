@@ -24,7 +24,7 @@ clean_by_lintian()
 deb_needs()
 (
 	cd "$SCRATCH/result" && package=postgresql-$major-instaid &&
-		dpkg-deb -f "$package"_*.deb Depends | grep "^postgresql-$major " &&
+		dpkg-deb -f "$package"_*.deb Depends | grep "^postgresql-$major[ ,]" &&
 		! dpkg-deb -f "$package"_*.deb Depends Recommends | grep libpq &&
 		! dpkg-deb -c "$package"_*.deb | grep instaid_sources &&
 		dpkg-deb -c "$package"-sources_*.deb | grep lib/instaid_sources.so &&

@@ -90,10 +90,10 @@ run_autopkgtest()
 # to the same files in packages of the next version
 upgrade()
 {
-	for name in "$package" "$package-sources"; do
-		dpkg-deb -R /tmp/"$name"_*.deb "$work/next" &&
+	for deb in "$package" "$package-sources"; do
+		dpkg-deb -R /tmp/"$deb"_*.deb "$work/next" &&
 			sed -i 's/^Version: .*/&+next/; s/-instaid (= [^)]*/&+next/' "$work/next/DEBIAN/control" &&
-			dpkg-deb -b "$work/next" "$work/$name.deb" && rm -r "$work/next" || return
+			dpkg-deb -b "$work/next" "$work/$deb.deb" && rm -r "$work/next" || return
 	done
 	chmod 755 "$work" && install_deb "$work/$package.deb" "$work/$package-sources.deb" &&
 		[ "$(dpkg-query -W "$package" "$package-sources" | grep -c '+next$')" = 2 ] &&
