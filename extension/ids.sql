@@ -1,3 +1,17 @@
+---- The layout of an ID ----
+
+-- The largest shard ID, as src/ids/layout.h defines it.
+CREATE FUNCTION instaid._max_shard_id() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
+
+-- The largest sequence field of an ID, and of a tick.
+CREATE FUNCTION instaid._max_sequence() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_sequence';
+
+-- The last tick, where a sequence ends that is not frozen.
+CREATE FUNCTION instaid._max_tick() RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_tick';
+
 ---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
@@ -7,8 +21,8 @@ COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 131422002172
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
-'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, and '
+'the low bits of a sequence; error if the shard ID, or the time since the epoch, does not fit';
 
 CREATE FUNCTION instaid.extract_timestamp(
     id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
@@ -17,11 +31,11 @@ COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the mill
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,

@@ -23,10 +23,10 @@ CREATE OR REPLACE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS 
     SET datestyle = 'ISO' AS $$
 DECLARE
     first CONSTANT timestamptz := '4714-11-24 00:00:00+00 BC';
-    last CONSTANT timestamptz := '294207-04-27 08:12:24.448+00';
+    last CONSTANT timestamptz := instaid_sql._end_of_epochs() - interval '1 ms';
     excess integer;
 BEGIN
-    IF epoch < first OR epoch >= last + interval '1 ms' THEN
+    IF epoch < first OR epoch >= instaid_sql._end_of_epochs() THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is out of range', epoch),
             DETAIL = format('An epoch must be between %s and %s.', first, last);
@@ -39,13 +39,12 @@ BEGIN
 END $$;
 
 -- An epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond.
--- With an epoch before the end, the time of each bigint is a timestamp.
 CREATE OR REPLACE FUNCTION instaid_sql._utc_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
     -- without SET, because queries call it for each row if the epoch is not constant
     IF epoch OPERATOR(pg_catalog.>=) pg_catalog.timestamptz '4714-11-24 00:00:00+00 BC'
-       AND epoch OPERATOR(pg_catalog.<) pg_catalog.timestamptz '294207-04-27 08:12:24.449+00'
+       AND epoch OPERATOR(pg_catalog.<) instaid_sql._end_of_epochs()
        AND pg_catalog.date_part('microseconds', epoch)::pg_catalog.int4
            OPERATOR(pg_catalog.%) 1000 OPERATOR(pg_catalog.=) 0
     THEN
@@ -79,33 +78,35 @@ CREATE OR REPLACE FUNCTION instaid.make_id(created_at timestamptz, shard_id inte
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid_sql._check_shard_id(shard_id);
-    RETURN (instaid_sql._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
-           | (sequence & 1023);
+    RETURN (instaid_sql._id_ms(created_at, epoch, instaid_sql._max_ms())
+            << instaid_sql._ms_shift())
+           | (shard_id << instaid_sql._sequence_bits()) | (sequence & instaid_sql._max_sequence());
 END $$;
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
 'the ID that has this time, shard ID and sequence; the time is rounded down to the '
-'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
-'time is before the epoch or 2^41 ms or more after it';
+'millisecond, and of the sequence the low bits count; error if the shard ID or the time, counted '
+'from the epoch, does not fit';
 
--- The 41 bits of the time have no sign.
+-- The bits of the time have no sign.
 CREATE OR REPLACE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (instaid_sql._utc_epoch(epoch) + (id >> 23 & 2199023255551) * interval '1 ms')
+    RETURN (instaid_sql._utc_epoch(epoch)
+            + (id >> instaid_sql._ms_shift() & instaid_sql._max_ms()) * interval '1 ms')
            AT TIME ZONE 'UTC';
 COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
 'the time of an ID, to the millisecond';
 
 CREATE OR REPLACE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (id >> 10 & 8191)::integer;
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+    RETURN (id >> instaid_sql._sequence_bits() & instaid_sql._max_shard_id())::integer;
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
 CREATE OR REPLACE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (id & 1023)::integer;
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+    RETURN (id & instaid_sql._max_sequence())::integer;
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE OR REPLACE FUNCTION instaid.decode(id bigint,
                                epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -115,8 +116,7 @@ CREATE OR REPLACE FUNCTION instaid.decode(id bigint,
     RETURN ROW(instaid.extract_timestamp(id, epoch), instaid.extract_shard_id(id),
                instaid.extract_sequence(id));
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
-'to 1023)';
+'the time of an ID (to the millisecond), its shard ID and its sequence field';
 
 ---- Bounds of times ----
 
@@ -130,12 +130,14 @@ BEGIN
             - extract(epoch FROM instaid_sql._utc_epoch(epoch))) * 1000;
 END $$;
 
--- The first millisecond of the format that begins at a time or after it; 2^40 if there is none.
+-- The first millisecond of the format that begins at a time or after it; the one after the last
+-- if there is none.
 CREATE OR REPLACE FUNCTION instaid_sql._first_ms_from(created_at timestamptz, epoch timestamptz)
     RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN LEAST(GREATEST(ceil(instaid_sql._ms_since(epoch, created_at)), 0), 1099511627776);
+    RETURN LEAST(GREATEST(ceil(instaid_sql._ms_since(epoch, created_at)), 0),
+                 instaid_sql._last_ms() + 1);
 END $$;
 
 -- The bounds of created_between():
@@ -147,20 +149,22 @@ CREATE OR REPLACE FUNCTION instaid._min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), 1099511627776) << 23;
+    RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), instaid_sql._last_ms() + 1)
+           << instaid_sql._ms_shift();
 
 -- The largest ID whose time is before created_at; -1 if there is none.
 CREATE OR REPLACE FUNCTION instaid._max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << 23) + 8388607;
+    RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << instaid_sql._ms_shift())
+           + instaid_sql._low_bits();
 
 CREATE OR REPLACE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
-                 1099511627775)::bigint << 23;
+                 instaid_sql._last_ms())::bigint << instaid_sql._ms_shift();
 COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
 'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
@@ -169,7 +173,8 @@ CREATE OR REPLACE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
-                  1099511627775)::bigint << 23) | 8388607;
+                  instaid_sql._last_ms())::bigint << instaid_sql._ms_shift())
+           | instaid_sql._low_bits();
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';

@@ -6,6 +6,9 @@
 #include "common.h"
 #include "ids/ids.h"
 
+PG_FUNCTION_INFO_V1(instaid_max_shard_id);
+PG_FUNCTION_INFO_V1(instaid_max_sequence);
+PG_FUNCTION_INFO_V1(instaid_max_tick);
 PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
@@ -16,6 +19,28 @@ PG_FUNCTION_INFO_V1(instaid_min_id);
 PG_FUNCTION_INFO_V1(instaid_max_id);
 PG_FUNCTION_INFO_V1(instaid_min_id_from);
 PG_FUNCTION_INFO_V1(instaid_max_id_before);
+
+/* The numbers of layout.h that SQL needs */
+Datum
+instaid_max_shard_id(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT32(MAX_SHARD_ID);
+}
+
+Datum
+instaid_max_sequence(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT32(MAX_SEQUENCE);
+}
+
+Datum
+instaid_max_tick(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64(MAX_TICK);
+}
 
 /* Not an SQL function: each statement that uses the default would inline it again. */
 Datum
@@ -55,8 +80,8 @@ instaid_make_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * The time of an ID.  All 41 bits count: a negative ID is of a time more than
- * 34.8 years after the epoch.
+ * The time of an ID.  All its bits count: a negative ID is of a time after the
+ * last positive one.
  */
 static inline TimestampTz
 id_timestamp(int64 id, TimestampTz epoch)

@@ -42,7 +42,7 @@ typedef struct ListedShard
 
 /*
  * The shards of the database when function_invalidations was listed_invalidations.
- * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
+ * Monitoring systems ask again and again, and reading thousands of declarations takes longer than
  * reading the sequences.
  */
 static ListedShard *listed = NULL;
