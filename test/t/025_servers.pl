@@ -161,6 +161,7 @@ is(recipe(), 'success: ', 'the recipe for cron is silent');
 ### Findings
 
 my $twice = 'shard_id_on_two_servers two issues IDs of the same shards as';
+
 sub node_twice
 {
 	my ($server, $other, $number) = @_;
@@ -192,18 +193,15 @@ for my $case (
 
 # more than ten
 $_->safe_psql('postgres', q{CALL instaid.create_shards('many%s', 100, 119)}) for $one, $two;
-is(findings($all),
-	"$twice again: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, ...",
-	'many shards make one finding, and two names and the standby of one server as well');
-is(findings('standby,two'), "$twice standby: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, ...",
-	'... and the standby alone');
-like(recipe(),
-	qr/^failure: \w+\|error\|two\|issues .* as one: 100, .*\|If one is a copy of the other, stop it/,
+$one->wait_for_catchup($standby);
+my $ten = join(', ', 100 .. 109) . ', ...';
+is(findings($all), "$twice again: $ten", 'many shards make one finding');
+is(findings('standby,two'), "$twice standby: $ten", '... also if only the standby is asked');
+like(recipe(), qr/^failure: \w+\|error\|two\|issues .* as one: 100, .*\|If one is a copy of the/,
 	'the recipe for cron prints it, and fails');
 $_->safe_psql('postgres', q{
 	SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec})
   for $one, $two;
-$one->wait_for_catchup($standby);
 
 # a dump that is restored while the shard lives
 copy_shard('insta1');
@@ -239,7 +237,8 @@ $clone->stop;
 # two databases of one server
 $two->safe_psql('postgres', 'CREATE DATABASE other');
 name_server('other', $two, 'other');
-like(findings('two,other'), qr/^server_does_not_answer other does not answer: schema "instaid" does not exist$/,
+is(findings('two,other'),
+	'server_does_not_answer other does not answer: schema "instaid" does not exist',
 	'a database without the extension');
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(findings('two,other'), '', 'a second database, which does not use the node shard');
@@ -267,8 +266,8 @@ for my $case (
 	[ $columns, 'RETURN', qr/^$silent query returned no rows$/ ],
 	[ $columns, q{RETURN QUERY SELECT d, s, c, i, n FROM generate_series(1, 2)},
 		qr/^$silent query returned more than one row/ ],
-	[ $columns, q{RETURN QUERY VALUES (d, 'x', c, i, n)}, qr/^$silent invalid input syntax .+"x"$/ ],
-	[ $columns, q{RETURN QUERY VALUES (d, s, c, '5', n)}, qr/^$silent malformed array literal.+$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, 'x', c, i, n)}, qr/^$silent invalid input .+"x"$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, s, c, '5', n)}, qr/^$silent malformed array .+$/ ],
 	[ $columns, q{RETURN QUERY VALUES (d, s, c, i, n)}, qr/^$/ ],
 	# errors that WHEN OTHERS does not catch
 	[ 'text', 'ASSERT false', qr/^$silent assertion failed$/ ],
