@@ -133,6 +133,20 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
+---- The layout of an ID ----
+
+-- The largest shard ID, as src/ids/layout.h defines it.
+CREATE FUNCTION instaid._max_shard_id() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
+
+-- The largest sequence field of an ID, and of a tick.
+CREATE FUNCTION instaid._max_sequence() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_sequence';
+
+-- The last tick, where a sequence ends that is not frozen.
+CREATE FUNCTION instaid._max_tick() RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_tick';
+
 ---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
@@ -142,15 +156,8 @@ COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 131422002172
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
-'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
-
-CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
-'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, and '
+'the low bits of a sequence; error if the shard ID, or the time since the epoch, does not fit';
 
 CREATE FUNCTION instaid.extract_timestamp(
     id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
@@ -159,11 +166,11 @@ COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the mill
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
@@ -193,11 +200,6 @@ CREATE FUNCTION instaid._max_id_before(
     created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
-'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
-
 ---- Time ranges ----
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
@@ -226,16 +228,6 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
 COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
-
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
-'which sort as the IDs do (COLLATE "C"); error if it is negative';
-
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
-COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
 ---- The type instaid.id ----
 
@@ -501,14 +493,14 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch times
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
-'greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'greater than all before; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
 COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
-'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'IDs of a sequence, in increasing order; needs USAGE or UPDATE on it';
 
 -- The last ID that a sequence issued; null if there is none, while it is dropped, and without
 -- USAGE or SELECT on it or pg_read_all_stats.
@@ -539,7 +531,7 @@ COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it 
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970, and a count in each';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -608,7 +600,7 @@ CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
                   ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
                   ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970, and a count in each''',
                   schema_name, sequence,
                   format('shard %s, epoch %s', shard_id,
                          (extract(epoch FROM epoch) * 1000)::bigint),
@@ -642,6 +634,8 @@ CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
+    -- the time of the first ID that would be negative
+    default_ends_at CONSTANT timestamptz := instaid.extract_timestamp(-9223372036854775808);
     conflict record;
     other record;
 BEGIN
@@ -658,9 +652,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
                            ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
-                            clock_timestamp()),
-            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+            DETAIL = format('The clock reads %s; an epoch can be up to %s years before it.',
+                            clock_timestamp(),
+                            round(extract(epoch FROM default_ends_at - instaid.default_epoch())
+                                  / 31557600, 1)),
+            HINT = format('Use the default epoch, which serves until %s, or the date of today.',
+                          extract(year FROM default_ends_at));
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
@@ -713,7 +710,7 @@ BEGIN
             HINT = COALESCE((
                 -- the one after the highest, or else one between
                 SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, 8191) AS n
+                FROM generate_series(0, instaid._max_shard_id()) AS n
                 WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
                 ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
                 'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
@@ -815,11 +812,12 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', pg_catalog.json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
-    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) 8191
+    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) instaid._max_shard_id()
        OR first OPERATOR(pg_catalog.>) last THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = pg_catalog.format('shard IDs %s to %s are out of range', first, last),
-            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+            DETAIL = pg_catalog.format('Shard IDs are between 0 and %s, and the first must not be'
+                                       ' above the last.', instaid._max_shard_id());
     ELSIF format OPERATOR(pg_catalog.!~) '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = pg_catalog.format('format "%s" cannot name shards',
@@ -1649,13 +1647,14 @@ BEGIN
             max_value := instaid._execute_as(owner, format(
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
-                ' 9007199254740990)) FROM pg_sequence_parameters(%1$s)', sequence::oid));
+                ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
+                instaid._max_tick() - 1));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
-        ELSIF max_value < 9007199254740991 THEN
+        ELSIF max_value < instaid._max_tick() THEN
             -- A dump without data has the last tick as MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
-                sequence::oid, max_value));
+                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
+                sequence::oid, max_value, instaid._max_sequence()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -2137,7 +2136,7 @@ BEGIN
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
-        frozen := frozen OR options.seqmax >> 23 < 1099511627775
+        frozen := frozen OR options.seqmax < instaid.min_id('infinity')
                   AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;

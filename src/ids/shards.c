@@ -26,7 +26,6 @@
 #include "ids/ids.h"
 #include "sequence.h"
 
-PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
@@ -42,7 +41,7 @@ typedef struct ListedShard
 
 /*
  * The shards of the database when function_invalidations was listed_invalidations.
- * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
+ * Monitoring systems ask again and again, and reading thousands of declarations takes longer than
  * reading the sequences.
  */
 static ListedShard *listed = NULL;
@@ -319,20 +318,4 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 	values[2] = NameGetDatum(&names[1]);
 	values[3] = TimestampTzGetDatum(other ? ms_timestamp(other->declaration.epoch_ms) : 0);
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
-}
-
-Datum
-instaid_last_id(PG_FUNCTION_ARGS)
-{
-	Oid			sequence = PG_GETARG_OID(0);
-	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-	FormData_pg_sequence_data data;
-
-	check_shard_id(shard_id);
-
-	if (!sequence_read(sequence, NULL, NULL, &data) || !data.is_called ||
-		!tick_has_id(data.last_value, epoch_ms))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
 }

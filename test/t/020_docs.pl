@@ -138,7 +138,7 @@ sub lies
 	my $directory = PostgreSQL::Test::Utils::tempdir . '/page' . ++$pages;
 	mkdir $directory;
 	# a page may name a file of the source tree
-	symlink "$ENV{TESTDIR}/sql-edition", "$directory/sql-edition" or die $!;
+	symlink "$ENV{TESTDIR}/$_", "$directory/$_" or die $! for 'common', 'sql-edition';
 
 	for my $block (@blocks)
 	{
