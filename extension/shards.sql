@@ -69,12 +69,6 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 
--- The view shards in one row, for the view metrics.
-CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
-                                       OUT unreadable bigint, OUT newest_shard name,
-                                       OUT last_issued_at timestamptz, OUT expires_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
-
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
     RETURNS SETOF record

@@ -92,6 +92,16 @@ EXCEPTION
         is_read := false;
 END $$;
 
+-- The last ID of a sequence of a shard, or the last value of another one; null if there is none,
+-- or if it was not read.
+CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
+                                             epoch timestamptz, OUT last bigint,
+                                             OUT is_read boolean)
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
+END;
+
 -- The last ID that a sequence of a shard issued; null if there is none, if it is a sequence of
 -- another shard or epoch, and without SELECT on it.
 CREATE OR REPLACE FUNCTION instaid._last_id(sequence regclass, shard_id integer,

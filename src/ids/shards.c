@@ -27,7 +27,6 @@
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_list_shards);
-PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflict);
@@ -165,59 +164,6 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
-}
-
-/* In SQL, over the view shards, this took three times as long. */
-Datum
-instaid_shard_metrics(PG_FUNCTION_ARGS)
-{
-	int64		shards = 0;
-	int64		frozen = 0;
-	int64		unreadable = 0;
-	int64		last_tick = -1;
-	Oid			newest = InvalidOid;
-	int64		first_epoch = PG_INT64_MAX;
-	NameData	newest_name;
-	Datum		values[6] = {0};
-	bool		nulls[6] = {false};
-
-	read_list();
-	for (int i = 0; i < listed_count; i++)
-	{
-		const Declaration *declaration = &listed[i].declaration;
-		FormData_pg_sequence_data data = {0};
-
-		if (listed_shard_id(&listed[i]) == NODE_SHARD)
-			continue;
-		shards++;
-		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
-			unreadable++;
-		if (is_frozen(declaration->sequence, NULL))
-		{
-			/* it issues no IDs: neither their time nor their end matters */
-			frozen++;
-			continue;
-		}
-		first_epoch = Min(first_epoch, declaration->epoch_ms);
-		if (data.is_called && tick_has_id(data.last_value, declaration->epoch_ms) &&
-			data.last_value > last_tick)
-		{
-			last_tick = data.last_value;
-			newest = listed[i].schema;
-		}
-	}
-
-	values[0] = Int64GetDatum(shards);
-	values[1] = Int64GetDatum(frozen);
-	values[2] = Int64GetDatum(unreadable);
-	nulls[3] = !get_schema_name(newest, &newest_name);
-	values[3] = NameGetDatum(&newest_name);
-	nulls[4] = last_tick < 0;
-	values[4] = TimestampTzGetDatum(tick_timestamp(last_tick));
-	nulls[5] = first_epoch == PG_INT64_MAX;
-	if (!nulls[5])
-		values[5] = TimestampTzGetDatum(ms_timestamp(first_epoch + LAST_MS + 1));
-	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
 static void

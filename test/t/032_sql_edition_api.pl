@@ -610,6 +610,7 @@ $reader->($read);
 $other->(q{SET client_min_messages = error; DROP SCHEMA gone CASCADE;
 	SELECT instaid.drop_ticket('gone')});
 like($reader->($read), qr/^\d+$/, 'a shard and a ticket that the snapshot shows are dropped');
+is($reader->('SELECT unreadable FROM instaid.metrics'), '2', '... and instaid.metrics counts both');
 like($reader->(q{SELECT instaid.next_ticket('gone')}), qr/ticket "gone" does not exist/,
 	'... and the error for the ticket is the usual one');
 $reader->("ROLLBACK; SET statement_timeout = '60s'");
