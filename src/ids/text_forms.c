@@ -5,6 +5,7 @@
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
+#include "compat.h"
 #include "ids/text_forms.h"
 
 PG_FUNCTION_INFO_V1(instaid_to_shortcode);
