@@ -215,7 +215,7 @@ END $$;
 
 -- Run a command of the caller, who must be this role; return the first column of its first
 -- row.
--- Tables, indexes and views can hold code of their owner.  Without C, nothing can run it with
+-- Tables, indexes and views can hold code of their owner.  Here, nothing can run it with
 -- the owner's rights only.  Therefore the caller must be the owner.
 CREATE OR REPLACE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
