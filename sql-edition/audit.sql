@@ -116,7 +116,8 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     GROUP BY n.nspname
     UNION ALL
     SELECT 'no_lock', 'error', s.name, 'its owner has no id_sequence_lock: next_id() fails',
-           format('CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS lock;', n.nspname)
+           format('Let the owner of the shard run: CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS lock;',
+                  n.nspname)
     FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE NOT EXISTS (SELECT FROM pg_class AS k WHERE k.relname = 'id_sequence_lock'
