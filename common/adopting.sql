@@ -232,21 +232,18 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published fun
 CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
                                      OUT commands text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET quote_all_identifiers = off SET client_min_messages = warning AS $$
+    SET quote_all_identifiers = off SET enable_nestloop = off AS $$
 DECLARE
     others text;
 BEGIN
     WITH copy AS (
-        SELECT p.*, s.nspname, a.object, r.is_own,
-               instaid._find_function(s.nspname, 'next_id', '') AS next_id,
-               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY s.nspname, r.is_own) AS n
-        FROM instaid.audit() AS a
-             CROSS JOIN LATERAL (SELECT (parse_ident(a.object, false))[1]) AS s (nspname)
-             LEFT JOIN (pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace)
-                  ON a.object = format('%I.%I(%s)', n.nspname, p.proname,
-                                       oidvectortypes(p.proargtypes))
+        SELECT p.*, n.nspname, c.object, r.is_own,
+               instaid._find_function(n.nspname, 'next_id', '') AS next_id,
+               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY n.nspname, r.is_own) AS n
+        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
-        WHERE a.problem LIKE 'copy of the published function%' AND s.nspname LIKE pattern),
+        WHERE n.nspname LIKE pattern),
     found AS (
         SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
                      AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype

@@ -1,114 +1,219 @@
 ---- Findings of audit() ----
 
--- Shard IDs that two shards have, and IDs that end
-CREATE OR REPLACE VIEW instaid._shard_id_findings (severity, object, problem, cure) AS
-    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
-    SELECT 'error', s.name, format('shard ID %s is also that of schema %s', s.shard_id, s.other),
-           CASE WHEN s.live = 1
-                THEN 'With two epochs, a new ID can be an ID of the past. Give the one that is not'
-                     ' frozen another shard ID, with ' || s.command || '.'
-                ELSE 'Give one of them another shard ID, with ' || s.command || ', or freeze it,'
-                     ' if no table needs its IDs, with instaid.freeze_shard().' END
-    FROM (SELECT s.name, s.shard_id, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS other,
-                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
-                 min(s.epoch) OVER i <> max(s.epoch) OVER i AS has_two_epochs,
-                 CASE WHEN bool_or(s.name = 'instaid') OVER i
-                      THEN 'instaid.renumber_shard(), or the setting instaid.node_shard_id'
-                      ELSE 'instaid.renumber_shard()' END AS command
-          FROM instaid._audited_shards AS s
-          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C")) AS s
-    WHERE s.other IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.has_two_epochs)
+-- A code and a severity stand side by side: docs/reference.md lists them.  A finding is an error if
+-- IDs repeat, name a wrong shard, or are refused now; a warning if that will happen, or if a
+-- guarantee is weaker.
+
+-- Copies of the published function, and shards
+CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (
+        SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
+               count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
+               min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
+               s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
+        FROM instaid._audited_shards AS s
+        WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
+               q AS (PARTITION BY s.sequence, s.has_sequence))
+    -- Two sessions can get the same nextval() and the same time.  A clock that was set back repeats
+    -- IDs, too.
+    SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
+           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a column'
+           ' default to the next_id() of a shard instead.'
+    FROM instaid._copies AS c
     UNION ALL
-    -- next_id() fails after that time.  Large tables need long to move to another shard.
-    SELECT CASE WHEN e.expires_at <= now() THEN 'error' ELSE 'warning' END, s.name,
-           format(CASE WHEN e.expires_at <= now() THEN 'its IDs ended at %s'
-                       ELSE 'its IDs end at %s, in under five years' END, e.expires_at),
-           'Let its tables use another shard, with a later epoch:'
-           ' instaid.create_shard(schema_name, shard_id, epoch). Then freeze this one.'
-    FROM instaid._audited_shards AS s
-         -- the time of the first ID that would be negative
-         CROSS JOIN LATERAL instaid.extract_timestamp(-9223372036854775808, s.epoch)
-                            AS e (expires_at)
-    WHERE NOT s.frozen AND e.expires_at < now() + interval '5 years';
+    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
+    SELECT 'shard_id_twice', 'error', s.name,
+           format('shard ID %s is also that of schema %s', s.shard_id, s.twin),
+           'Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
+           ' schema instaid, the setting instaid.node_shard_id.'
+    FROM shard AS s WHERE s.twin IS NOT NULL
+                      -- with two epochs, a new ID can be an ID of the past
+                      AND (s.live > 1 OR s.live = 1 AND s.twin_has_other_epoch)
+    UNION ALL
+    SELECT 'two_epochs', 'error', s.name,
+           'its sequence serves a shard of another epoch, too: their IDs repeat',
+           'Let its tables use a shard with a sequence of its own.'
+    FROM shard AS s WHERE s.has_two_epochs
+    UNION ALL
+    -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
+    -- pg_database_owner.
+    SELECT 'foreign_sequence', 'warning', s.name,
+           format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
+                  c.relname), 'Let its tables use a shard with a sequence of its own.'
+    FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid'
+    UNION ALL
+    -- large tables need long to move to another shard
+    SELECT 'shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END, s.name,
+           format('its IDs end at %s', s.expires_at),
+           'Let its tables use another shard, with a later epoch. Then freeze this one.'
+    FROM shard AS s WHERE NOT s.frozen AND s.expires_at < now() + interval '5 years';
 
--- Tables partitioned by range of their IDs without a partition for the IDs of now, or soon none.
--- takes_now is null if list_partitions() reads no bounds, as those of a domain.  A default
--- partition is a finding only when the others have ended: it keeps new ones from being created.
-CREATE OR REPLACE VIEW instaid._partition_findings (severity, object, problem, cure) AS
-    SELECT CASE WHEN r.takes_now THEN 'warning' ELSE 'error' END, i.name,
-           format(CASE WHEN r.takes_now IS NOT TRUE
-                       THEN 'no partition takes the IDs of now: INSERT fails'
-                       WHEN r.have_ended
-                       THEN 'its partitions ended at %s: rows go to the default partition'
-                       ELSE 'its last partition ends at %s, within its own length' END, r.ends_at),
-           format(CASE WHEN r.takes_now AND r.have_ended
-                       THEN 'Detach the default partition, create partitions, with %s, and insert'
-                            ' its rows into the table.'
-                       ELSE 'Create partitions, from the end of the last, with %s, or a default'
-                            ' one.' END,
-                  format('instaid.create_partitions(%L, from_time, to_time, step, %L)',
-                         i.table_name, s.epoch))
-    FROM instaid._id_columns AS i JOIN instaid._audited_shards AS s ON s.schema = i.maker_schema
-         JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
-         CROSS JOIN LATERAL (
-        SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
-                       AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
-               bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
-               bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
-                   AS have_ended,
-               -- numeric, because a bound can be any bigint
-               (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
-                   > max(l.end_id)::numeric - min(n.id) AS is_short
-        FROM instaid.min_id(now(), s.epoch) AS n (id)
-             CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
-    WHERE i.is_own AND NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r'
-      AND p.partnatts = 1
-      AND (COALESCE(NOT r.takes_now, NOT EXISTS (SELECT FROM pg_inherits AS h
-                                                 WHERE h.inhparent = i.relid))
-           OR r.have_ended OR r.is_short AND NOT r.is_open);
+-- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique; tables
+-- partitioned by them without a partition for the IDs of now, or soon none
+CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
+    WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    id_column AS MATERIALIZED (
+        SELECT i.* FROM instaid._id_columns AS i
+        WHERE i.maker IS NULL OR i.maker IN (SELECT s.schema FROM shard AS s)),
+    -- columns that hold an ID, or refer to one
+    holder (relid, attnum) AS (
+        SELECT i.relid, i.attnum FROM id_column AS i
+        UNION
+        SELECT f.conrelid, k.attnum
+        FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
+             CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
+        WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
+    -- Tables partitioned by range of their IDs.  takes_now is null if list_partitions() reads no
+    -- bounds, as those of a domain.
+    parted AS MATERIALIZED (
+        SELECT i.name, i.relid, r.*,
+               format('Create partitions from the end of the last one on, with'
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
+                      ' one.', i.table_name, s.epoch) AS cure
+        FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
+             JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
+             CROSS JOIN LATERAL (
+            SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
+                           AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
+                   bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
+                   bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
+                       AS have_ended,
+                   -- numeric, because a bound can be any bigint
+                   (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
+                       > max(l.end_id)::numeric - min(n.id) AS is_short
+            FROM instaid.min_id(now(), s.epoch) AS n (id)
+                 CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+        WHERE NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1)
+    -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.  Tables of a
+    -- frozen shard can use another one, for example with a later epoch.
+    SELECT 'foreign_default', 'error', i.name,
+           format('its default uses the shard in schema %I', n.nspname),
+           format('If you trust the owner of schema %s, let the column default to its next_id().',
+                  s.name)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
+         JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
+                                            ELSE i.sequence_schema END
+         JOIN pg_namespace AS n ON n.oid = o.schema
+    WHERE o.schema <> i.schema AND NOT i.is_partition
+    UNION ALL
+    SELECT 'ticks', 'error', d.name,
+           'its default takes values of a shard''s sequence, which are not IDs',
+           format('If you trust the owner of schema %s, let the column default to its next_id().',
+                  s.name)
+    FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
+                                       AND p.refobjid = s.sequence
+                                       AND p.classid = 'pg_attrdef'::regclass
+         JOIN instaid._defaults AS d ON d.oid = p.objid
+    WHERE s.has_sequence AND NOT d.is_partition AND NOT EXISTS (
+        SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
+                                     AND f.refclassid = 'pg_proc'::regclass)
+    UNION ALL
+    SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
+           format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
+           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which rewrites'
+           ' the table.'
+    FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
+         JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    -- a domain has the output function of its base type
+    WHERE t.typoutput IN ('int2out'::regproc, 'int4out'::regproc, 'float4out'::regproc,
+                          'float8out'::regproc)
+      AND c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND a.attinhcount = 0
+    UNION ALL
+    -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
+    SELECT 'no_unique_index', 'warning', i.name, 'no unique index on the ID alone',
+           'Create one. If the table is partitioned, its ID must be the partition key.'
+    FROM id_column AS i
+    WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
+        SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
+        AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+    UNION ALL
+    SELECT 'no_partition', 'error', p.name, 'no partition takes the IDs of now: INSERT fails',
+           p.cure
+    FROM parted AS p WHERE COALESCE(NOT p.takes_now, NOT EXISTS (
+        SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid))
+    UNION ALL
+    SELECT 'last_partition', 'warning', p.name,
+           format('its last partition ends at %s, within its own length', p.ends_at), p.cure
+    FROM parted AS p WHERE p.takes_now AND p.is_short AND NOT p.is_open
+    UNION ALL
+    -- only when the others have ended: it keeps new ones from being created
+    SELECT 'default_partition', 'warning', p.name,
+           format('its partitions ended at %s: rows go to the default partition', p.ends_at),
+           'Detach the default partition, create others, and insert its rows into the table.'
+    FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
--- Tickets whose next_ticket() fails, or will after less than 1,000 values; for audit()
-CREATE OR REPLACE VIEW instaid._ending_tickets (severity, object, problem, cure) AS
-    SELECT CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
-           format('instaid_tickets.%I', t.name),
-           format(CASE WHEN t.values_left > 0 THEN 'has %s values left until %s'
-                       WHEN e.is_guarded THEN 'has reached its guard: next_ticket() fails'
-                       ELSE 'is used up: next_ticket() fails' END, t.values_left,
-                  CASE WHEN e.is_guarded THEN 'its guard'
-                       ELSE 'the end of ' || format_type(q.seqtypid, NULL) END),
-           CASE WHEN e.is_guarded
-                THEN format('If the number of servers is being changed, continue with'
-                            ' restripe_ticket(). Otherwise remove the guard: ALTER SEQUENCE'
-                            ' instaid_tickets.%I NO MAXVALUE;', t.name)
-                WHEN q.seqtypid <> 'bigint'::regtype
-                THEN format('If the columns that store its values are of type bigint, widen it:'
-                            ' ALTER SEQUENCE instaid_tickets.%I AS bigint;', t.name)
-                ELSE 'If it was set too far by mistake, set it back with setval().' END
-    FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-         CROSS JOIN LATERAL (SELECT q.seqmax < CASE q.seqtypid
-                                    WHEN 'smallint'::regtype THEN 32767
-                                    WHEN 'integer'::regtype THEN 2147483647
-                                    ELSE 9223372036854775807 END) AS e (is_guarded)
-    WHERE t.values_left < 1000 AND NOT t.off_stripe;
-
--- Roles that could add functions, which are found in the place of ours, or set a ticket back.
-CREATE OR REPLACE VIEW instaid._right_findings (severity, object, problem, cure) AS
-    SELECT 'warning', o.name, format('role %s has %s on it, and could %s', r.names, o.privilege,
-                                     o.harm),
-           -- CASCADE takes what such a role has granted
-           format('REVOKE %s ON %s %s FROM %s CASCADE;', o.privilege, o.kind, o.name, r.names)
-    FROM (SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl, 'CREATE',
-                 'let others call its own functions there'
-          FROM pg_namespace AS n WHERE n.nspname IN ('instaid', 'instaid_sql')
-          UNION ALL
-          SELECT 'SEQUENCE', format('instaid_tickets.%I', c.relname), c.relowner, c.relacl,
-                 'UPDATE', 'set the ticket back'
-          FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
-          WHERE n.nspname = 'instaid_tickets' AND c.relkind = 'S')
-         AS o (kind, name, owner, acl, privilege, harm)
-         CROSS JOIN LATERAL (
-        SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')
-        FROM aclexplode(o.acl) AS x LEFT JOIN pg_roles AS a ON a.oid = x.grantee
-        WHERE x.privilege_type = o.privilege AND x.grantee <> o.owner
-          AND a.rolsuper IS NOT TRUE) AS r (names)
+-- Sequences that next_id() moves
+CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, problem, cure) AS
+    WITH sequence AS MATERIALIZED (SELECT q.* FROM instaid._audited_sequences AS q)
+    SELECT 'cannot_serve', 'error', q.name, 'cannot serve as a source of IDs. ' || q.fault, q.cure
+    FROM sequence AS q WHERE q.fault IS NOT NULL
+    UNION ALL
+    -- It can be newer than the freeze, or a restore of a table alone.
+    SELECT 'half_frozen', CASE WHEN q.frozen THEN 'warning' ELSE 'error' END, q.name,
+           CASE WHEN q.frozen THEN 'is not frozen, but its shard is: nextval() still moves it'
+                ELSE 'is frozen by a MAXVALUE, but its shard is not: next_id() fails' END,
+           'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'
+    FROM sequence AS q WHERE q.fault IS NULL AND q.frozen <> q.is_frozen
+    UNION ALL
+    SELECT 'end_of_ids', 'error', q.name, 'has reached the last ID: next_id() fails',
+           format('If it was set too far by mistake: ALTER SEQUENCE %s RESTART;', q.name)
+    FROM sequence AS q WHERE q.fault IS NULL AND q.is_at_end AND NOT q.is_frozen
+    UNION ALL
+    SELECT 'unlogged', 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',
+           format('ALTER SEQUENCE %s SET LOGGED;', q.name)
+    FROM sequence AS q WHERE q.relpersistence = 'u'
+    UNION ALL
+    -- The clock was set back.
+    SELECT 'ahead_of_clock', 'warning', q.name,
+           format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
+           'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+           ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
+           ' one transaction.'
+    FROM sequence AS q WHERE q.ahead > q.ahead_limit AND NOT q.is_at_end
+    UNION ALL
+    SELECT 'sequence_right', 'warning', q.name,
+           format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
+           format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)
+    FROM sequence AS q JOIN pg_class AS c ON c.oid = q.sequence
+         CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
     WHERE r.names IS NOT NULL;
+
+-- Tickets whose next_ticket() fails, or will after less than 1,000 values; and roles that could set
+-- one back, or add functions that are found in the place of ours
+CREATE OR REPLACE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
+    SELECT 'ticket_ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
+           format('instaid_tickets.%I', t.name), format('has %s values left', t.values_left),
+           format('At a guard, continue with instaid.restripe_ticket(). If the columns that store'
+                  ' its values are of type bigint: ALTER SEQUENCE instaid_tickets.%I AS bigint NO'
+                  ' MAXVALUE;', t.name)
+    FROM instaid.tickets AS t WHERE t.values_left < 1000 AND t.source IS NULL AND NOT t.off_stripe
+    UNION ALL
+    SELECT 'ticket_right', 'warning', t.name,
+           format('role %s has UPDATE on it, and could set the ticket back', r.names),
+           format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', t.name, r.names)
+    FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind = 'S'
+         CROSS JOIN LATERAL format('instaid_tickets.%I', c.relname) AS t (name)
+         CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
+    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL
+    UNION ALL
+    SELECT 'schema_right', 'warning', n.nspname,
+           format('role %s has CREATE on it, and could let others call its own functions there',
+                  r.names), format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', n.nspname, r.names)
+    FROM pg_namespace AS n
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner) AS r (names)
+    WHERE n.nspname IN ('instaid', 'instaid_sql') AND r.names IS NOT NULL;
+
+CREATE OR REPLACE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
+                                         OUT problem text, OUT cure text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
+    SELECT f.* FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                     UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                     UNION TABLE instaid._edition_findings) AS f
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
+END;
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';

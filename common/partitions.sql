@@ -45,10 +45,11 @@ BEGIN ATOMIC
 END;
 
 -- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
+-- audit(), which joins all catalogs by hash, calls this for one table after another.
 CREATE OR REPLACE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE SET enable_nestloop = on
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch

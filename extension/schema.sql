@@ -66,14 +66,3 @@ BEGIN
     END IF;
     RETURN is_worker;
 END $$;
-
--- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
-CREATE VIEW instaid._defaults AS
-    SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
-           c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
-           d.adbin AS expression, format('%I.%I', n.nspname, c.relname) AS table_name,
-           quote_ident(a.attname) AS column_name, a.atttypid AS type
-    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
-         LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE c.relpersistence <> 't';

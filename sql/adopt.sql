@@ -262,9 +262,9 @@ CREATE FUNCTION adopt_m6.c(shard integer) RETURNS bigint LANGUAGE sql
 CREATE SCHEMA adopt_m7;
 CREATE FUNCTION adopt_m7.many() RETURNS SETOF bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
-SELECT DISTINCT cure FROM instaid.audit() WHERE object = 'adopt_m7.many()';
+SELECT code FROM instaid.audit() WHERE object = 'adopt_m7.many()';
 CREATE TABLE adopt_m6.t (id bigint PRIMARY KEY DEFAULT (extract(epoch FROM clock_timestamp())::bigint << 23) + nextval('adopt_m6.s') % 1024);
-SELECT cure FROM instaid.audit() WHERE object = 'adopt_m5.id_generator()' AND severity = 'error';
+SELECT code FROM instaid.audit() WHERE object = 'adopt_m5.id_generator()';
 CALL instaid.adopt_shards('adopt%m%', true);
 CALL instaid.adopt_shards('nothing%');
 BEGIN;
@@ -305,7 +305,7 @@ SELECT instaid.extract_shard_id(adopt_m4.next_id('adopt_m4.table_id_seq')), inst
 SELECT oid = :oid AS same, procost, obj_description(oid, 'pg_proc'), proacl IS NOT NULL AS has_acl, prosrc FROM pg_proc
 WHERE oid = 'adopt_m4.next_ids(integer,regclass)'::regprocedure;
 SELECT shard_id, epoch, frozen FROM instaid.shards WHERE schema_name = 'adopt_m4';
-SELECT problem FROM instaid.audit() WHERE object ~ 'adopt_m4';
+SELECT code FROM instaid.audit() WHERE object ~ 'adopt_m4';
 -- IDs ahead of the clock: those of a smaller shard ID are above them, also after a freeze
 SET client_min_messages = error;
 SELECT instaid.create_shard('adopt_o', 500);
@@ -525,7 +525,7 @@ RESET check_function_bodies;
 RESET ROLE;
 SET client_min_messages = warning;
 SELECT instaid.adopt_shard('adopt_r', 471);
-SELECT object, problem FROM instaid.audit() WHERE object ~ '^(adopt_r|regress_stranger)' ORDER BY object COLLATE "C", problem COLLATE "C";
+SELECT code, object FROM instaid.audit() WHERE object ~ '^(adopt_r|regress_stranger)' ORDER BY object COLLATE "C", code COLLATE "C";
 DROP OWNED BY regress_stranger CASCADE;
 DROP ROLE regress_stranger;
 DROP SCHEMA adopt_r CASCADE;

@@ -3,8 +3,8 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 SET client_min_messages = warning;
--- The findings without their cures, which are shown once, and run.
-CREATE VIEW findings AS SELECT severity, object, problem FROM instaid.audit();
+-- The findings without their cures, which are shown once.
+CREATE VIEW findings AS SELECT code, object, problem FROM instaid.audit();
 
 --
 -- A healthy database
@@ -84,7 +84,7 @@ DECLARE shard_id CONSTANT int = 5;
 BEGIN
     result := (FLOOR(EXTRACT(EPOCH FROM NOW ()) * 1000)::bigint - 1577836800000)<<23 | (shard_id::bigint << 10) | (NEXTVAL('Table_id_SEQ')%1024);
 END $$;
-SELECT * FROM instaid.audit();
+SELECT * FROM findings;
 -- arithmetic without a shift; a sequence with another name
 CREATE OR REPLACE FUNCTION insta2.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$
 DECLARE shard_id CONSTANT int = 9000; seq text := '"insta2".ids';
@@ -92,15 +92,10 @@ BEGIN
     result := FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint * 8388608 + shard_id * 1024 + nextval(seq::regclass) % 1024;
 END $$;
 CREATE SEQUENCE insta2.ids CACHE 3;
-SELECT * FROM instaid.audit() WHERE object ~ '^insta2';
--- a table of one schema that takes its IDs from the other
-ALTER FUNCTION insta2.id_generator() RENAME TO next_id;
-CREATE TABLE insta2.photos (LIKE insta1.photos INCLUDING ALL);
-SELECT object, problem, cure FROM instaid.audit() WHERE object ~ 'photos';
+SELECT * FROM findings WHERE object ~ '^insta2';
 DROP SCHEMA insta1, insta2 CASCADE;
 
--- Seventeen ways to write the function.  None is called.  The last query lists the
--- faults of each.
+-- Seventeen ways to write the function.  None is called.
 CREATE SCHEMA insta3;
 CREATE SEQUENCE insta3.table_id_seq;
 CREATE SEQUENCE insta3."Odd ""seq""" CACHE 7;
@@ -141,14 +136,10 @@ RESET standard_conforming_strings;
 SET client_min_messages = warning;
 RESET quote_all_identifiers;
 RESET max_stack_depth;
-SELECT count(*) > 20 AS there_are FROM seen;
-(SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen
- EXCEPT SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen_again)
-UNION ALL
-(SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen_again
- EXCEPT SELECT severity, replace(object, '"', ''), replace(problem, '"', '') FROM seen);
+SELECT count(*) AS found FROM seen;
+SELECT count(*) FROM seen JOIN seen_again AS a ON a.code = seen.code AND a.problem = seen.problem AND replace(a.object, '"', '') = seen.object;
 DROP TABLE seen, seen_again;
-SELECT object, array_agg(split_part(problem, ' ', 1) ORDER BY problem) FROM findings GROUP BY object ORDER BY object COLLATE "C";
+SELECT code, object FROM findings;
 DROP SCHEMA insta3 CASCADE;
 
 -- the arithmetic in a column default
@@ -156,8 +147,8 @@ CREATE TABLE regress_5.inlined (id bigint PRIMARY KEY);
 CREATE SEQUENCE regress_5.inlined_seq CACHE 4;
 ALTER TABLE regress_5.inlined ALTER id SET DEFAULT
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23 | 5 << 10 | nextval('regress_5.inlined_seq') % 1024;
-SELECT * FROM instaid.audit();
-SELECT cure FROM instaid.audit() WHERE problem ~ 'copy' \gexec
+SELECT * FROM findings;
+ALTER TABLE regress_5.inlined ALTER id SET DEFAULT regress_5.next_id();
 SELECT * FROM findings;
 
 -- a copy with another name, after strings and comments with quotes
@@ -167,21 +158,14 @@ CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGI
     PERFORM E'it\'s'; RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << (10 + 13)) | (4 << 10) | (nextval('insta4.table_id_seq') % 1024);
 END $$;
 CREATE FUNCTION insta4.by_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN insta4.id_generator(); END';
-SELECT * FROM instaid.audit() WHERE severity = 'error';
--- by the cure, callers of the old name go on
-SELECT cure FROM instaid.audit() WHERE severity = 'error' \gexec
+SELECT * FROM findings;
+-- by adopt_shards(), callers of the old name go on
+CALL instaid.adopt_shards('insta4');
 SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
 DROP SCHEMA insta4 CASCADE;
 
--- a function next_id() that is no copy, and does not declare a shard
 CREATE SCHEMA regress_8;
 CREATE SEQUENCE regress_8.s;
-CREATE FUNCTION regress_8.next_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN instaid . next_id('regress_8.s', 8); END $$;
-CREATE SCHEMA regress_9;
-CREATE FUNCTION regress_9.next_id() RETURNS bigint LANGUAGE sql RETURN instaid.next_id('regress_8.s', 8 + random()::integer);
-SELECT * FROM instaid.audit();
-DROP FUNCTION regress_8.next_id();
-DROP SCHEMA regress_9 CASCADE;
 -- what makes copies is none
 CREATE PROCEDURE regress_8.new_tenant(n integer) LANGUAGE plpgsql AS $p$
 BEGIN
@@ -190,7 +174,7 @@ BEGIN
             Function t%1$s.next_id() RETURNS bigint LANGUAGE sql AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721
             << 23 | %1$s << 10 | nextval('t%1$s.table_id_seq') %% 1024 $$; $f$, n);
 END $p$;
-SELECT * FROM instaid.audit();
+SELECT * FROM findings;
 DROP PROCEDURE regress_8.new_tenant;
 CREATE FUNCTION regress_8.prepare(name text) RETURNS bigint LANGUAGE plpgsql AS $p$
 BEGIN
@@ -198,7 +182,7 @@ BEGIN
         | nextval('%1$I.table_id_seq') %% 1024) $f$, name);
     RETURN 1;
 END $p$;
-SELECT * FROM instaid.audit();
+SELECT * FROM findings;
 -- but one that makes something else, and an ID, is
 CREATE OR REPLACE FUNCTION regress_8.prepare(name text) RETURNS bigint LANGUAGE plpgsql AS $p$
 DECLARE seq bigint;
@@ -207,7 +191,7 @@ BEGIN
     EXECUTE format('SELECT nextval(%L) %% 1024', 'regress_8.s') INTO seq;
     RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | seq;
 END $p$;
-SELECT object, problem FROM instaid.audit();
+SELECT * FROM findings;
 DROP FUNCTION regress_8.prepare;
 -- a shard whose next_id() was dropped
 SELECT instaid.create_shard('regress_9', 9);
@@ -233,8 +217,14 @@ SELECT * FROM findings;
 --
 CREATE TABLE regress_8.photos (LIKE regress_5.photos INCLUDING DEFAULTS INCLUDING INDEXES);
 CREATE TABLE regress_8.likes (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 8));
+-- ticks, but not the values of another sequence, or of a function
+CREATE TABLE regress_8.ticks (id bigint PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq') * 2, other bigint DEFAULT nextval('regress_5.likes_id_seq'));
+CREATE TABLE regress_8.parts (id instaid.id DEFAULT nextval('regress_8.s')) PARTITION BY RANGE (id);
+CREATE TABLE regress_8.part PARTITION OF regress_8.parts DEFAULT;
 SELECT * FROM instaid.audit();
-SELECT cure FROM instaid.audit() \gexec
+ALTER TABLE regress_8.photos ALTER id SET DEFAULT regress_8.next_id();
+ALTER TABLE regress_8.likes ALTER id SET DEFAULT regress_8.next_id();
+DROP TABLE regress_8.ticks, regress_8.parts;
 SELECT * FROM findings;
 
 --
@@ -247,15 +237,12 @@ CREATE DOMAIN regress_5.smaller AS regress_5.small;
 CREATE TABLE regress_5.refers_id (n regress_5.small REFERENCES regress_5.comments (id), m regress_5.smaller REFERENCES regress_5.photos);
 CREATE TABLE regress_5.parts (narrow_id integer REFERENCES regress_5.narrow, n integer) PARTITION BY LIST (n);
 CREATE TABLE regress_5.part_1 PARTITION OF regress_5.parts FOR VALUES IN (1);
-SELECT * FROM instaid.audit();
-SELECT cure FROM instaid.audit() WHERE cure !~ 'small' \gexec
-SELECT * FROM findings;
-DROP TABLE regress_5.refers_id;
-
 -- a float rounds IDs
 CREATE TABLE regress_5.floats (id double precision PRIMARY KEY DEFAULT regress_5.next_id());
 SELECT * FROM instaid.audit();
-DROP TABLE regress_5.floats;
+DROP TABLE regress_5.refers_id, regress_5.floats;
+SELECT count(*) FROM instaid.adopt_column('regress_5.narrow', 'id');
+SELECT * FROM findings;
 
 --
 -- No unique index on the ID alone
@@ -268,22 +255,9 @@ CREATE INDEX ON regress_5.bare (id);
 CREATE TABLE regress_5.by_n (id bigint DEFAULT regress_5.next_id(), n integer, PRIMARY KEY (id, n)) PARTITION BY LIST (n);
 CREATE TABLE regress_5.by_n_1 PARTITION OF regress_5.by_n FOR VALUES IN (1);
 SELECT * FROM instaid.audit();
-SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
+CREATE UNIQUE INDEX ON regress_5.bare (id);
 SELECT * FROM findings;
 DROP TABLE regress_5.by_n;
-
--- instaid.next_id() with a shard ID that is not its schema's
-CREATE SEQUENCE regress_seq;
-CREATE TABLE public.regress_direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_seq', 5));
-CREATE TABLE regress_5.direct (id bigint PRIMARY KEY DEFAULT instaid.next_id('regress_5.likes_id_seq', 4000, '2020-01-01 UTC'));
-SELECT * FROM instaid.audit();
-SET quote_all_identifiers = on;
-SELECT severity, object, problem FROM instaid.audit();
-RESET quote_all_identifiers;
-SELECT cure FROM instaid.audit() \gexec
-SELECT * FROM findings;
-DROP TABLE public.regress_direct, regress_5.direct;
-DROP SEQUENCE regress_seq;
 
 --
 -- Two schemas with one shard ID
@@ -300,9 +274,9 @@ SELECT instaid.create_shard('regress_9', 9);
 SELECT instaid.freeze_shard('regress_9');
 CREATE SCHEMA regress_10;
 CALL declare_shard('regress_10', 9, 'regress_8.s');
-SELECT object, problem FROM instaid.audit();
+SELECT * FROM findings;
 CALL declare_shard('regress_10', 9, 'regress_8.s', 1577836800000);
-SELECT object, problem, cure FROM instaid.audit() WHERE problem ~ 'shard ID';
+SELECT * FROM findings WHERE code = 'shard_id_twice';
 DROP SCHEMA regress_9, regress_10 CASCADE;
 
 --
@@ -319,8 +293,8 @@ ALTER FUNCTION regress_9.next_id() VOLATILE;
 SELECT * FROM instaid.audit();
 ALTER FUNCTION regress_9.next_ids(integer, regclass) PARALLEL RESTRICTED;
 ALTER FUNCTION regress_9.next_id() PARALLEL SAFE;
-SELECT object, problem FROM instaid.audit();
-SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
+SELECT * FROM findings;
+SELECT cure FROM instaid.audit() WHERE code = 'shard_function_attributes' \gexec
 ALTER FUNCTION regress_9.next_id() RENAME TO one;
 SELECT * FROM instaid.audit();
 ALTER FUNCTION regress_9.one() RENAME TO next_id;
@@ -343,7 +317,7 @@ ALTER SEQUENCE "Regress ""6"""."Odd's seq" INCREMENT 2;
 ALTER SEQUENCE regress_5.likes_id_seq AS integer RESTART;
 ALTER SEQUENCE regress_5.table_id_seq MAXVALUE 9007199254740990;
 SELECT * FROM instaid.audit();
-SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
+SELECT cure FROM instaid.audit() WHERE code = 'cannot_serve' \gexec
 SELECT * FROM findings;
 ALTER SEQUENCE regress_5.table_id_seq NO MAXVALUE;
 -- Citus gives each worker's copy of a sequence a range of its own.  A shard whose
@@ -352,8 +326,8 @@ ALTER SEQUENCE regress_5.table_id_seq MINVALUE 844424930131969 MAXVALUE 11258999
 ALTER SEQUENCE "Regress ""6"""."Odd's seq" MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
 ALTER SEQUENCE regress_8.s MAXVALUE 1000;
 SELECT setval('regress_8.s', 1000);
-SELECT severity, object, problem FROM instaid.audit();
-SELECT DISTINCT cure FROM instaid.audit();
+SELECT * FROM findings;
+SELECT DISTINCT code, cure FROM instaid.audit() ORDER BY 1, 2;
 ALTER SEQUENCE regress_5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
 ALTER SEQUENCE "Regress ""6"""."Odd's seq" NO MINVALUE NO MAXVALUE START 1 RESTART;
 ALTER SEQUENCE regress_8.s NO MAXVALUE;
@@ -361,9 +335,9 @@ SELECT * FROM findings;
 -- past the end; setval() can set a sequence to a value that is no tick
 SELECT setval('regress_8.s', 9223372036854775807) > 0 AS far;
 SELECT instaid.advance_past('regress_5.likes_id_seq', 9223372036854775807, instaid.default_epoch());
-SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem, cure FROM instaid.audit();
-SELECT cure FROM instaid.audit() WHERE cure ~ ';$' \gexec
-SELECT * FROM findings WHERE problem !~ 'ahead';
+SELECT code, severity, object, problem, cure FROM instaid.audit();
+SELECT substring(cure FROM 'ALTER.*') FROM instaid.audit() WHERE code = 'end_of_ids' \gexec
+SELECT * FROM findings;
 ALTER SEQUENCE regress_5.likes_id_seq RESTART;
 -- unlogged
 ALTER SEQUENCE regress_8.s SET UNLOGGED;
@@ -378,23 +352,23 @@ BEGIN;
 SET LOCAL client_min_messages = error;
 SELECT instaid.create_shard('regress_old', 99,
     date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
-SELECT severity, object, regexp_replace(problem, 'at .*,', 'at ...,') AS problem, cure FROM instaid.audit();
+SELECT code, severity, object, regexp_replace(problem, 'at .*', 'at ...') AS problem, cure FROM instaid.audit();
 SAVEPOINT ends;
 CALL declare_shard('regress_old', 99, 'regress_old.table_id_seq', 315532800000);
 -- its sequence stands at the clock, past the last ID: RESTART would not help
 DO 'BEGIN PERFORM regress_old.next_id(); EXCEPTION WHEN invalid_parameter_value THEN END';
-SELECT severity, object, problem FROM instaid.audit();
+SELECT code, severity, object, problem FROM instaid.audit();
 ROLLBACK TO ends;
 -- the tables of such a shard take the IDs of another one
 SELECT instaid.create_shard('regress_new', 98, '2026-01-01 UTC');
 CREATE TABLE regress_old.t (id bigint PRIMARY KEY DEFAULT regress_new.next_id());
-SELECT object, problem FROM instaid.audit() WHERE severity = 'error';
+SELECT object, problem FROM findings WHERE code = 'foreign_default';
 SELECT instaid.freeze_shard('regress_old');
 SELECT * FROM instaid.audit();
 ROLLBACK;
 SELECT instaid.advance_past('regress_8.s', instaid.make_id(now() + interval '1 h', 8, 0), instaid.default_epoch());
 SELECT instaid.advance_past('regress_5.likes_id_seq', instaid.make_id(now() + interval '1 h', 5, 0), instaid.default_epoch());
-SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem, cure FROM instaid.audit();
+SELECT code, severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem, cure FROM instaid.audit();
 SET instaid.max_drift = '1 h';
 SELECT * FROM findings;
 RESET instaid.max_drift;
@@ -406,14 +380,20 @@ RESET instaid.max_drift;
 CREATE TABLE regress_8.bare (id bigint DEFAULT regress_8.next_id());
 CREATE ROLE regress_auditor;
 SET ROLE regress_auditor;
-SELECT severity, object, problem FROM instaid.audit();
+SELECT code, object FROM instaid.audit();
 RESET ROLE;
 GRANT SELECT ON regress_8.s TO regress_auditor;
 SET ROLE regress_auditor;
-SELECT severity, object, regexp_replace(problem, 'are .* ahead', 'are ... ahead') AS problem FROM instaid.audit();
+SELECT code, object FROM instaid.audit();
 RESET ROLE;
+-- with UPDATE, it could set the sequence back
+GRANT ALL ON regress_8.s TO regress_auditor, PUBLIC;
+SELECT * FROM instaid.audit() WHERE code = 'sequence_right';
+SELECT cure FROM instaid.audit() WHERE code = 'sequence_right' \gexec
+SELECT code, object FROM findings;
 DROP OWNED BY regress_auditor;
 DROP ROLE regress_auditor;
+REVOKE ALL ON regress_8.s FROM PUBLIC;
 DROP TABLE regress_8.bare;
 ALTER SEQUENCE regress_8.s RESTART;
 ALTER SEQUENCE regress_5.likes_id_seq RESTART;
@@ -447,7 +427,7 @@ $$ BEGIN RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | n
 SELECT instaid.create_shard('regress_9', 9);
 CREATE SCHEMA regress_10;
 CREATE FUNCTION regress_10.next_id() RETURNS bigint LANGUAGE sql RETURN 1;
-SELECT object, problem, cure FROM instaid.audit();
+SELECT code, object, cure FROM instaid.audit();
 -- a declaration with another's sequence, which is not checked
 SET check_function_bodies = off;
 CREATE SCHEMA regress_11;
@@ -479,8 +459,7 @@ ALTER TABLE regress_5.child OWNER TO regress_mallory;
 -- her shard, with a sequence of another role
 ALTER SEQUENCE regress_9.table_id_seq OWNER TO CURRENT_USER;
 ALTER SEQUENCE regress_9.table_id_seq CYCLE;
-SELECT object, problem, replace(cure, quote_ident(current_user), 'superuser') AS cure FROM
-    (SELECT object, replace(problem, quote_ident(current_user), 'superuser') AS problem, cure FROM instaid.audit()) AS a;
+SELECT code, object, problem, cure FROM instaid.audit();
 DROP SCHEMA regress_12 CASCADE;
 DROP TABLE regress_5.child, regress_5.parent, regress_5.names, regress_5.replies, regress_5.orders, regress_5.elsewhere CASCADE;
 DROP SCHEMA regress_13 CASCADE;
@@ -531,9 +510,11 @@ DROP DOMAIN regress_5.id_sequence, pg_temp.id_sequence CASCADE;
 DROP SEQUENCE regress_5.far, regress_5.far_down, near;
 -- an odd name adds no statement to a cure
 CREATE SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'";
-CREATE TABLE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"t;\000a\005c! ""'" (U&"id;\000a""'" bigint DEFAULT regress_5.next_id());
-SELECT object, cure FROM instaid.audit();
-SELECT cure FROM instaid.audit() \gexec
+CREATE UNLOGGED SEQUENCE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"s;\000a\005c! ""'";
+SELECT format('CREATE TABLE %s (id bigint DEFAULT regress_5.next_id(%L))', replace(s.name, U&'s;\000a', 't;'), s.name)
+FROM (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relname ~ '^s;') AS s (name) \gexec
+SELECT code, object, cure FROM instaid.audit();
+SELECT cure FROM instaid.audit() WHERE code = 'unlogged' \gexec
 SELECT * FROM findings;
 DROP SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'" CASCADE;
 CREATE SCHEMA "Été .""%s";
@@ -556,81 +537,12 @@ ALTER VIEW "Été .""%s".v ALTER id SET DEFAULT regress_5.next_id();
 CREATE FOREIGN DATA WRAPPER regress_audit;
 CREATE SERVER regress_audit FOREIGN DATA WRAPPER regress_audit;
 CREATE FOREIGN TABLE regress_5.abroad (id bigint DEFAULT regress_5.next_id()) SERVER regress_audit;
-SELECT object, problem, cure FROM instaid.audit() WHERE object !~ 'f ''([1-9]|1[01]) ';
-SELECT count(DISTINCT object) FROM instaid.audit() WHERE object ~ 'f ''';
+SELECT * FROM findings;
 
 DROP FOREIGN DATA WRAPPER regress_audit CASCADE;
 
--- with Citus, no cure is a statement that Citus refuses
-CREATE SEQUENCE regress_5.downwards INCREMENT -1;
-CREATE TABLE regress_5.distributed (id bigint DEFAULT regress_5.next_id(), n bigint DEFAULT instaid.next_id('regress_5.downwards', 5));
-SELECT problem, cure FROM instaid.audit() WHERE object ~ 'downwards|distributed.id';
-BEGIN;
-INSERT INTO pg_extension SELECT 1, 'citus', 10, 11, false, '1', NULL, NULL;
-SELECT problem, cure FROM instaid.audit() WHERE object ~ 'downwards|distributed.id';
-SELECT count(*) AS refused FROM instaid.audit() WHERE cure ~ '^(CREATE|ALTER SEQUENCE)';
-ROLLBACK;
 DROP TABLE temp_copy, public.regress_outside;
 DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
-
--- the statistics show values that the shard did not issue
-SELECT instaid.create_shard('regress_5', 5);
-CREATE TABLE regress_5.well (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
-CREATE TABLE regress_5.serial (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
-CREATE TABLE regress_5.text (id text PRIMARY KEY DEFAULT regress_5.next_id());
-CREATE TABLE regress_5.hibernate (id bigint PRIMARY KEY);
-CREATE TABLE regress_5.mixed (id instaid.id PRIMARY KEY DEFAULT regress_5.next_id());
-CREATE TABLE regress_5.moved (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
-CREATE TABLE regress_5.parts (id bigint PRIMARY KEY DEFAULT regress_5.next_id()) PARTITION BY RANGE (id);
-CREATE TABLE regress_5.part PARTITION OF regress_5.parts DEFAULT;
-CREATE TABLE regress_5.calls (id bigint PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
-CREATE TABLE regress_5.casts (id instaid.id PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
-CREATE DOMAIN regress_5.key AS integer;
-CREATE TABLE regress_5.domains (id regress_5.key PRIMARY KEY DEFAULT nextval('regress_5.table_id_seq'));
-CREATE TABLE regress_5.split (id integer DEFAULT nextval('regress_5.table_id_seq')) PARTITION BY RANGE (id);
-CREATE TABLE regress_5.split_1 PARTITION OF regress_5.split DEFAULT;
-INSERT INTO regress_5.well SELECT FROM generate_series(1, 100);
-INSERT INTO regress_5.serial SELECT generate_series(1, 100);
-INSERT INTO regress_5.text SELECT FROM generate_series(1, 100);
--- in one millisecond of 8,192, these values happen to name shard 5
-INSERT INTO regress_5.hibernate SELECT nextval('regress_5.table_id_seq') FROM generate_series(1, 10);
-INSERT INTO regress_5.hibernate SELECT max(id) + 1024 FROM regress_5.hibernate;
-INSERT INTO regress_5.mixed TABLE regress_5.well UNION ALL TABLE regress_5.hibernate;
-INSERT INTO regress_5.moved SELECT instaid.make_id('2026-01-01', CASE n WHEN 9 THEN 7 ELSE 5 END, n) FROM generate_series(1, 9) AS n;
-INSERT INTO regress_5.parts SELECT id + 1024 FROM regress_5.well;
-SELECT * FROM instaid.audit();
-ANALYZE;
-SELECT severity, object, regexp_replace(problem, '\d{16,}', '...') AS problem, cure FROM instaid.audit();
--- what the cure says, after which each row can be updated
-SELECT regexp_replace(cure, '.*: (UPDATE .*?;) When none are left, (ALTER .*;) refuses .*', '\1 \2') FROM instaid.audit() WHERE object = 'regress_5.mixed.id' \gexec
-UPDATE regress_5.mixed SET id = id;
-INSERT INTO regress_5.mixed DEFAULT VALUES;
-ANALYZE regress_5.mixed;
-SELECT object FROM instaid.audit() WHERE object = 'regress_5.mixed.id';
-SELECT try('INSERT INTO regress_5.mixed VALUES (1838407098201298)') LIMIT 1;
-DROP SCHEMA regress_5 CASCADE;
-
--- values that an ORM takes from a sequence that starts at 1, before anything has called next_id(); shard
--- ID 0 is in them
-SELECT instaid.create_shard('regress_0', 0);
-SELECT instaid.create_shard('regress_1', 1);
-ALTER SEQUENCE regress_0.table_id_seq START 1 RESTART;
-ALTER SEQUENCE regress_1.table_id_seq START 1 RESTART;
-CREATE TABLE regress_0.hibernate (id bigint PRIMARY KEY);
-CREATE TABLE regress_1.hibernate (id instaid.id PRIMARY KEY DEFAULT regress_1.next_id());
-INSERT INTO regress_0.hibernate SELECT nextval('regress_0.table_id_seq') FROM generate_series(1, 3);
-INSERT INTO regress_1.hibernate SELECT nextval('regress_1.table_id_seq') FROM generate_series(1, 3);
--- values of a serial column that was adopted, and a table that has the keys of that one
-CREATE TABLE regress_1.serial (id bigint PRIMARY KEY DEFAULT regress_1.next_id());
-CREATE TABLE regress_0.keys (id bigint PRIMARY KEY REFERENCES regress_1.serial);
-INSERT INTO regress_1.serial SELECT generate_series(11, 20);
-INSERT INTO regress_0.keys TABLE regress_1.serial;
-ANALYZE;
-SELECT severity, object, problem, cure FROM instaid.audit();
--- later, only a column without a default is known to have others' values
-SELECT regress_0.next_id() > 0, regress_1.next_id() > 0;
-SELECT object, problem FROM instaid.audit();
-DROP SCHEMA regress_0, regress_1 CASCADE;
 
 DROP VIEW findings;
 SELECT * FROM instaid.audit();

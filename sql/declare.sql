@@ -72,7 +72,7 @@ SELECT try('DO LANGUAGE instaid ''shard 5''');
 
 -- a second epoch on one sequence repeats IDs, as audit() says; a second shard ID does not
 SELECT refuse('shard 6, epoch 1583020800000');
-SELECT severity, object, problem FROM instaid.audit() WHERE object ~ '^regress_[de]$';
+SELECT code, severity, object FROM instaid.audit() WHERE object ~ '^regress_[de]$';
 DROP FUNCTION regress_e.next_ids(integer, regclass);
 SELECT refuse('shard 6, epoch 1583020799999');
 SELECT schema_name, shard_id, sequence FROM instaid.shards ORDER BY shard_id;

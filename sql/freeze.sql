@@ -138,7 +138,7 @@ ORDER BY c.n, l.error;
 SELECT frozen, last_id = instaid.settled_id('regress_w') AS settled,
        last_id = instaid.settled_id('regress_w', 'regress_x.q') AS same
 FROM instaid.shards WHERE shard_id = 61;
-SELECT severity, object, problem FROM instaid.audit() WHERE object ~ '^regress_[wx]';
+SELECT code, severity, object FROM instaid.audit() WHERE object ~ '^regress_[wx]';
 SELECT instaid.thaw_shard('regress_w');
 SELECT regress_w.next_id() > :id AS above;
 ALTER SEQUENCE regress_x.q SET SCHEMA regress_w;

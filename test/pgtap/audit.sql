@@ -4,11 +4,11 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(50);
+SELECT plan(44);
 
 -- tests that audit() returns this finding
-CREATE FUNCTION pg_temp.finds(severity text, object text, problem text, description text) RETURNS text LANGUAGE sql AS
-$$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.severity = $1 AND a.object = $2 AND a.problem LIKE $3 AND a.cure <> ''), $4) $$;
+CREATE FUNCTION pg_temp.finds(code text, severity text, object text, description text) RETURNS text LANGUAGE sql AS
+$$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.code = $1 AND a.severity = $2 AND a.object = $3 AND a.problem <> '' AND a.cure <> ''), $4) $$;
 
 SELECT function_returns('instaid', 'audit', ARRAY[]::name[], 'setof record');
 SELECT volatility_is('instaid', 'audit', 'volatile', 'audit is volatile');
@@ -41,31 +41,25 @@ BEGIN
     result := result | (seq_id);
 END $$;
 SET LOCAL check_function_bodies = on;
-SELECT pg_temp.finds('error', 'insta1.next_id()', 'copy of the published function%', 'a copy of the published function');
-SELECT pg_temp.finds('error', 'insta1.next_id()', '%\%\%%', '... with a doubled percent sign');
-SELECT pg_temp.finds('error', 'insta1.next_id()', '%clock that stands still%', '... with now()');
-SELECT pg_temp.finds('warning', 'insta1.next_id()', 'names its sequence in its text%', '... with text in place of regclass');
-SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), 'Write % in this copy, and call audit() again.', '... and its cure');
-DO $$ BEGIN EXECUTE replace(pg_get_functiondef('insta1.next_id'::regproc), '%%', '%'); END $$;
-SELECT is((SELECT cure FROM instaid.audit() WHERE problem LIKE 'copy of%'), $$SELECT instaid.adopt_shard('insta1');$$, '... and then');
+SELECT pg_temp.finds('copy', 'error', 'insta1.next_id()', 'a copy of the published function');
 DROP SCHEMA insta1 CASCADE;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings without the copy');
 
 -- tables
 CREATE TABLE insta6.photos (LIKE insta5.photos INCLUDING ALL);
-SELECT pg_temp.finds('error', 'insta6.photos.id', '%those of schema insta5', 'a table that got another shard''s default by LIKE');
+SELECT pg_temp.finds('foreign_default', 'error', 'insta6.photos.id', 'a table that got another shard''s default by LIKE');
 DROP TABLE insta6.photos;
 CREATE TABLE insta6.narrow (id integer PRIMARY KEY DEFAULT insta6.next_id());
 CREATE TABLE insta6.refers (id integer REFERENCES insta6.narrow);
-SELECT pg_temp.finds('error', 'insta6.narrow.id', 'type integer%', 'an integer that holds IDs');
-SELECT pg_temp.finds('error', 'insta6.refers.id', 'type integer%', 'an integer that refers to IDs');
+SELECT pg_temp.finds('narrow_column', 'error', 'insta6.narrow.id', 'an integer that holds IDs');
+SELECT pg_temp.finds('narrow_column', 'error', 'insta6.refers.id', 'an integer that refers to IDs');
 CREATE DOMAIN insta6.small AS integer;
 CREATE DOMAIN insta6.smaller AS insta6.small;
 CREATE TABLE insta6.again (id insta6.smaller REFERENCES insta6.narrow);
-SELECT pg_temp.finds('error', 'insta6.again.id', 'type insta6.smaller%', 'a domain over a domain');
+SELECT pg_temp.finds('narrow_column', 'error', 'insta6.again.id', 'a domain over a domain');
 DROP TABLE insta6.again, insta6.refers, insta6.narrow;
 CREATE TABLE insta6.bare (id bigint DEFAULT insta6.next_id());
-SELECT pg_temp.finds('warning', 'insta6.bare.id', 'no unique index%', 'IDs without a unique index');
+SELECT pg_temp.finds('no_unique_index', 'warning', 'insta6.bare.id', 'IDs without a unique index');
 CREATE UNIQUE INDEX ON insta6.bare (id);
 SELECT is_empty('SELECT * FROM instaid.audit()', '... none with a unique index');
 
@@ -74,57 +68,54 @@ SAVEPOINT healthy;
 SET LOCAL check_function_bodies = off;
 CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta6.table_id_seq') RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 1314220021721';
-SELECT pg_temp.finds('error', 'insta6', 'shard ID 5 is also that of schema insta5', 'two schemas with one shard ID');
+SELECT pg_temp.finds('shard_id_twice', 'error', 'insta6', 'two schemas with one shard ID');
 CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta5.table_id_seq') RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1 AS 'shard 6, epoch 1577836800000';
-SELECT pg_temp.finds('error', 'insta6', 'its sequence serves a shard of another epoch%', 'two epochs on one sequence');
+SELECT pg_temp.finds('two_epochs', 'error', 'insta6', 'two epochs on one sequence');
 ALTER FUNCTION insta6.next_ids(integer, regclass) RENAME TO many;
-SELECT pg_temp.finds('error', 'insta6.next_id()', 'makes no IDs. Its schema has no next_ids(integer, regclass) in language instaid, to which it refers.', 'a reference to nothing');
-CREATE SCHEMA insta7;
-CREATE FUNCTION insta7.next_id() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN instaid.next_id(''insta6.table_id_seq'', 7); END';
-SELECT pg_temp.finds('warning', 'insta7.next_id()', '%does not see', 'a shard that is not listed');
+SELECT pg_temp.finds('shard_function_broken', 'error', 'insta6.next_id()', 'a reference to nothing');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
-SELECT pg_temp.finds('error', 'insta5.likes_id_seq', 'cannot serve as a source of IDs. Its INCREMENT%', 'a sequence that cannot serve');
+SELECT pg_temp.finds('cannot_serve', 'error', 'insta5.likes_id_seq', 'a sequence that cannot serve');
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 1 MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
-SELECT pg_temp.finds('error', 'insta5.likes_id_seq', '%a range of its own, 281474976710657 to 562949953421313.%', 'a copy that Citus made for a worker');
+SELECT pg_temp.finds('cannot_serve', 'error', 'insta5.likes_id_seq', 'a copy that Citus made for a worker');
 SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, '... no cure changes its range');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq SET UNLOGGED;
-SELECT pg_temp.finds('warning', 'insta5.likes_id_seq', 'is unlogged%', 'an unlogged sequence');
+SELECT pg_temp.finds('unlogged', 'warning', 'insta5.likes_id_seq', 'an unlogged sequence');
 SELECT setval('insta6.table_id_seq', 9007199254740992);
-SELECT pg_temp.finds('error', 'insta6.table_id_seq', 'has reached the last tick%', 'a sequence at its end');
+SELECT pg_temp.finds('end_of_ids', 'error', 'insta6.table_id_seq', 'a sequence at its end');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta6.table_id_seq RESTART;
 ALTER SEQUENCE insta5.likes_id_seq SET LOGGED;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings after the repair');
 SET LOCAL client_min_messages = error;
 SELECT instaid.create_shard('insta9', 9, date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
-SELECT pg_temp.finds('warning', 'insta9', '%in under five years', 'a shard that ends soon');
+SELECT pg_temp.finds('shard_ends', 'warning', 'insta9', 'a shard that ends soon');
 SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + interval '1 hour', 5, 0), instaid.default_epoch());
-SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', 'a sequence that is ahead');
+SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', 'a sequence that is ahead');
 SET LOCAL instaid.max_drift = '2 h';
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... but not by more than max_drift');
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE code = 'ahead_of_clock'), 0::bigint, '... but not by more than max_drift');
 SET LOCAL instaid.max_drift = '1 h';
 SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 900 ms', 5, 0), instaid.default_epoch());
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE problem LIKE '%ahead%'), 0::bigint, '... nor by a crash, which adds up to a second');
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE code = 'ahead_of_clock'), 0::bigint, '... nor by a crash, which adds up to a second');
 SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 1 min', 5, 0), instaid.default_epoch());
-SELECT pg_temp.finds('warning', 'insta5.table_id_seq', '%ahead of the clock%', '... and by more than both');
+SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', '... and by more than both');
 
 ROLLBACK TO healthy;
 
 -- partitions
 CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
-SELECT pg_temp.finds('error', 'insta5.parts.id', 'no partition takes the IDs of now%', 'a table without partitions');
+SELECT pg_temp.finds('no_partition', 'error', 'insta5.parts.id', 'a table without partitions');
 SELECT instaid.create_partitions('insta5.parts', now() - interval '20 days', now() - interval '10 days', '10 days');
-SELECT pg_temp.finds('error', 'insta5.parts.id', 'no partition takes the IDs of now%', '... with a partition of the past');
+SELECT pg_temp.finds('no_partition', 'error', 'insta5.parts.id', '... with a partition of the past');
 SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');
-SELECT pg_temp.finds('warning', 'insta5.parts.id', 'its last partition ends at %', '... with a last one that ends soon');
+SELECT pg_temp.finds('last_partition', 'warning', 'insta5.parts.id', '... with a last one that ends soon');
 CREATE TABLE insta5.rest PARTITION OF insta5.parts DEFAULT;
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with a default partition');
 SELECT set_config('test.now_part', partition::text, true) FROM instaid.list_partitions('insta5.parts') WHERE to_time > now();
 DO $$ BEGIN EXECUTE format('ALTER TABLE insta5.parts DETACH PARTITION %s', current_setting('test.now_part')); END $$;
-SELECT pg_temp.finds('warning', 'insta5.parts.id', 'its partitions ended at %: rows go to the default partition', '... that takes the IDs of now, after another one');
+SELECT pg_temp.finds('default_partition', 'warning', 'insta5.parts.id', '... that takes the IDs of now, after another one');
 SELECT instaid.create_partitions('insta5.parts', now() + interval '1 day', now() + interval '2 days', '1 day');
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... or before another one');
 DO $$ BEGIN EXECUTE (SELECT format('DROP TABLE %s', partition) FROM instaid.list_partitions('insta5.parts') WHERE from_time > now()); END $$;
@@ -149,13 +140,13 @@ SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'instaid_tickets.
 SELECT instaid.guard_ticket('votes', 1000);
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, '... nor one with 1,000');
 SELECT instaid.next_ticket('votes');
-SELECT pg_temp.finds('warning', 'instaid_tickets.votes', 'has 999 values left until its guard', '... one with fewer does');
+SELECT pg_temp.finds('ticket_ends', 'warning', 'instaid_tickets.votes', '... one with fewer does');
 SELECT setval('instaid_tickets.votes', 1000);
-SELECT pg_temp.finds('error', 'instaid_tickets.votes', 'has reached its guard: next_ticket() fails', '... and one at its guard');
+SELECT pg_temp.finds('ticket_ends', 'error', 'instaid_tickets.votes', '... and one at its guard');
 SELECT throws_ok($$SELECT instaid.next_ticket('votes')$$, '2200H', NULL, '... whose next_ticket() fails');
 ALTER SEQUENCE instaid_tickets.votes AS integer NO MAXVALUE;
 SELECT setval('instaid_tickets.votes', 2147483647);
-SELECT results_eq($$SELECT severity, problem, cure FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, $$VALUES ('error', 'is used up: next_ticket() fails', 'If the columns that store its values are of type bigint, widen it: ALTER SEQUENCE instaid_tickets.votes AS bigint;')$$, 'an integer ticket at its end');
+SELECT pg_temp.finds('ticket_ends', 'error', 'instaid_tickets.votes', 'an integer ticket at its end');
 ALTER SEQUENCE instaid_tickets.votes AS bigint;
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'instaid_tickets.votes'$$, '... and its cure');
 

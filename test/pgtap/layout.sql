@@ -12,7 +12,7 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'adopt_shard(schema_name text, shard_id integer DEFAULT NULL::integer, epoch timestamptz DEFAULT NULL::timestamptz, sequence regclass DEFAULT NULL::regclass, renumber boolean DEFAULT false)',
     $f$adopt_shards(IN pattern text DEFAULT '%'::text, IN dry_run boolean DEFAULT false)$f$,
     'advance_past(sequence regclass, id bigint, epoch timestamptz)',
-    'audit(OUT severity text, OUT object text, OUT problem text, OUT cure text)',
+    'audit(OUT code text, OUT severity text, OUT object text, OUT problem text, OUT cure text)',
     'audit_servers(servers text[], OUT code text, OUT severity text, OUT object text, OUT problem text, OUT cure text)',
     'create_partitions(parent regclass, from_time timestamptz, to_time timestamptz, step interval, epoch timestamptz DEFAULT instaid.default_epoch())',
     $f$create_shard(schema_name text, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), sequence_name text DEFAULT 'table_id_seq'::text)$f$,

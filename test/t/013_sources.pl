@@ -563,14 +563,14 @@ $one->safe_psql('postgres',
 	'CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN; GRANT pg_read_all_stats TO watcher');
 is( $one->safe_psql(
 		'postgres',
-		q{SET ROLE stranger; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password';
+		q{SET ROLE stranger; SELECT count(*) FROM instaid.audit() WHERE code = 'ticket_source';
 			SELECT failure FROM instaid._ticket_state('instaid_tickets.ours')}
 	),
 	"0\n",
 	'... but not for every role');
 is( $one->safe_psql(
 		'postgres',
-		q{SET ROLE watcher; SELECT count(*) FROM instaid.audit() WHERE problem ~ 'password';
+		q{SET ROLE watcher; SELECT count(*) FROM instaid.audit() WHERE code = 'ticket_source';
 			SELECT count(*) FROM instaid.segments WHERE name = 'ours' AND failure ~ 'password'}
 	),
 	"1\n1",

@@ -151,11 +151,9 @@ like(failure($first, q{CALL instaid.create_shards('insta%s', 0, 2)}),
 	qr/ERROR:  shard ID 1 is taken by schema instaid/, '... in create_shards(), too');
 $first->safe_psql('postgres', q{SELECT instaid.create_shard('insta4', 4)});
 set_node_shard($first, 4);
-is($first->safe_psql('postgres', 'SELECT severity, object, problem, cure FROM instaid.audit()'),
+is($first->safe_psql('postgres', 'SELECT code, object, problem FROM instaid.audit()'),
 	join("\n", map {
-		"error|$_->[0]|shard ID 4 is also that of schema $_->[1]|Give one of them another shard "
-		  . 'ID, with instaid.renumber_shard(), or the setting instaid.node_shard_id, or freeze '
-		  . 'it, if no table needs its IDs, with instaid.freeze_shard().'
+		"shard_id_twice|$_->[0]|shard ID 4 is also that of schema $_->[1]"
 	} [ 'insta4', 'instaid' ], [ 'instaid', 'insta4' ]), 'audit() finds one that has it already');
 set_node_shard($first, 1);
 is($first->safe_psql('postgres', q{

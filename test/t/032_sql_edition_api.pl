@@ -252,6 +252,28 @@ is(join("\n", map { $shown{$_} } sort keys %shown),
 is(join(' ', grep { !$made{$_} && !$shown{$_} } $common =~ s/^ *--.*//mgr =~ /\binstaid\.(_\w+)/g),
 	'', '... and common/ calls no other');
 
+# docs/reference.md lists the findings of audit() by code, with their severities and editions.
+my %findings;
+for my $edition ('extension', 'SQL')
+{
+	my $source = slurp_file('common/findings.sql') . ($edition eq 'SQL'
+		? slurp_file('sql-edition/audit.sql')
+		: slurp_file('extension/audit.sql')
+		  . slurp_file('src/ids/declaration.c') =~ s/code = "(\w+)"/'$1', 'error'/gr);
+	while ($source =~ /'(\w+)', (?:CASE [^,]* THEN )?'(error|warning)'(?: ELSE '(\w+)')?/g)
+	{
+		$findings{$1}{edition}{$edition} = 1;
+		$findings{$1}{severity}{$_} = 1 for grep { defined } $2, $3;
+	}
+}
+is(join("\n", sort map { "$_->[0] | $_->[1] | $_->[2]" }
+		map { [ /^\| `(\w+)` \| ([a-z, ]+) \| .* \| (\w+) \|$/ ] } grep { /\| (both|extension|SQL) \|$/ }
+		split /\n/, slurp_file('docs/reference.md')),
+	join("\n", sort map {
+		my ($editions, @severities) = map { [ sort keys %$_ ] } @{ $findings{$_} }{qw(edition severity)};
+		join ' | ', $_, join(', ', reverse @{ $severities[0] }), @$editions > 1 ? 'both' : @$editions
+	} keys %findings), 'docs/reference.md lists the codes of both editions');
+
 # What is not there, and what says so, and what to do instead
 is($node->safe_psql('s', q{
 	SELECT t.command FROM (VALUES
@@ -336,8 +358,7 @@ my $partitions_end = q{
 	SET client_min_messages = error;
 	SELECT instaid.create_shard('parted', 84);
 	CREATE TABLE parted.t (id bigint PRIMARY KEY DEFAULT parted.next_id()) PARTITION BY RANGE (id);
-	CREATE VIEW parted.found AS SELECT string_agg(concat_ws(',', severity, object,
-		regexp_replace(problem, '\d{4}[^,]*([,:] )', '...\1')), ' ' ORDER BY object COLLATE "C")
+	CREATE VIEW parted.found AS SELECT string_agg(concat_ws(',', code, severity, object), ' ')
 		FROM instaid.audit() WHERE object ~ '^parted';
 	TABLE parted.found;
 	SELECT count(*) FROM instaid.create_partitions('parted.t', now() - '1 day'::interval,
@@ -363,10 +384,9 @@ my $partitions_end = q{
 	TABLE parted.found;
 	CREATE TABLE parted.t_all PARTITION OF parted.t FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 	TABLE parted.found};
-my $found = join("\n", 'error,parted.t.id,no partition takes the IDs of now: INSERT fails', 1,
-	'warning,parted.t.id,its last partition ends at ..., within its own length', '', '', '', 1, '',
-	'', 1, 'warning,parted.t.id,its partitions ended at ...: rows go to the default partition',
-	'error,parted.t.id,no partition takes the IDs of now: INSERT fails', '');
+my $found = join("\n", 'no_partition,error,parted.t.id', 1,
+	'last_partition,warning,parted.t.id', '', '', '', 1, '', '', 1,
+	'default_partition,warning,parted.t.id', 'no_partition,error,parted.t.id', '');
 is_deeply([ map { s/\A\n//r } in_both($partitions_end) ], [ ($found) x 2 ],
 	'audit() finds the end of partitions in both editions');
 $node->safe_psql($_, 'SET client_min_messages = error; DROP SCHEMA parted CASCADE') for 'c', 's';
@@ -418,22 +438,25 @@ my $rights_found = q{
 	-- what docs/tickets.md grants
 	GRANT CREATE ON SCHEMA instaid_tickets TO app;
 	GRANT USAGE, SELECT ON SEQUENCE instaid_tickets."a ""b""" TO app, PUBLIC;
-	SELECT object FROM instaid.audit() WHERE problem ~ '^role .* has ';
+	SELECT object FROM instaid.audit() WHERE code ~ '_right$';
 	GRANT ALL ON SEQUENCE instaid_tickets."a ""b""" TO "B ""o""", dba;
+	GRANT USAGE ON SEQUENCE taken.table_id_seq TO dba;
+	GRANT ALL ON SEQUENCE taken.table_id_seq TO "B ""o""";
 	GRANT ALL ON SCHEMA instaid TO app WITH GRANT OPTION;
 	SET ROLE app; GRANT CREATE ON SCHEMA instaid TO PUBLIC; RESET ROLE;
-	SELECT severity, object, problem, cure FROM instaid.audit() WHERE problem ~ '^role .* has ';
-	SELECT cure FROM instaid.audit() WHERE problem ~ '^role .* has ' \gexec
-	SELECT object FROM instaid.audit() WHERE problem ~ '^role .* has ';
-	REVOKE ALL ON SCHEMA instaid_tickets FROM app; REVOKE ALL ON SCHEMA instaid FROM app;
+	SELECT code, object, cure FROM instaid.audit() WHERE code ~ '_right$';
+	SELECT cure FROM instaid.audit() WHERE code ~ '_right$' \gexec
+	SELECT object FROM instaid.audit() WHERE code ~ '_right$';
+	REVOKE ALL ON SCHEMA instaid_tickets, instaid FROM app;
+	REVOKE ALL ON SEQUENCE taken.table_id_seq FROM dba, "B ""o""";
 	SELECT instaid.drop_ticket('a "b"') \g /dev/null
 };
 $node->safe_psql('postgres', 'CREATE ROLE "B ""o"""');
-$found = join "\n", q{warning|instaid|role PUBLIC, app has CREATE on it, and could let others call}
-	  . q{ its own functions there|REVOKE CREATE ON SCHEMA instaid FROM PUBLIC, app CASCADE;},
-	q{warning|instaid_tickets."a ""b"""|role "B ""o""", dba has UPDATE on it, and could set the}
-	  . q{ ticket back|REVOKE UPDATE ON SEQUENCE instaid_tickets."a ""b""" FROM "B ""o""", dba}
-	  . ' CASCADE;';
+$found = join "\n", q{sequence_right|taken.table_id_seq|REVOKE UPDATE ON SEQUENCE}
+	  . q{ taken.table_id_seq FROM "B ""o""" CASCADE;},
+	'schema_right|instaid|REVOKE CREATE ON SCHEMA instaid FROM PUBLIC, app CASCADE;',
+	q{ticket_right|instaid_tickets."a ""b"""|REVOKE UPDATE ON SEQUENCE instaid_tickets."a ""b"""}
+	  . q{ FROM "B ""o""", dba CASCADE;};
 is_deeply([ in_both($rights_found) ], [ ($found) x 2 ],
 	'audit() finds rights of other roles in both editions');
 
@@ -455,16 +478,15 @@ my $at_the_ends = q{
 	CREATE SEQUENCE instaid_tickets.down INCREMENT -9223372036854775808
 		MINVALUE -9223372036854775808 START -1;
 	RESET ROLE;
-	SELECT object, regexp_replace(problem, ' ends at .*,', ' ends,')
-	FROM instaid.audit() WHERE object ~ '^ends\.';
+	SELECT code, object FROM instaid.audit() WHERE object ~ '^ends\.';
 	SELECT count(p) FROM instaid.dump_positions() AS p WHERE p ~ '(first|odd|down)';
 	SELECT count(p) > 1 FROM instaid.dump_positions() AS p;
 	SELECT count(m), count(s) > 0, count(t) > 2
 	FROM instaid.metrics AS m, instaid.shards AS s, instaid.tickets AS t \g /dev/null
 	DROP SCHEMA ends CASCADE; REVOKE ALL ON SCHEMA instaid_tickets FROM app;
 	DROP SEQUENCE instaid_tickets.first, instaid_tickets.odd, instaid_tickets.down};
-is_deeply([ in_both($at_the_ends) ], [ ("ends.u.id|no partition takes the IDs of now: INSERT fails
-ends.t.id|its last partition ends, within its own length\n0\nt") x 2 ],
+is_deeply([ in_both($at_the_ends) ],
+	[ ("no_partition|ends.u.id\nlast_partition|ends.t.id\n0\nt") x 2 ],
 	'audit() and dump_positions() read what is at the ends of bigint in both editions');
 
 # Each part is described, and belongs to the role that installed it.
@@ -678,7 +700,7 @@ is(outcome(q{
 	SELECT "Renamed".next_id('"Renamed".other') > 0; SELECT "Renamed".next_id() > 0;
 	SELECT count(*) FROM instaid.audit() WHERE object ~ 'Renamed';
 	DROP VIEW "Renamed".id_sequence_lock;
-	SELECT DISTINCT cure FROM instaid.audit() WHERE problem = 'has no lock: next_id() fails' \gexec
+	SELECT substring(cure FROM 'CREATE.*') FROM instaid.audit() WHERE code = 'no_lock' \gexec
 	SELECT "Renamed".next_id() > 0; DROP SCHEMA "Renamed" CASCADE
 	}), '2000 t t 0 t', 'a sequence and a schema are renamed');
 
@@ -693,7 +715,7 @@ is(outcome(q{
 	SELECT seqs.next_id('seqs.a') > 0;
 	DROP SEQUENCE seqs.c CASCADE; SELECT instaid.freeze_shard('seqs');
 	SELECT frozen FROM instaid.shards WHERE schema_name = 'seqs';
-	SELECT cure FROM instaid.audit() WHERE object = 'seqs' \gexec
+	SELECT cure FROM instaid.audit() WHERE code = 'open_type' \gexec
 	SELECT instaid._shard_sequences('seqs') AS s ORDER BY s; SELECT instaid.freeze_shard('seqs');
 	SELECT instaid.add_sequence('seqs', 'd'); SELECT seqs.next_id('seqs.d');
 	SELECT seqs.next_id('seqs.a'); SELECT seqs.next_id(); SELECT instaid.thaw_shard('seqs');
@@ -709,7 +731,7 @@ for my $by_hand ('NO MAXVALUE', 'MAXVALUE 9000000000000000000', 'NO MINVALUE')
 		ALTER SEQUENCE hand.table_id_seq $by_hand;
 		SELECT shard_id, frozen FROM instaid.shards WHERE schema_name = 'hand';
 		SELECT hand.next_id(); SELECT instaid._update_shards();
-		SELECT cure FROM instaid.audit() WHERE problem ~ '^cannot serve: its M' \\gexec
+		SELECT cure FROM instaid.audit() WHERE code = 'cannot_serve' \\gexec
 		SELECT instaid.extract_shard_id(hand.next_id()); DROP SCHEMA hand CASCADE}),
 		'87|f 87 55000', "a shard keeps its number after $by_hand, and audit() has the cure");
 }
@@ -726,22 +748,9 @@ is(outcome(q{
 	ALTER FUNCTION lost1.next_ids OWNER TO app; ALTER DOMAIN lost2.id_sequence OWNER TO app;
 	DROP FUNCTION lost3.next_ids; ALTER FUNCTION lost4.next_ids SECURITY INVOKER;
 	ALTER FUNCTION lost5.next_ids RENAME TO ids;
-	SELECT object FROM instaid.audit() WHERE problem ~ 'is not in instaid.shards' ORDER BY 1;
+	SELECT object FROM instaid.audit() WHERE code = 'lost_shard' ORDER BY 1;
 	DROP SCHEMA lost1, lost2, lost3, lost4, lost5 CASCADE}),
 	'lost1 lost2 lost3 lost4 lost5', 'audit() finds shards that instaid.shards does not list');
-is(outcome(q{
-	SET client_min_messages = error; CREATE SCHEMA cures AUTHORIZATION app; SET ROLE app;
-	SELECT instaid.create_shard('cures', 89);
-	CREATE TABLE cures.t (id real UNIQUE DEFAULT cures.next_id());
-	CREATE TABLE cures.u (id bigint DEFAULT cures.next_id(), at date, PRIMARY KEY (id, at))
-		PARTITION BY RANGE (at);
-	SELECT cure FROM instaid.audit() WHERE object = 'cures.t.id'; RESET ROLE;
-	SELECT cure FROM instaid.audit() WHERE object IN ('cures.t.id', 'cures.u.id') ORDER BY object;
-	DROP SCHEMA cures CASCADE}), join(' ', 'ALTER TABLE cures.t ALTER id TYPE bigint;',
-		'Connect as its owner, app, and run: ALTER TABLE cures.t ALTER id TYPE bigint;',
-		'Partition the table by its ID: a unique index must have all columns of the partition'
-		  . ' key.'),
-	'no cure of audit() lets a superuser run code of another role, or fails');
 is(outcome(q{
 	SET client_min_messages = error; SET check_function_bodies = off; SET statement_timeout = '20s';
 	CREATE SCHEMA slow;
@@ -761,8 +770,8 @@ is(outcome(q{
 		RAISE DEBUG 'CREATE FUNCTION, %%';
 		EXECUTE format('SELECT nextval(%L) %% 1024', 'makers.s') INTO n;
 		RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | n; END $p$;
-	SELECT object, cure ~ 'Write %' FROM instaid.audit() WHERE object ~ '^makers';
-	DROP SCHEMA makers CASCADE}), 'makers.copy()|f', 'a function that makes copies is none');
+	SELECT code, object FROM instaid.audit() WHERE object ~ '^makers';
+	DROP SCHEMA makers CASCADE}), 'copy|makers.copy()', 'a function that makes copies is none');
 
 # A copy of another name, with another sequence
 is(outcome(q{
@@ -772,13 +781,13 @@ is(outcome(q{
 		SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23)
 			+ (86 << 10) + nextval('named.global_id_seq') % 1024 $$;
 	CREATE TABLE named.t (id bigint PRIMARY KEY DEFAULT named.id_generator());
-	SELECT cure FROM instaid.audit() WHERE object = 'named.id_generator()';
+	SELECT code FROM instaid.audit() WHERE object = 'named.id_generator()';
 	CALL instaid.adopt_shards('named');
 	SELECT sequence FROM instaid.shards WHERE schema_name = 'named';
 	INSERT INTO named.t SELECT result FROM named.id_generator();
 	INSERT INTO named.t DEFAULT VALUES;
 	SELECT instaid.extract_shard_id(id) FROM named.t; DROP SCHEMA named CASCADE}),
-	"CALL instaid.adopt_shards('named'); named.global_id_seq 86 86",
+	'copy named.global_id_seq 86 86',
 	'adopt_shards() adopts a copy of another name');
 
 # advance_past() refuses what it cannot do.
@@ -811,12 +820,11 @@ is(outcome(q{
 	SELECT instaid.guard_ticket('ending', 1000) \g /dev/null
 	SELECT count(*) FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
 	SELECT instaid.next_ticket('ending');
-	SELECT severity, problem FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
+	SELECT code, severity FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
 	SELECT setval('instaid_tickets.ending', 1000) \g /dev/null
-	SELECT severity, problem FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
+	SELECT code, severity FROM instaid.audit() WHERE object = 'instaid_tickets.ending';
 	SELECT instaid.drop_ticket('ending')}),
-	"0 1 warning|has 999 values left until its guard"
-	  . ' error|has reached its guard: next_ticket() fails',
+	'0 1 ticket_ends|warning ticket_ends|error',
 	'audit() finds a ticket that ends, and one at its end');
 is(outcome(q{
 	ALTER SEQUENCE instaid_tickets.set_by_hand RESTART WITH 644;
@@ -872,7 +880,7 @@ $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "
 is($node->safe_psql('whole', "SELECT insta5.next_id() > $before, count(*) FROM insta5.photos"),
 	't|1', '... and goes on above');
 is($node->safe_psql('whole',
-	'SELECT a.problem FROM instaid.audit() AS a WHERE severity = \'error\''), '',
+	'SELECT a.code FROM instaid.audit() AS a WHERE severity = \'error\''), '',
 	'... without a finding');
 $node->safe_psql('postgres', 'CREATE DATABASE trap; GRANT CREATE ON DATABASE trap TO app');
 $node->safe_psql('trap', q{

@@ -73,10 +73,8 @@ for my $server ($node, $standby)
 	is( $server->safe_psql('postgres', q{SELECT tickets, failed_refills FROM instaid.metrics;
 			SELECT name, source FROM instaid.tickets ORDER BY name COLLATE "C";
 			SELECT count(*) FROM instaid.segments;
-			SELECT severity, problem FROM instaid.audit() WHERE object ~ 'ticket'}),
-		"3|0\non first use|\nplain|\nsourced|nowhere\n0\n"
-		  . 'error|has a source, and the library instaid_sources is not preloaded:'
-		  . ' next_ticket() fails',
+			SELECT code, severity FROM instaid.audit() WHERE object ~ 'ticket'}),
+		"3|0\non first use|\nplain|\nsourced|nowhere\n0\nnot_preloaded|error",
 		"$name: metrics, tickets, segments and audit()");
 }
 $standby->promote;
@@ -131,7 +129,7 @@ DETAIL:  The server has preloaded instaid_sources 0\.9, .* session has loaded in
 HINT:  Install instaid and instaid_sources of one version, and restart the server\.\n/,
 	'the library of another version is refused');
 is( $node->safe_psql('postgres', q{SELECT count(*) FROM instaid.segments;
-		SELECT count(*) FROM instaid.audit() WHERE problem ~ 'not preloaded'}),
+		SELECT count(*) FROM instaid.audit() WHERE code = 'not_preloaded'}),
 	"0\n1", '... and views and audit() work');
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC|terminated by signal/, 'nothing crashed');

@@ -1,0 +1,118 @@
+---- What audit() looks at ----
+
+-- A superuser may run audit() over everybody's objects.  Therefore:
+--
+-- - It runs nothing that a user wrote, waits for no lock, and does not fail.  What is parsed is
+--   not deparsed: that can lock a table, and fails if it is nested deeply.  What is very long is
+--   not read.  regclass and regprocedure are not used for names: they look at all other objects of
+--   the name.
+-- - A cure that is SQL runs nothing of another role, and names no function that another role can
+--   replace.  Where PostgreSQL itself runs an owner's code with the caller's rights, such as a
+--   CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
+-- - The planner knows neither how many shards there are nor what a CTE gives.  Joins by hash take
+--   linear time whatever there is.
+
+-- Column defaults, but those of temporary tables.  The planner omits a LEFT JOIN that is not used.
+CREATE OR REPLACE VIEW instaid._defaults AS
+    SELECT d.oid, d.adrelid AS relid, d.adnum AS attnum, c.relnamespace AS schema,
+           c.relowner AS owner, c.relkind, c.relispartition AS is_partition,
+           d.adbin AS expression, format('%I.%I', n.nspname, c.relname) AS table_name,
+           quote_ident(a.attname) AS column_name,
+           format('%I.%I.%I', n.nspname, c.relname, a.attname) AS name
+    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid
+         LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE c.relpersistence <> 't';
+
+-- Copies of the published function.  A copy calls nextval(), reads a clock, and shifts to the left.
+CREATE OR REPLACE VIEW instaid._copies AS
+    -- The text of functions.  A string becomes a quote; a comment, and all between the first and
+    -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
+    -- text.  Dollar quotes keep backslashes whatever standard_conforming_strings is.
+    WITH source AS MATERIALIZED (
+        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
+                   \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
+                   | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
+                   $re$\1\2 $re$, 'gi') AS code
+        FROM pg_proc AS p
+        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                     WHERE l.lanname IN ('sql', 'plpgsql')))
+          AND CASE WHEN octet_length(p.prosrc) < 100000
+                   THEN p.prosrc ~* $re$\mnextval\M$re$ AND strpos(p.prosrc, 'instaid_sql._') = 0
+              END),
+    -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
+    -- pg_catalog.
+    parsed AS (
+        SELECT t.classid, t.objid, t.tree
+        FROM (SELECT 'pg_proc'::regclass::oid, p.oid, p.prosqlbody::text FROM pg_proc AS p
+              UNION ALL
+              SELECT 'pg_attrdef'::regclass::oid, a.oid, a.adbin::text FROM pg_attrdef AS a)
+             AS t (classid, objid, tree)
+        WHERE octet_length(t.tree) < 1000000 AND (t.classid, t.objid) IN (
+            SELECT d.classid, d.objid
+            FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+            WHERE d.refclassid = 'pg_class'::regclass)),
+    copy (classid, objid) AS MATERIALIZED (
+        -- by 16 to 24 bits, by a variable or a sum, or multiplies by such a power of 2
+        SELECT 'pg_proc'::regclass::oid, s.oid FROM source AS s
+        WHERE s.code ~* $re$\m(?:nextval\s*\(|execute\M)$re$
+          AND s.code ~* $re$(?x)\m(?:clock_timestamp | now | timeofday | localtimestamp
+                            | current_timestamp | (?:statement|transaction)_timestamp)\M$re$
+          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}) \s*<<[\s(]*
+                            (?:1[6-9]\M | 2[0-4]\M | \d+\s*[-+*] | [a-z_]\w*\M(?!\s*>>))
+                            | \*[\s(]*(?:8388608|4194304)\M | \^ | \mpow(?:er)?\s*\($re$
+        UNION ALL
+        SELECT p.classid, p.objid FROM parsed AS p
+        WHERE p.tree ~ (SELECT string_agg(format(':funcid %s |', f.oid), '') || 'SQLVALUEFUNCTION '
+                        FROM pg_proc AS f WHERE f.pronamespace = 'pg_catalog'::regnamespace
+                          AND f.proname IN ('clock_timestamp', 'now', 'statement_timestamp',
+                                            'timeofday', 'transaction_timestamp'))
+          AND p.tree ~ (SELECT string_agg(format(':opno %s ', o.oid), '|') FROM pg_operator AS o
+                        WHERE o.oprnamespace = 'pg_catalog'::regnamespace
+                          AND o.oprname IN ('<<', '%', '^')))
+    SELECT c.classid, c.objid, p.pronamespace AS schema,
+           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object
+    FROM copy AS c JOIN pg_proc AS p ON p.oid = c.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    -- neither the SQL edition, of which this can be another version, nor other extensions
+    WHERE c.classid = 'pg_proc'::regclass
+      AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|$))'
+      AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = c.classid AND e.objid = c.objid
+                                                   AND e.deptype = 'e')
+    UNION ALL
+    SELECT c.classid, c.objid, d.schema, d.name
+    FROM copy AS c JOIN instaid._defaults AS d ON d.oid = c.objid
+    WHERE c.classid = 'pg_attrdef'::regclass AND NOT d.is_partition;
+
+-- The shards of this database.  has_sequence: any role may declare a shard with a sequence that it
+-- has no rights on.  expires_at is the time of the first ID that would be negative.
+CREATE OR REPLACE VIEW instaid._audited_shards AS
+    SELECT p.pronamespace AS schema, s.schema_name, quote_ident(s.schema_name) AS name,
+           s.shard_id, s.epoch, s.frozen, p.proowner AS owner, s.sequence::oid AS sequence,
+           pg_has_role(p.proowner, c.relowner, 'USAGE') AS has_sequence,
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+         LEFT JOIN pg_class AS c ON c.oid = s.sequence;
+
+-- Columns whose default is a next_id(), its schema, which may be no shard, and the sequence that it
+-- passes.  maker is null for instaid.next_id() with a shard ID.
+CREATE OR REPLACE VIEW instaid._id_columns AS
+    SELECT d.*, CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
+                     THEN p.pronamespace END AS maker,
+           q.oid AS sequence, q.relnamespace AS sequence_schema
+    FROM pg_proc AS p
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
+                            AND f.classid = 'pg_attrdef'::regclass
+         JOIN instaid._defaults AS d ON d.oid = f.objid
+         LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
+                                                     AND q.relpersistence <> 't')
+              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
+    WHERE p.proname = 'next_id';
+
+-- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
+CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
+    RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')
+            FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS a ON a.oid = x.grantee
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner AND a.rolsuper IS NOT TRUE);
