@@ -1,6 +1,6 @@
 ---- Findings of audit() ----
 
--- A code and a severity stand side by side: docs/reference.md lists them.  A finding is an error if
+-- A code and a severity stand side by side.  A finding is an error if
 -- IDs repeat, name a wrong shard, or are refused now; a warning if that will happen, or if a
 -- guarantee is weaker.
 
