@@ -243,7 +243,8 @@ CREATE OR REPLACE FUNCTION instaid._find_conflict(schema_name text, shard_id int
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     SELECT min(s.schema_name) FILTER (WHERE s.shard_id = _find_conflict.shard_id),
-           min(s.schema_name), min(s.epoch)
+           (array_agg(s.schema_name ORDER BY s.shard_id))[1],
+           (array_agg(s.epoch ORDER BY s.shard_id))[1]
     INTO taken_by, other_schema, other_epoch FROM instaid._list_shards() AS s;
     SELECT p.oid INTO routine
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace

@@ -38,20 +38,21 @@ SELECT instaid.create_shard('Regress "t"', 6, '2020-01-01 UTC');
 RESET client_min_messages;
 SELECT "Regress ""t""".next_id() AS id \gset
 SELECT instaid.settled_id('Regress "t"') = :id AS is_last;
--- also of a sequence that another shard uses, too
-SELECT instaid.decode(instaid.settled_id('Regress "t"', 'regress_s.table_id_seq'), '2020-01-01 UTC')
-     = instaid.decode(instaid.make_id(created_at, 6, sequence)) AS same FROM instaid.decode(:settled);
+-- but not of a sequence of another shard
+SELECT try($$SELECT instaid.settled_id('Regress "t"', 'regress_s.table_id_seq')$$);
 -- a sequence that is before the first ID of an epoch, or past the last
 CREATE SCHEMA regress_late;
 CREATE SEQUENCE regress_late.ids;
 CREATE FUNCTION regress_late.next_ids(count integer, sequence regclass DEFAULT 'regress_late.ids') RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1 AS 'shard 7, epoch 7258118400000';
-SELECT instaid.settled_id('regress_late', 'regress_s.table_id_seq');
+SELECT setval('regress_late.ids', (extract(epoch FROM now()) * 1000)::bigint << 10) > 0 AS set;
+SELECT instaid.settled_id('regress_late');
 CREATE SCHEMA regress_early;
 CREATE SEQUENCE regress_early.ids;
 CREATE FUNCTION regress_early.next_ids(count integer, sequence regclass DEFAULT 'regress_early.ids') RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1 AS 'shard 8, epoch -2208988800000';
-SELECT instaid.settled_id('regress_early', 'regress_s.table_id_seq') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 8, 1023, '1900-01-01 UTC') AS last;
+SELECT setval('regress_early.ids', (extract(epoch FROM now()) * 1000)::bigint << 10) > 0 AS set;
+SELECT instaid.settled_id('regress_early') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 8, 1023, '1900-01-01 UTC') AS last;
 DROP SCHEMA regress_late, regress_early CASCADE;
 
 -- a frozen shard, and a thawed one

@@ -21,6 +21,7 @@
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
@@ -383,10 +384,15 @@ sequence_make_durable(XLogRecPtr lsn)
 	 */
 	if (!ProcDiePending)
 	{
+		int			level = client_min_messages;
+
+		/* the client has had the warning */
+		client_min_messages = ERROR;
 		HOLD_INTERRUPTS();
 		QueryCancelPending = true;
 		SyncRepWaitForLSN(lsn, false);
 		RESUME_INTERRUPTS();
+		client_min_messages = level;
 		if (QueryCancelPending && !ProcDiePending)
 		{
 			QueryCancelPending = false;

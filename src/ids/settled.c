@@ -143,6 +143,25 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 	PG_RETURN_INT64(greatest_id(tick, shard_id, epoch_ms));
 }
 
+/* Refuse the sequence of another shard, whose IDs have another shard ID or epoch. */
+static void
+check_sequence(Oid sequence, Oid schema)
+{
+	Oid			other = get_rel_namespace(sequence);
+	HeapTuple	tuple = OidIsValid(other) && other != schema ? find_declaration(other) : NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	ReleaseSysCache(tuple);
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("sequence %s is in the schema of another shard",
+					sequence_qualified_name(sequence)),
+			 errdetail("Its IDs are not those of the shard in schema %s.",
+					   quote_identifier(get_namespace_name(schema))),
+			 errhint("Pass the schema of that shard.")));
+}
+
 Datum
 instaid_settled_id(PG_FUNCTION_ARGS)
 {
@@ -159,9 +178,11 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 	{
 		HeapTuple	tuple;
 		const char *fault;
+		Oid			schema;
 
 		AcceptInvalidationMessages();
-		tuple = find_declaration(LookupExplicitNamespace(schema_name, false));
+		schema = LookupExplicitNamespace(schema_name, false);
+		tuple = find_declaration(schema);
 		if (!HeapTupleIsValid(tuple))
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -177,6 +198,7 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 			now.epoch_ms == before.epoch_ms)
 			return id;
 		fcinfo->isnull = false;
+		check_sequence(sequence, schema);
 		id = find_settled_id(fcinfo, OidIsValid(sequence) ? sequence : now.sequence,
 							 now.shard_id == NODE_SHARD ? node_shard_id_or_error() : now.shard_id,
 							 now.epoch_ms, PG_GETARG_BOOL(2));

@@ -120,7 +120,7 @@ for my $case (
 		q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name ~ '_on$'});
 	like(
 		end(shift @calls),
-		qr/\A($warning)+ERROR:  canceling statement due to user request\n\z/,
+		qr/\A${warning}ERROR:  canceling statement due to user request\n\z/,
 		"$ticket: a call that is cancelled returns no value");
 	$local->(
 		q{SELECT pg_terminate_backend(pid)
@@ -130,7 +130,7 @@ for my $case (
 	my $slow = begin("slow_$ticket", $take, "SET statement_timeout = '300ms'; $take");
 	like(
 		end($slow),
-		qr/\A($warning)+ERROR:  canceling statement due to statement timeout\n\z/,
+		qr/\A${warning}ERROR:  canceling statement due to statement timeout\n\z/,
 		"$ticket: a call that reaches statement_timeout returns no value");
 
 	# The standby is no longer required, and the others go on, also one that has something else
