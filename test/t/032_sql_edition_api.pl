@@ -276,13 +276,17 @@ for my $edition ('extension', 'SQL')
 		$findings{$1}{severity}{$_} = 1 for grep { defined } $2, $3;
 	}
 }
-is(join("\n", sort map { "$_->[0] | $_->[1] | $_->[2]" }
-		map { [ /^\| `(\w+)` \| ([a-z, ]+) \| .* \| (\w+) \|$/ ] } grep { /\| (both|extension|SQL) \|$/ }
-		split /\n/, slurp_file('docs/reference.md')),
-	join("\n", sort map {
-		my ($editions, @severities) = map { [ sort keys %$_ ] } @{ $findings{$_} }{qw(edition severity)};
-		join ' | ', $_, join(', ', reverse @{ $severities[0] }), @$editions > 1 ? 'both' : @$editions
-	} keys %findings), 'docs/reference.md lists the codes of both editions');
+my @listed = grep { /^\| `\w+` \|.*\| (both|extension|SQL) \|$/ } split /\n/,
+  slurp_file('docs/reference.md');
+s/^\| `(\w+)` \| ([a-z, ]+) \|.*\| (\w+) \|$/$1: $2, $3/ for @listed;
+my @made;
+for my $code (sort keys %findings)
+{
+	my @editions = keys %{ $findings{$code}{edition} };
+	push @made, join ', ', "$code: " . join(', ', reverse sort keys %{ $findings{$code}{severity} }),
+	  @editions > 1 ? 'both' : @editions;
+}
+is(join("\n", sort @listed), join("\n", @made), 'docs/reference.md lists the codes of audit()');
 
 # What is not there, and what says so, and what to do instead
 is($node->safe_psql('s', q{
