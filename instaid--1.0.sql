@@ -2293,13 +2293,12 @@ CREATE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID), and
--- the sequence that it passes
+-- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
+-- and the sequence that it passes
 CREATE VIEW instaid._id_columns AS
-    SELECT d.*, CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
-                     THEN p.pronamespace END AS maker,
+    SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
            q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
