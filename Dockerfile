@@ -2,7 +2,8 @@
 #
 #   docker build --build-arg PG_MAJOR=18 -t postgres-instaid .
 #
-# It is compiled in a stage of its own, so that the image has no compiler.
+# It is compiled in a stage of its own, so that the image has no compiler.  The second library,
+# instaid_sources, uses the libpq that the official image has.
 ARG PG_MAJOR=18
 FROM postgres:${PG_MAJOR} AS build
 ARG PG_MAJOR

@@ -10,7 +10,7 @@
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
 #   make script              assembles the script of the extension from extension/ and common/
-#   make deb, make dist      the Debian package; the zip for PGXN
+#   make deb, make dist      the Debian packages; the zip for PGXN
 #   make sql-edition         the SQL edition as one text, and for pg_tle and database.dev
 #   make sql-edition-restore-list DUMP=...  lists what of a dump of the extension it can restore
 #   make bench-instructions  the instructions that an ID takes, against those stored
@@ -61,7 +61,7 @@ all install uninstall clean: %: sources-%
 sources-all sources-install sources-uninstall sources-clean: sources-%:
 	@$(MAKE) -f $(srcdir_of_makefile)Makefile.sources $*
 # after the objects that both libraries contain
-sources-all: all-lib $(if $(filter yes,$(with_llvm)),$(BOTH:.o=.bc))
+sources-all: all-lib
 sources-install: sources-all
 .PHONY: sources-all sources-install sources-uninstall sources-clean
 endif
@@ -92,7 +92,7 @@ test-packages:
 test-matrix:
 	@$(srcdir_of_makefile)test/matrix.sh $(VERSIONS)
 
-# The Debian package, and the zip for PGXN of what is committed.  A patch release keeps
+# The Debian packages, and the zip for PGXN of what is committed.  A patch release keeps
 # the version of the control file.
 DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",/\1/p' $(srcdir_of_makefile)META.json)
 deb:

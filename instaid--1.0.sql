@@ -122,6 +122,20 @@ BEGIN
     RETURN is_worker;
 END $$;
 
+---- The layout of an ID ----
+
+-- The largest shard ID, as src/ids/layout.h defines it.
+CREATE FUNCTION instaid._max_shard_id() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
+
+-- The largest sequence field of an ID, and of a tick.
+CREATE FUNCTION instaid._max_sequence() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_sequence';
+
+-- The last tick, where a sequence ends that is not frozen.
+CREATE FUNCTION instaid._max_tick() RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_tick';
+
 ---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
@@ -131,15 +145,8 @@ COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 131422002172
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
-'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
-
-CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
-'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, and '
+'the low bits of a sequence; error if the shard ID, or the time since the epoch, does not fit';
 
 CREATE FUNCTION instaid.extract_timestamp(
     id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
@@ -148,11 +155,11 @@ COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the mill
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
@@ -182,11 +189,6 @@ CREATE FUNCTION instaid._max_id_before(
     created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
-'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
-
 ---- Time ranges ----
 
 -- Not STRICT: PostgreSQL would not inline an AND.  Each time is used once, so that it can be a
@@ -215,16 +217,6 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
 COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
-
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
-'which sort as the IDs do (COLLATE "C"); error if it is negative';
-
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
-COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
 ---- The type instaid.id ----
 
@@ -491,14 +483,14 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch times
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
-'greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'greater than all before; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
 COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
-'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'IDs of a sequence, in increasing order; needs USAGE or UPDATE on it';
 
 -- The last ID that a sequence issued; null if there is none, while it is dropped, and without
 -- USAGE or SELECT on it or pg_read_all_stats.
@@ -529,7 +521,7 @@ COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it 
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970, and a count in each';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -550,12 +542,6 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-
--- The view shards in one row, for the view metrics.
-CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
-                                       OUT unreadable bigint, OUT newest_shard name,
-                                       OUT last_issued_at timestamptz, OUT expires_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
@@ -604,7 +590,7 @@ CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
                   ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
                   ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970, and a count in each''',
                   schema_name, sequence,
                   format('shard %s, epoch %s', shard_id,
                          (extract(epoch FROM epoch) * 1000)::bigint),
@@ -638,6 +624,8 @@ CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
+    -- the time of the first ID that would be negative
+    default_ends_at CONSTANT timestamptz := instaid.extract_timestamp(-9223372036854775808);
     conflict record;
     other record;
 BEGIN
@@ -654,9 +642,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
                            ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
-                            clock_timestamp()),
-            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+            DETAIL = format('The clock reads %s; an epoch can be up to %s years before it.',
+                            clock_timestamp(),
+                            round(extract(epoch FROM default_ends_at - instaid.default_epoch())
+                                  / 31557600, 1)),
+            HINT = format('Use the default epoch, which serves until %s, or the date of today.',
+                          extract(year FROM default_ends_at));
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
@@ -709,7 +700,7 @@ BEGIN
             HINT = COALESCE((
                 -- the one after the highest, or else one between
                 SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, 8191) AS n
+                FROM generate_series(0, instaid._max_shard_id()) AS n
                 WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
                 ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
                 'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
@@ -811,11 +802,12 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', pg_catalog.json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
-    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) 8191
+    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) instaid._max_shard_id()
        OR first OPERATOR(pg_catalog.>) last THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = pg_catalog.format('shard IDs %s to %s are out of range', first, last),
-            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+            DETAIL = pg_catalog.format('Shard IDs are between 0 and %s, and the first must not be'
+                                       ' above the last.', instaid._max_shard_id());
     ELSIF format OPERATOR(pg_catalog.!~) '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = pg_catalog.format('format "%s" cannot name shards',
@@ -1642,13 +1634,14 @@ BEGIN
             max_value := instaid._execute_as(owner, format(
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
-                ' 9007199254740990)) FROM pg_sequence_parameters(%1$s)', sequence::oid));
+                ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
+                instaid._max_tick() - 1));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
-        ELSIF max_value < 9007199254740991 THEN
+        ELSIF max_value < instaid._max_tick() THEN
             -- A dump without data has the last tick as MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
-                sequence::oid, max_value));
+                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
+                sequence::oid, max_value, instaid._max_sequence()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -1776,34 +1769,6 @@ CREATE VIEW instaid.segments AS
     FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
 COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
-
-CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
-           CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
-           CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- load can add 64 ms, and a crash a second; _shard_metrics() has loaded the library
-           EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
-                              + '1064 ms')::double precision AS drift_limit_seconds,
-           CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
-           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.*
-    FROM instaid._shard_metrics() AS s
-         CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
-                                                       - s.last_issued_at)::double precision)
-                            AS a (age)
-         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
-                            (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
-                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
-                                AS unreadable
-                     FROM instaid.tickets) AS t
-         CROSS JOIN (SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
-                            count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
-                            count(*) FILTER (WHERE e.is_failing AND e.values_left = 0
-                                                   AND e.spare_left = 0) AS empty_tickets
-                     FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
-                           FROM instaid.segments) AS e) AS g;
-COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; pg_monitor sees all of it';
 
 -- Keep others from creating a ticket of this name until the transaction ends.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
@@ -2158,7 +2123,7 @@ BEGIN
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
-        frozen := frozen OR options.seqmax >> 23 < 1099511627775
+        frozen := frozen OR options.seqmax < instaid.min_id('infinity')
                   AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
@@ -2194,6 +2159,51 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID, or, without an '
 'epoch, a ticket above a value; freeze its shard; a warning if that cannot be done';
+
+-- What the view metrics has besides shards and tickets.
+-- Load can add 64 ms to the drift, and a crash a second.  _segment_state() loads the library,
+-- which defines the setting.
+CREATE VIEW instaid._edition_metrics AS
+    SELECT EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
+                              + '1064 ms')::double precision AS drift_limit_seconds,
+           COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
+           count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
+           count(*) FILTER (WHERE e.is_failing AND e.values_left = 0 AND e.spare_left = 0)
+               AS empty_tickets
+    FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
+          FROM instaid.segments) AS e;
+
+---- Monitoring ----
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
+           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
+           CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
+           e.failing_tickets, e.empty_tickets
+    -- a frozen shard issues no IDs: neither their time nor their end matters
+    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE h.last_id IS NULL AND NOT (
+                     instaid._position(h.sequence, h.shard_id, h.epoch)).is_read) AS unreadable,
+                 (array_agg(h.schema_name ORDER BY h.last_issued_at DESC NULLS LAST)
+                  FILTER (WHERE NOT h.frozen))[1] AS newest_shard,
+                 EXTRACT(epoch FROM pg_catalog.clock_timestamp()
+                                    - max(h.last_issued_at) FILTER (WHERE NOT h.frozen))
+                     ::double precision AS age,
+                 EXTRACT(epoch FROM min(h.expires_at) FILTER (WHERE NOT h.frozen)
+                                    - pg_catalog.clock_timestamp())
+                     ::double precision AS expiry_seconds
+          FROM instaid.shards AS h) AS s
+         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
+                            (array_agg(name ORDER BY values_left, name)
+                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
+                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
+                                AS unreadable
+                     FROM instaid.tickets) AS t
+         CROSS JOIN instaid._edition_metrics AS e;
+COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves out what the role '
+'does not see in the views shards and tickets, and counts it as unreadable';
 
 ---- Knowing before it breaks ----
 
@@ -2613,137 +2623,40 @@ COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail
 
 ---- One shard ID on two servers ----
 
--- What audit_servers() asks each server.  Later versions keep it, and what it returns.
-CREATE FUNCTION instaid._server_state() RETURNS jsonb LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-    RETURN jsonb_build_object(
-        'version', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'instaid'),
-        'system', (SELECT c.system_identifier FROM pg_control_system() AS c)::text,
-        'database', (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
-        -- null for a standby
-        'started_at', CASE WHEN NOT pg_is_in_recovery()
-                           THEN extract(epoch FROM pg_postmaster_start_time()) END,
-        'clock', extract(epoch FROM clock_timestamp()),
-        'shards', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
-                       'schema_name', s.schema_name, 'shard_id', s.shard_id,
-                       'epoch', to_char(s.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS+00'),
-                       -- or a range of its own stops it, as on a worker of Citus
-                       'frozen', q.seqmin > 1 OR q.seqmax < 9007199254740991,
-                       'used', t.last_value IS NOT NULL)), '[]')
-                   FROM instaid._list_shards() AS s
-                        LEFT JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-                        CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t),
-        'tickets', (SELECT COALESCE(jsonb_agg(jsonb_build_object(
-                        'ticket', c.relname, 'first', q.seqstart, 'last', q.seqmax,
-                        'increment', q.seqincrement)), '[]')
-                    FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
-                    WHERE c.relnamespace = 'instaid_tickets'::regnamespace
-                      AND q.seqincrement > 0));
-
--- What is wrong with what servers have answered; a part of audit_servers().
-CREATE FUNCTION instaid._compare_servers(states jsonb, OUT severity text, OUT object text,
-                                         OUT problem text, OUT cure text) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+-- What audit_servers() asks each server: which database it is, the shard IDs that make IDs there,
+-- and the one of them that is its instaid.node_shard_id.
+-- Later versions keep it, and what it returns.
+CREATE FUNCTION instaid._server_state(OUT database text, OUT started_at numeric, OUT clock numeric,
+                                      OUT shard_ids integer[], OUT node integer)
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 BEGIN ATOMIC
-    -- number 0 is this server
-    WITH answer AS MATERIALIZED (
-        SELECT a.* FROM jsonb_to_recordset(states) AS a (
-            number integer, name text, asked_at numeric, answered_at numeric, version text,
-            system text, database oid, started_at numeric, clock numeric, shards jsonb,
-            tickets jsonb)),
-    -- Two names of one server count once.  So do the standbys of one primary, if the primary is
-    -- not there.  A copy has the identifier of the original, and has started at another time.
-    server AS MATERIALIZED (
-        SELECT DISTINCT ON (a.system, a.database, a.started_at) a.* FROM answer AS a
-        WHERE a.started_at IS NOT NULL OR NOT EXISTS (
-            SELECT FROM answer AS p
-            WHERE p.system = a.system AND p.database = a.database AND p.started_at IS NOT NULL)
-        ORDER BY a.system, a.database, a.started_at, a.number),
-    shard AS MATERIALIZED (
-        SELECT v.number, v.name, v.system, v.started_at, h.*,
-               h.schema_name = 'instaid' AS is_node, h.frozen IS NOT TRUE AS is_live
-        FROM server AS v, jsonb_to_recordset(v.shards) AS h (
-            schema_name text, shard_id integer, epoch text, frozen boolean, used boolean)),
-    epoch AS MATERIALIZED (
-        SELECT s.number, s.name, string_agg(DISTINCT s.epoch, ', ' ORDER BY s.epoch) AS epochs
-        FROM shard AS s WHERE s.is_live GROUP BY s.number, s.name),
-    ticket AS MATERIALIZED (
-        SELECT v.number, v.name, t.* FROM server AS v, jsonb_to_recordset(v.tickets) AS t (
-            ticket text, first numeric, last numeric, increment numeric)),
-    conflict (name, other, shard_id, ticket, problem, cure) AS (
-        SELECT b.name, a.name, a.shard_id, NULL, f.problem, f.cure
-        FROM shard AS a JOIN shard AS b ON b.shard_id = a.shard_id AND b.number > a.number
-             CROSS JOIN LATERAL (VALUES
-            (a.is_live AND b.is_live AND NOT a.is_node AND NOT b.is_node,
-             'issues IDs of the same shards as %s: %s',
-             'If one is a copy of the other, stop it. Otherwise give each shard another ID on one'
-             ' of the servers, with instaid.renumber_shard(), or freeze it there.'),
-            (a.is_live AND b.is_live AND a.is_node <> b.is_node,
-             'issues IDs of the same shards as %s, one of them by its instaid.node_shard_id: %s',
-             'Set instaid.node_shard_id to a number that no shard has.'),
-            -- Databases of one server have the same setting, whether they use it or not.
-            (a.is_live AND b.is_live AND a.is_node AND b.is_node
-             AND (a.used AND b.used OR a.system <> b.system OR a.started_at <> b.started_at),
-             'has the same instaid.node_shard_id as %s: %s',
-             'Set instaid.node_shard_id to another number. If one is a copy of the other, stop'
-             ' it.'),
-            (a.epoch <> b.epoch,
-             'uses other epochs than %s for the same shard IDs, so that IDs can repeat: %s',
-             'Give each another shard ID on one of the servers, with instaid.renumber_shard().'
-             ' IDs that exist on both servers can be equal.')) AS f (applies, problem, cure)
-        WHERE f.applies
-        UNION
-        -- Ranges and progressions meet: while servers are added, a range ends at the boundary.
-        SELECT b.name, a.name, NULL, a.ticket, 'issues values of the same tickets as %s: %s',
-               'Create them with a number of its own for each server. If one server is a copy of'
-               ' the other, stop it. If a ticket is not shared, rename it on one of the servers.'
-        FROM ticket AS a
-             JOIN ticket AS b ON b.ticket = a.ticket AND b.number > a.number
-                                 AND a.first <= b.last AND b.first <= a.last
-                                 AND mod(a.first - b.first,
-                                         NULLIF(gcd(a.increment, b.increment), 0)) = 0)
-    SELECT 'error', f.name,
-           format(f.problem, f.other, array_to_string(f.items[1:10], ', ')
-                  || CASE WHEN cardinality(f.items) > 10
-                          THEN format(' and %s others', cardinality(f.items) - 10) ELSE '' END),
-           f.cure
-    FROM (SELECT c.name, c.other, c.problem, c.cure,
-                 array_agg(COALESCE(c.shard_id::text, quote_ident(c.ticket))
-                           ORDER BY c.shard_id, c.ticket COLLATE "C") AS items
-          FROM conflict AS c GROUP BY c.name, c.other, c.problem, c.cure) AS f
-    UNION ALL
-    SELECT 'warning', e.name, format('its shards have epoch %s, and those of %s have epoch %s',
-                                     e.epochs, o.name, o.epochs),
-           'Do not sort IDs of both together. Create further shards with one epoch.'
-    FROM epoch AS e JOIN epoch AS o ON o.number = (SELECT min(m.number) FROM epoch AS m)
-    WHERE e.epochs <> o.epochs
-    UNION ALL SELECT 'warning', a.name, f.problem, f.cure
-    FROM answer AS a JOIN answer AS o ON o.number = 0
-         -- It read its clock between the question and the answer.
-         CROSS JOIN LATERAL (SELECT GREATEST(a.clock - a.answered_at, 0)
-                                    + LEAST(a.clock - a.asked_at, 0)) AS d (seconds)
-         CROSS JOIN LATERAL (VALUES
-        (a.version <> o.version,
-         format('its extension has version %s, and this one %s', a.version, o.version),
-         'Install the newer one on both, and run ALTER EXTENSION instaid UPDATE where it is'
-         ' older.'),
-        -- _server_state() has loaded the library, which defines the setting
-        (abs(d.seconds) > extract(epoch FROM current_setting('instaid.max_drift')::interval),
-         format('its clock is %s s %s the clock of this server', round(abs(d.seconds), 1),
-                CASE WHEN d.seconds > 0 THEN 'ahead of' ELSE 'behind' END),
-         'Let a time service set both clocks.')) AS f (applies, problem, cure) WHERE f.applies;
+    SELECT concat_ws(' ', (SELECT c.system_identifier FROM pg_control_system() AS c),
+                     current_database()),
+           -- null for a standby
+           CASE WHEN NOT pg_is_in_recovery()
+                THEN extract(epoch FROM pg_postmaster_start_time()) END,
+           extract(epoch FROM clock_timestamp()), array_agg(s.shard_id ORDER BY s.shard_id),
+           max(s.shard_id) FILTER (WHERE s.schema_name = 'instaid')
+    FROM instaid._list_shards() AS s CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t
+    -- a range of its own stops it, as on a worker of Citus
+    WHERE NOT s.frozen AND t.problem IS NULL
+      -- databases of one server have the same number, whether they use it or not
+      AND (s.schema_name <> 'instaid' OR t.last_value IS NOT NULL OR NOT t.is_read);
 END;
 
-CREATE FUNCTION instaid.audit_servers(servers text[], OUT severity text, OUT object text,
-                                      OUT problem text, OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid.audit_servers(servers text[], OUT code text, OUT severity text,
+                                      OUT object text, OUT problem text, OUT cure text)
+    RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
                                       WHERE r.rolname = current_user);
     dblink record;
     part record;
+    state record;
     states jsonb;
-    state jsonb;
     asked_at timestamptz;
+    ahead numeric;
     detail text;
     context text;
 BEGIN
@@ -2772,15 +2685,14 @@ BEGIN
     -- These fail without USAGE on the schema, and if there is no such server.
     PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
     PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
-    states := jsonb_build_array(jsonb_build_object('number', 0, 'name', 'this server')
-                                || instaid._server_state());
+    SELECT jsonb_build_array(to_jsonb(s) || '{"name": "this server"}') INTO states
+    FROM instaid._server_state() AS s;
     FOR part IN
-        SELECT row_number() OVER (ORDER BY s.srvname) AS number, s.srvname::text AS name,
-               r.rolname AS owner, r.rolsuper,
-               (SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
-                WHERE o.option_name = 'connect_timeout') AS connect_timeout
+        SELECT s.srvname AS name, r.rolname AS owner, r.rolsuper, COALESCE((
+                   SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
+                   WHERE o.option_name = 'connect_timeout'), '') AS connect_timeout
         FROM pg_foreign_server AS s JOIN pg_roles AS r ON r.oid = s.srvowner
-        WHERE s.srvname = ANY (servers)
+        WHERE s.srvname = ANY (servers) ORDER BY s.srvname
     LOOP
         object := quote_ident(part.name);
         IF is_superuser AND NOT part.rolsuper THEN
@@ -2790,46 +2702,81 @@ BEGIN
                                 ' of that role.', part.owner),
                 HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', object,
                               current_user);
-        END IF;
-        IF COALESCE(part.connect_timeout, '0') = '0' THEN
+        ELSIF part.connect_timeout IN ('', '0') THEN
             RETURN QUERY VALUES (
-                'warning', object, 'has no connect_timeout: if it hangs, audit_servers() hangs',
+                'no_connect_timeout', 'warning', object,
+                'has no connect_timeout: if it hangs, audit_servers() hangs',
                 format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
-                       CASE WHEN part.connect_timeout IS NULL THEN 'ADD' ELSE 'SET' END));
+                       CASE part.connect_timeout WHEN '' THEN 'ADD' ELSE 'SET' END));
         END IF;
         asked_at := clock_timestamp();
         BEGIN
-            EXECUTE format('SELECT t.state::jsonb FROM %I.dblink($1, $2) AS t (state text)',
+            EXECUTE format('SELECT t.* FROM %I.dblink($1, $2) AS t (database text, started_at'
+                           ' numeric, clock numeric, shard_ids integer[], node integer)',
                            dblink.nspname) INTO STRICT state
-            USING part.name, text 'SET LOCAL statement_timeout = 10000;'
-                                  ' SELECT instaid._server_state()';
-            state := state || jsonb_build_object(
-                'number', part.number, 'name', object, 'asked_at', extract(epoch FROM asked_at),
-                'answered_at', extract(epoch FROM clock_timestamp()));
-            -- an answer that cannot be read is a finding, too
-            PERFORM FROM instaid._compare_servers(jsonb_build_array(state));
-            states := states || state;
+            USING part.name::text, text 'SET LOCAL statement_timeout = 5000;'
+                                        ' SELECT * FROM instaid._server_state()';
+            states := states || (to_jsonb(state) || jsonb_build_object('name', object));
+            -- It read its clock between the question and the answer.
+            ahead := round(GREATEST(state.clock - extract(epoch FROM clock_timestamp()), 0)
+                           + LEAST(state.clock - extract(epoch FROM asked_at), 0), 1);
+            RETURN QUERY SELECT
+                'clocks_apart', 'warning', object,
+                format('its clock is %s s %s the clock of this server', abs(ahead),
+                       CASE WHEN ahead > 0 THEN 'ahead of' ELSE 'behind' END),
+                'Let a time service set both clocks.'
+            WHERE abs(ahead) > 1;
         EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
-            -- Before 10 s, this statement and not the other server's; later, a server hangs.
+            -- Before 10 s, this statement was cancelled: the server's own ends after 5 s, and only
+            -- then does dblink see a cancel.  Later, a server hangs.
             IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s'
                AND context !~ 'while executing query on ' THEN
                 RAISE;
             END IF;
             RETURN QUERY VALUES (
-                'error', object, 'does not answer: ' || regexp_replace(
+                'server_does_not_answer', 'error', object, 'does not answer: ' || regexp_replace(
                     concat_ws(': ', SQLERRM, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g'),
-                CASE WHEN SQLSTATE IN ('3F000', '42883')
-                     THEN 'Create the extension instaid, of the same version, in its database.'
-                     ELSE 'Start it, or correct the options of the server and the user mapping.'
-                END);
+                'Start it, create the extension instaid of the same version in its database, or'
+                ' correct the options of the server and the user mapping.');
         END;
     END LOOP;
-    RETURN QUERY SELECT f.* FROM instaid._compare_servers(states) AS f
-                 ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.problem COLLATE "C";
+    RETURN QUERY
+    WITH answer AS MATERIALIZED (
+        SELECT a.number, s.*
+        FROM jsonb_array_elements(states) WITH ORDINALITY AS a (state, number),
+             jsonb_to_record(a.state) AS s (name text, database text, started_at numeric,
+                                            shard_ids integer[], node integer)),
+    -- Two names of one server count once, and so does a primary with its standbys.  A copy that
+    -- was promoted has started at another time.
+    live AS MATERIALIZED (
+        SELECT DISTINCT ON (a.database, a.started_at, u.shard_id) a.*, u.shard_id
+        FROM answer AS a, unnest(a.shard_ids) AS u (shard_id)
+        WHERE a.started_at IS NOT NULL OR NOT EXISTS (
+            SELECT FROM answer AS p WHERE p.database = a.database AND p.started_at IS NOT NULL)
+        ORDER BY a.database, a.started_at, u.shard_id, a.number)
+    SELECT f.code, 'error', c.name,
+           format(f.problem, c.other, array_to_string(c.ids[1:10], ', ')
+                                      || CASE WHEN c.ids[11] IS NULL THEN '' ELSE ', ...' END),
+           f.cure
+    FROM (SELECT b.name, a.name AS other,
+                 COALESCE(a.shard_id IN (a.node, b.node), false) AS is_node,
+                 array_agg(a.shard_id ORDER BY a.shard_id) AS ids
+          FROM live AS a JOIN live AS b ON b.shard_id = a.shard_id AND b.number > a.number
+          GROUP BY 1, 2, 3) AS c
+         JOIN (VALUES
+        (false, 'shard_id_on_two_servers', 'issues IDs of the same shards as %s: %s',
+         'If one is a copy of the other, stop it. Otherwise give each shard another ID on one of'
+         ' the servers, with instaid.renumber_shard(), or freeze it there.'),
+        (true, 'node_number_on_two_servers', 'issues IDs of the same shards as %s, one of them by'
+         ' its instaid.node_shard_id: %s',
+         'If one is a copy of the other, stop it. Otherwise set instaid.node_shard_id to a number'
+         ' that no other server and no shard has.')) AS f (is_node, code, problem, cure)
+                                                     USING (is_node)
+    ORDER BY c.name COLLATE "C", f.code COLLATE "C", c.other COLLATE "C";
 END $$;
-COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, epochs, tickets, clocks '
-'and versions of this server and of others, which it asks by dblink; none if all is well';
+COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, numbers of nodes and '
+'clocks of this server and of others, which it asks by dblink; none if all is well';
 
 ---- Rights ----
 

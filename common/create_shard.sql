@@ -8,6 +8,8 @@ CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id i
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
+    -- the time of the first ID that would be negative
+    default_ends_at CONSTANT timestamptz := instaid.extract_timestamp(-9223372036854775808);
     conflict record;
     other record;
 BEGIN
@@ -24,9 +26,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
                            ELSE format('IDs with epoch %s ended at %s', epoch, expires_at) END,
-            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
-                            clock_timestamp()),
-            HINT = 'Use the default epoch, which serves until 2046, or the date of today.';
+            DETAIL = format('The clock reads %s; an epoch can be up to %s years before it.',
+                            clock_timestamp(),
+                            round(extract(epoch FROM default_ends_at - instaid.default_epoch())
+                                  / 31557600, 1)),
+            HINT = format('Use the default epoch, which serves until %s, or the date of today.',
+                          extract(year FROM default_ends_at));
     END IF;
 
     -- The owner of a schema can put other functions in place of a superuser's.
@@ -79,7 +84,7 @@ BEGIN
             HINT = COALESCE((
                 -- the one after the highest, or else one between
                 SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, 8191) AS n
+                FROM generate_series(0, instaid._max_shard_id()) AS n
                 WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
                 ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
                 'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'

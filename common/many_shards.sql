@@ -54,11 +54,12 @@ DECLARE
 BEGIN
     PERFORM instaid._check_no_nulls('create_shards', pg_catalog.json_build_object(
         'format', format, 'first', first, 'last', last, 'epoch', epoch));
-    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) 8191
+    IF first OPERATOR(pg_catalog.<) 0 OR last OPERATOR(pg_catalog.>) instaid._max_shard_id()
        OR first OPERATOR(pg_catalog.>) last THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = pg_catalog.format('shard IDs %s to %s are out of range', first, last),
-            DETAIL = 'Shard IDs are between 0 and 8191, and the first must not be above the last.';
+            DETAIL = pg_catalog.format('Shard IDs are between 0 and %s, and the first must not be'
+                                       ' above the last.', instaid._max_shard_id());
     ELSIF format OPERATOR(pg_catalog.!~) '^([^%]|%%)*%s([^%]|%%)*$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = pg_catalog.format('format "%s" cannot name shards',

@@ -91,7 +91,7 @@ BEGIN
             HINT = 'If it has another name here, repeat the call with that name.';
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
-        frozen := frozen OR options.seqmax >> 23 < 1099511627775
+        frozen := frozen OR options.seqmax < instaid.min_id('infinity')
                   AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;

@@ -9,9 +9,12 @@ BEGIN;
 SET LOCAL lock_timeout = '5 s';
 LOCK TABLE store.customers, store.orders IN ACCESS EXCLUSIVE MODE;
 CREATE TEMP TABLE new_ids ON COMMIT DROP AS
-SELECT unnest(array_agg(id ORDER BY created_at, id)) AS uuid,
-       instaid.make_ids(array_agg(created_at ORDER BY created_at, id), 6) AS id
-FROM (SELECT id, created_at FROM store.customers UNION ALL SELECT id, created_at FROM store.orders) AS old;
+SELECT uuid, instaid.make_id(timestamptz 'epoch' + (tick >> 10) * interval '1 ms', 6, tick) AS id
+FROM (SELECT uuid, n + max(earliest - n) OVER (ORDER BY n) AS tick
+      FROM (SELECT id AS uuid, floor(extract(epoch FROM created_at) * 1000)::bigint << 10 AS earliest,
+                   row_number() OVER (ORDER BY created_at NULLS FIRST, id) AS n
+            FROM (SELECT id, created_at FROM store.customers
+                  UNION ALL SELECT id, created_at FROM store.orders) AS old) AS a) AS b;
 
 ALTER TABLE store.customers RENAME id TO uuid;
 ALTER TABLE store.customers ADD id bigint;

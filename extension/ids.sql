@@ -1,3 +1,17 @@
+---- The layout of an ID ----
+
+-- The largest shard ID, as src/ids/layout.h defines it.
+CREATE FUNCTION instaid._max_shard_id() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
+
+-- The largest sequence field of an ID, and of a tick.
+CREATE FUNCTION instaid._max_sequence() RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_sequence';
+
+-- The last tick, where a sequence ends that is not frozen.
+CREATE FUNCTION instaid._max_tick() RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_tick';
+
 ---- Reading and packing IDs ----
 
 CREATE FUNCTION instaid.default_epoch() RETURNS timestamptz
@@ -7,15 +21,8 @@ COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 131422002172
 CREATE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer, sequence bigint,
                                 epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_id';
-COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, 0 to '
-'8191, and a sequence, modulo 1024; error before the epoch, or 2^41 ms or more after it';
-
-CREATE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_make_ids';
-COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
-'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
+COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, a shard ID, and '
+'the low bits of a sequence; error if the shard ID, or the time since the epoch, does not fit';
 
 CREATE FUNCTION instaid.extract_timestamp(
     id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
@@ -24,11 +31,11 @@ COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the mill
 
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
 CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
@@ -58,11 +65,6 @@ CREATE FUNCTION instaid._max_id_before(
     created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_id_before';
 
-CREATE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_interval_to_ids';
-COMMENT ON FUNCTION instaid.interval_to_ids IS 'the difference between IDs that are so far apart; '
-'for tools that partition by integers; error for months, and if it is not 1 ms to 2^40 - 1 ms';
-
 -- include common/time_ranges.sql
 
 ---- Text forms ----
@@ -75,16 +77,6 @@ COMMENT ON FUNCTION instaid.to_shortcode(bigint) IS
 CREATE FUNCTION instaid.from_shortcode(shortcode text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_shortcode';
 COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
-
-CREATE FUNCTION instaid.to_base32(id bigint) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_to_base32';
-COMMENT ON FUNCTION instaid.to_base32(bigint) IS 'an ID as 13 of Crockford''s base32 digits, '
-'which sort as the IDs do (COLLATE "C"); error if it is negative';
-
-CREATE FUNCTION instaid.from_base32(base32 text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_from_base32';
-COMMENT ON FUNCTION instaid.from_base32(text) IS
-'the ID of 13 base32 digits; case and hyphens are ignored, I and L are read as 1, O as 0';
 
 ---- The type instaid.id ----
 

@@ -9,14 +9,14 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch times
     RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_id';
 COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
-'greater than all before; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'greater than all before; needs USAGE or UPDATE on it';
 
 CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
                                  epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
 COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
-'IDs of a sequence, in increasing order; shard_id is 0 to 8191; needs USAGE or UPDATE on it';
+'IDs of a sequence, in increasing order; needs USAGE or UPDATE on it';
 
 -- The last ID that a sequence issued; null if there is none, while it is dropped, and without
 -- USAGE or SELECT on it or pg_read_all_stats.
@@ -47,7 +47,7 @@ COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it 
 -- The shard of the node: of this server, in this database.  Its shard ID is a setting, so that the
 -- same DDL can run on every node.  pg_dump writes the position of its sequence.
 CREATE SEQUENCE instaid.node_id_seq;
-COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970 << 10 | sequence';
+COMMENT ON SEQUENCE instaid.node_id_seq IS 'ticks: ms since 1970, and a count in each';
 SELECT pg_catalog.pg_extension_config_dump('instaid.node_id_seq', '');
 
 CREATE FUNCTION instaid.next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq')
@@ -68,12 +68,6 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
-
--- The view shards in one row, for the view metrics.
-CREATE FUNCTION instaid._shard_metrics(OUT shards bigint, OUT frozen_shards bigint,
-                                       OUT unreadable bigint, OUT newest_shard name,
-                                       OUT last_issued_at timestamptz, OUT expires_at timestamptz)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_shard_metrics';
 
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
@@ -122,7 +116,7 @@ CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer
                   ' LANGUAGE instaid STRICT COST 1 AS ''as next_ids(integer, regclass)'';'
                   ' CREATE %4$s FUNCTION %1$I.next_id(%5$s) RETURNS bigint LANGUAGE instaid STRICT'
                   ' VOLATILE PARALLEL UNSAFE COST 1 %6$s AS ''as next_ids(integer, regclass)'';'
-                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970 << 10 | sequence''',
+                  ' COMMENT ON SEQUENCE %2$s IS ''ticks: ms since 1970, and a count in each''',
                   schema_name, sequence,
                   format('shard %s, epoch %s', shard_id,
                          (extract(epoch FROM epoch) * 1000)::bigint),
@@ -317,13 +311,14 @@ BEGIN
             max_value := instaid._execute_as(owner, format(
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
-                ' 9007199254740990)) FROM pg_sequence_parameters(%1$s)', sequence::oid));
+                ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
+                instaid._max_tick() - 1));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
-        ELSIF max_value < 9007199254740991 THEN
+        ELSIF max_value < instaid._max_tick() THEN
             -- A dump without data has the last tick as MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | 1023)',
-                sequence::oid, max_value));
+                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
+                sequence::oid, max_value, instaid._max_sequence()));
         END IF;
         done := done || sequence;
     END LOOP;

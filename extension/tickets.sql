@@ -108,34 +108,6 @@ CREATE VIEW instaid.segments AS
 COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
 'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 
-CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
-           CASE WHEN a.age IS NOT NULL THEN GREATEST(-a.age, 0) END AS drift_seconds,
-           CASE WHEN a.age < 0 THEN s.newest_shard END AS drift_shard,
-           -- load can add 64 ms, and a crash a second; _shard_metrics() has loaded the library
-           EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
-                              + '1064 ms')::double precision AS drift_limit_seconds,
-           CASE WHEN a.age IS NOT NULL THEN GREATEST(a.age, 0) END AS last_id_seconds,
-           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
-               AS expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, g.*
-    FROM instaid._shard_metrics() AS s
-         CROSS JOIN LATERAL (SELECT EXTRACT(epoch FROM pg_catalog.clock_timestamp()
-                                                       - s.last_issued_at)::double precision)
-                            AS a (age)
-         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
-                            (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
-                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
-                                AS unreadable
-                     FROM instaid.tickets) AS t
-         CROSS JOIN (SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
-                            count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
-                            count(*) FILTER (WHERE e.is_failing AND e.values_left = 0
-                                                   AND e.spare_left = 0) AS empty_tickets
-                     FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
-                           FROM instaid.segments) AS e) AS g;
-COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; pg_monitor sees all of it';
-
 -- Keep others from creating a ticket of this name until the transaction ends.
 CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
@@ -275,3 +247,18 @@ BEGIN ATOMIC
 END;
 
 -- include common/positions.sql
+
+-- What the view metrics has besides shards and tickets.
+-- Load can add 64 ms to the drift, and a crash a second.  _segment_state() loads the library,
+-- which defines the setting.
+CREATE VIEW instaid._edition_metrics AS
+    SELECT EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
+                              + '1064 ms')::double precision AS drift_limit_seconds,
+           COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
+           count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
+           count(*) FILTER (WHERE e.is_failing AND e.values_left = 0 AND e.spare_left = 0)
+               AS empty_tickets
+    FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
+          FROM instaid.segments) AS e;
+
+-- include common/metrics.sql

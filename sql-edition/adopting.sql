@@ -51,7 +51,8 @@ BEGIN
     PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
     PERFORM setval(sequence, make_id, true)
     FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
-                                  clock_timestamp() + interval '1 ms'), shard_id, 1023, epoch);
+                                  clock_timestamp() + interval '1 ms'), shard_id,
+                         instaid_sql._max_sequence(), epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
     PERFORM instaid._grant_to_users(schema_name, sequence);
@@ -72,7 +73,6 @@ CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence re
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    base CONSTANT bigint := shard_id << 10;
     renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);
     written xid;
     schema_name text;
@@ -95,8 +95,9 @@ BEGIN
                    ' ended.';
     END IF;
     -- Sessions can run past the room of the new number: this many, with one value each.
-    behind := (shard.shard_id << 10) - base & 8388607;
-    IF behind <= 1023 + (
+    behind := (shard.shard_id - shard_id)::bigint << instaid_sql._sequence_bits()
+              & instaid_sql._low_bits();
+    IF behind <= instaid_sql._max_sequence() + (
            SELECT sum(s.setting::integer) FROM pg_settings AS s
            WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
         RAISE object_not_in_prerequisite_state USING
@@ -114,10 +115,11 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', part.name);
         is_frozen := part.seqmax < (shard.options).maximum_value;
         ms := LEAST((instaid_sql._last_or_ahead(part.name, instaid_sql._clock(shard.options))
-                     >> 23) + 1, 1099511627775);
+                     >> instaid_sql._ms_shift()) + 1, instaid_sql._last_ms());
         EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part.name,
-                       (CASE WHEN is_frozen THEN ms ELSE 1099511627775 END << 23) + base + 1023);
-        PERFORM setval(part.name, (ms << 23) + base + 1023);
+                       instaid_sql._last_in_ms(CASE WHEN is_frozen THEN ms
+                                                    ELSE instaid_sql._last_ms() END, shard_id));
+        PERFORM setval(part.name, instaid_sql._last_in_ms(ms, shard_id));
     END LOOP;
     PERFORM instaid_sql._declare(schema_name, shard_id, (shard.options).minimum_value, sequence,
                                  or_replace => true);

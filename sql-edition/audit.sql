@@ -7,36 +7,13 @@ CALL instaid._begin_file('audit.sql', '{
     "partitions.sql": "instaid.list_partitions(regclass,timestamptz)",
     "tickets.sql": "instaid.next_ticket(text)"}');
 
----- Monitoring ----
+-- What the view metrics has besides shards and tickets.
+-- next_ids() and RESTART go up to 2.1 s ahead of the clock.
+CREATE OR REPLACE VIEW instaid._edition_metrics AS
+    SELECT 5::double precision AS drift_limit_seconds, 0::bigint AS failed_refills,
+           0::bigint AS failing_tickets, 0::bigint AS empty_tickets;
 
-CREATE OR REPLACE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
-           CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
-           CASE WHEN s.age < 0 THEN s.last_shard END AS drift_shard,
-           -- next_ids() and RESTART go up to 2.1 s ahead
-           5::double precision AS drift_limit_seconds,
-           CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket,
-           0::bigint AS failed_refills, 0::bigint AS failing_tickets, 0::bigint AS empty_tickets
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE NOT pg_catalog.has_sequence_privilege(sequence, 'SELECT'))
-                     AS unreadable,
-                 (array_agg(schema_name ORDER BY last_issued_at DESC NULLS LAST)
-                  FILTER (WHERE NOT frozen))[1] AS last_shard,
-                 EXTRACT(epoch FROM pg_catalog.clock_timestamp()
-                                    - max(last_issued_at) FILTER (WHERE NOT frozen))
-                     ::double precision AS age,
-                 EXTRACT(epoch FROM min(expires_at) FILTER (WHERE NOT frozen)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards) AS s
-         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
-                            (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
-                            count(*) - count(values_left) AS unreadable
-                     FROM instaid.tickets) AS t;
-COMMENT ON VIEW instaid.metrics IS
-'one row for a monitoring system, whose role must have SELECT on the sequences to see all of it';
+\ir ../common/metrics.sql
 
 ---- Knowing before it breaks ----
 

@@ -17,9 +17,10 @@ BEGIN
     WHILE is_dropped LOOP
         is_dropped := false;
         FOR command IN
-            SELECT format('DROP %s %s', o.type, o.identity)
+            -- what names a schema in its query or its body depends on it, too
+            SELECT DISTINCT format('DROP %s %s', o.type, o.identity)
             FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
-            WHERE d.refclassid = 'pg_namespace'::regclass
+            WHERE d.refclassid = 'pg_namespace'::regclass AND d.classid <> 'pg_rewrite'::regclass
               AND d.refobjid IN ('instaid_sql_edition'::regnamespace, 'instaid_sql'::regnamespace)
         LOOP
             BEGIN

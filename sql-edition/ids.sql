@@ -23,10 +23,10 @@ CREATE OR REPLACE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS 
     SET datestyle = 'ISO' AS $$
 DECLARE
     first CONSTANT timestamptz := '4714-11-24 00:00:00+00 BC';
-    last CONSTANT timestamptz := '294207-04-27 08:12:24.448+00';
+    last CONSTANT timestamptz := instaid_sql._end_of_epochs() - interval '1 ms';
     excess integer;
 BEGIN
-    IF epoch < first OR epoch >= last + interval '1 ms' THEN
+    IF epoch < first OR epoch >= instaid_sql._end_of_epochs() THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('epoch %s is out of range', epoch),
             DETAIL = format('An epoch must be between %s and %s.', first, last);
@@ -39,13 +39,12 @@ BEGIN
 END $$;
 
 -- An epoch in UTC; refuse one that is infinite, out of range, or not a whole millisecond.
--- With an epoch before the end, the time of each bigint is a timestamp.
 CREATE OR REPLACE FUNCTION instaid_sql._utc_epoch(epoch timestamptz) RETURNS timestamp
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
     -- without SET, because queries call it for each row if the epoch is not constant
     IF epoch OPERATOR(pg_catalog.>=) pg_catalog.timestamptz '4714-11-24 00:00:00+00 BC'
-       AND epoch OPERATOR(pg_catalog.<) pg_catalog.timestamptz '294207-04-27 08:12:24.449+00'
+       AND epoch OPERATOR(pg_catalog.<) instaid_sql._end_of_epochs()
        AND pg_catalog.date_part('microseconds', epoch)::pg_catalog.int4
            OPERATOR(pg_catalog.%) 1000 OPERATOR(pg_catalog.=) 0
     THEN
@@ -79,33 +78,35 @@ CREATE OR REPLACE FUNCTION instaid.make_id(created_at timestamptz, shard_id inte
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid_sql._check_shard_id(shard_id);
-    RETURN (instaid_sql._id_ms(created_at, epoch, 2199023255551) << 23) | (shard_id << 10)
-           | (sequence & 1023);
+    RETURN (instaid_sql._id_ms(created_at, epoch, instaid_sql._max_ms())
+            << instaid_sql._ms_shift())
+           | (shard_id << instaid_sql._sequence_bits()) | (sequence & instaid_sql._max_sequence());
 END $$;
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS
 'the ID that has this time, shard ID and sequence; the time is rounded down to the '
-'millisecond, the sequence taken modulo 1024; error if the shard ID is not 0 to 8191, or the '
-'time is before the epoch or 2^41 ms or more after it';
+'millisecond, and of the sequence the low bits count; error if the shard ID or the time, counted '
+'from the epoch, does not fit';
 
--- The 41 bits of the time have no sign.
+-- The bits of the time have no sign.
 CREATE OR REPLACE FUNCTION instaid.extract_timestamp(id bigint,
                                           epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (instaid_sql._utc_epoch(epoch) + (id >> 23 & 2199023255551) * interval '1 ms')
+    RETURN (instaid_sql._utc_epoch(epoch)
+            + (id >> instaid_sql._ms_shift() & instaid_sql._max_ms()) * interval '1 ms')
            AT TIME ZONE 'UTC';
 COMMENT ON FUNCTION instaid.extract_timestamp(bigint, timestamptz) IS
 'the time of an ID, to the millisecond';
 
 CREATE OR REPLACE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (id >> 10 & 8191)::integer;
-COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID, 0 to 8191';
+    RETURN (id >> instaid_sql._sequence_bits() & instaid_sql._max_shard_id())::integer;
+COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
 CREATE OR REPLACE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (id & 1023)::integer;
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID, 0 to 1023';
+    RETURN (id & instaid_sql._max_sequence())::integer;
+COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE OR REPLACE FUNCTION instaid.decode(id bigint,
                                epoch timestamptz DEFAULT instaid.default_epoch(),
@@ -115,65 +116,7 @@ CREATE OR REPLACE FUNCTION instaid.decode(id bigint,
     RETURN ROW(instaid.extract_timestamp(id, epoch), instaid.extract_shard_id(id),
                instaid.extract_sequence(id));
 COMMENT ON FUNCTION instaid.decode(bigint, timestamptz) IS
-'the time of an ID (to the millisecond), its shard ID (0 to 8191) and its sequence field (0 '
-'to 1023)';
-
----- Old rows ----
-
-CREATE OR REPLACE FUNCTION instaid.make_ids(times timestamptz[], shard_id integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' AS $$
-DECLARE
-    total CONSTANT integer := cardinality(times);
-    -- the last ID without its shard ID
-    last bigint := -1;
-    ms bigint;
-    in_ms integer;
-BEGIN
-    PERFORM instaid_sql._check_shard_id(shard_id), instaid_sql._utc_epoch(epoch);
-    -- all dimensions in one
-    times := ARRAY(SELECT t FROM unnest(times) AS t);
-    FOR i IN 1 .. total LOOP
-        IF times[i] IS NULL THEN
-            RAISE null_value_not_allowed USING
-                MESSAGE = 'times must not contain a null',
-                DETAIL = format('Time %s of %s is null.', i, total),
-                HINT = 'Leave such rows out, or pass another time for them.';
-        ELSIF times[i] < times[i - 1] THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('time %s is earlier than the time before it, %s', times[i],
-                                 times[i - 1]),
-                DETAIL = format('It is time %s of %s. IDs increase, and so must their times.', i,
-                                total),
-                HINT = 'Sort the times, as in array_agg(created_at ORDER BY created_at).';
-        END IF;
-        ms := instaid_sql._id_ms(times[i], epoch, 1099511627775);
-        last := last + 1;
-        IF last >> 10 < ms THEN
-            in_ms := 1;
-            WHILE in_ms < 1024 AND date_trunc('milliseconds', times[i + in_ms])
-                                   = date_trunc('milliseconds', times[i]) LOOP
-                in_ms := in_ms + 1;
-            END LOOP;
-            -- the sequence field runs on, if the rows of the millisecond fit
-            last := (ms << 10) + CASE WHEN (last & 1023) + in_ms <= 1024 THEN last & 1023
-                                      ELSE 0 END;
-        END IF;
-        IF last >> 10 > 1099511627775 THEN
-            RAISE sequence_generator_limit_exceeded USING
-                MESSAGE = format('the IDs of epoch %s are used up', epoch),
-                DETAIL = format('Time %s of %s, %s, is one of more than 1024 in the last'
-                                ' milliseconds.', i, total, times[i]),
-                HINT = 'Pass a later epoch.';
-        END IF;
-        RETURN NEXT (last >> 10 << 23) + (shard_id << 10) + (last & 1023);
-    END LOOP;
-END $$;
-COMMENT ON FUNCTION instaid.make_ids IS 'an ID for each of these times, which must be in order; '
-'the IDs are different and in order; above 1,024 in a millisecond they are of the next one';
+'the time of an ID (to the millisecond), its shard ID and its sequence field';
 
 ---- Bounds of times ----
 
@@ -187,12 +130,14 @@ BEGIN
             - extract(epoch FROM instaid_sql._utc_epoch(epoch))) * 1000;
 END $$;
 
--- The first millisecond of the format that begins at a time or after it; 2^40 if there is none.
+-- The first millisecond of the format that begins at a time or after it; the one after the last
+-- if there is none.
 CREATE OR REPLACE FUNCTION instaid_sql._first_ms_from(created_at timestamptz, epoch timestamptz)
     RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN LEAST(GREATEST(ceil(instaid_sql._ms_since(epoch, created_at)), 0), 1099511627776);
+    RETURN LEAST(GREATEST(ceil(instaid_sql._ms_since(epoch, created_at)), 0),
+                 instaid_sql._last_ms() + 1);
 END $$;
 
 -- The bounds of created_between():
@@ -204,20 +149,22 @@ CREATE OR REPLACE FUNCTION instaid._min_id_from(created_at timestamptz,
                                     epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), 1099511627776) << 23;
+    RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), instaid_sql._last_ms() + 1)
+           << instaid_sql._ms_shift();
 
 -- The largest ID whose time is before created_at; -1 if there is none.
 CREATE OR REPLACE FUNCTION instaid._max_id_before(created_at timestamptz,
                                       epoch timestamptz DEFAULT instaid.default_epoch())
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << 23) + 8388607;
+    RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << instaid_sql._ms_shift())
+           + instaid_sql._low_bits();
 
 CREATE OR REPLACE FUNCTION instaid.min_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
-                 1099511627775)::bigint << 23;
+                 instaid_sql._last_ms())::bigint << instaid_sql._ms_shift();
 COMMENT ON FUNCTION instaid.min_id(timestamptz, timestamptz) IS
 'the smallest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
@@ -226,33 +173,11 @@ CREATE OR REPLACE FUNCTION instaid.max_id(created_at timestamptz,
                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (LEAST(GREATEST(floor(instaid_sql._ms_since(epoch, created_at)), 0),
-                  1099511627775)::bigint << 23) | 8388607;
+                  instaid_sql._last_ms())::bigint << instaid_sql._ms_shift())
+           | instaid_sql._low_bits();
 COMMENT ON FUNCTION instaid.max_id(timestamptz, timestamptz) IS
 'the largest ID of a millisecond, over all shards; a time before the epoch counts as the '
 'first millisecond of the format, and a time after its end as the last';
-
-CREATE OR REPLACE FUNCTION instaid.interval_to_ids(length interval) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ms numeric;
-BEGIN
-    IF extract(year FROM length) <> 0 OR extract(month FROM length) <> 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('interval %s has no fixed length', length),
-            DETAIL = 'Months and years differ in length.',
-            HINT = 'Give the interval in days, such as 30 days.';
-    END IF;
-    ms := floor(extract(epoch FROM length) * 1000);
-    IF ms NOT BETWEEN 1 AND 1099511627775 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('interval %s is out of range', length),
-            DETAIL = 'The interval must be between 1 and 1099511627775 ms.';
-    END IF;
-    RETURN ms::bigint << 23;
-END $$;
-COMMENT ON FUNCTION instaid.interval_to_ids(interval) IS
-'the difference between two IDs whose times are that far apart; for tools that partition by '
-'integers; error if the interval has months, or is not 1 ms to 2^40 - 1 ms';
 
 \ir ../common/time_ranges.sql
 

@@ -3,15 +3,9 @@
 -- Making IDs.  These functions, and those that _declare() creates in the schema of a shard, are
 -- all that an INSERT runs with the rights of the shard's owner.
 --
--- A shard's sequence holds the ID that it issued last:
---
---     bit 63                          23 22          10 9          0
---         +-----------------------------+--------------+------------+
---         | 41 bits: ms since the epoch | 13: shard ID | 10: count  |
---         +-----------------------------+--------------+------------+
---
--- From one millisecond to the next, a sequence has 8,388,608 values.  1,024 of them are IDs
--- of the shard, and the others are a guard:
+-- A shard's sequence holds the ID that it issued last.  schema.sql shows the layout of an ID.
+-- From one millisecond to the next, a sequence has 8,388,608 values.  1,024 of them are IDs of
+-- the shard, and the others are a guard:
 --
 -- - nextval() only counts within a millisecond.  A session looks at the sequence before each
 --   nextval(), and does not call it if there is no room.  A value past the room is dropped.
@@ -43,8 +37,8 @@ CALL instaid._begin_file('next_id.sql');
 --   whose it is, in a dump, too.
 -- - t: what the clock reads, as the first ID of the shard in that millisecond.
 --
--- They run with the rights of the shard's owner.  8387584 are the bits of the shard ID.  What
--- each INSERT can reach does without SET, which costs more than qualified names.
+-- They run with the rights of the shard's owner.  What each INSERT can reach does without SET,
+-- which costs more than qualified names.
 
 DO $$
 BEGIN
@@ -60,19 +54,21 @@ COMMENT ON TYPE instaid_sql.sequence_options IS 'what pg_sequence_parameters() r
 CREATE OR REPLACE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
     RETURNS instaid_sql.sequence_options
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ROW(epoch_ms, epoch_ms, (1099511627775 << 23) + (shard_id << 10) + 1023, 1, false, 1,
+    RETURN ROW(epoch_ms, epoch_ms,
+               instaid_sql._last_in_ms(instaid_sql._last_ms(), shard_id), 1, false, 1,
                20)::instaid_sql.sequence_options;
 
 -- The first ID of a shard in the millisecond that the clock reads.
 -- A cast to bigint rounds to the nearest.  Therefore half a millisecond is taken away, less half
--- a microsecond for the error of a double.  A clock that reads a time 34.8 years before the last ID
--- of the sequence, or after that of the epoch, is an error: bigint is out of range.
+-- a microsecond for the error of a double.  A clock that reads a time after the last ID of the
+-- epoch, or as long before the last ID of the sequence, is an error: bigint is out of range.
 CREATE OR REPLACE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (date_part('epoch', clock_timestamp()) * 1000
-            - (options.minimum_value + 0.4995::float8))::bigint * 8388608
-           + (options.maximum_value & 8387584);
+            - (options.minimum_value + 0.4995::float8))::bigint
+           * (1::bigint << instaid_sql._ms_shift())
+           + (options.maximum_value & instaid_sql._shard_id_mask());
 END $$;
 
 -- Say why a sequence cannot serve.
@@ -87,7 +83,7 @@ BEGIN
     SELECT n.nspname, c.relname INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
     IF actual.maximum_value < options.maximum_value
-       AND (actual.maximum_value # options.maximum_value) & 8388607 = 0 THEN
+       AND (actual.maximum_value # options.maximum_value) & instaid_sql._low_bits() = 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('shard %I is frozen', main.nspname),
             DETAIL = format('Its sequence "%s" makes no IDs until the shard is thawed.',
@@ -141,7 +137,8 @@ BEGIN
         WHERE c.oid = sequence AND p.proname = 'next_ids' AND p.prokind = 'f'
           AND strpos(pg_get_functiondef(p.oid), actual::text) > 0)
     THEN
-        RETURN instaid_sql._options((actual.maximum_value >> 10 & 8191)::integer,
+        RETURN instaid_sql._options((actual.maximum_value >> instaid_sql._sequence_bits()
+                                     & instaid_sql._max_shard_id())::integer,
                                     actual.minimum_value);
     END IF;
     RETURN options;
@@ -163,7 +160,8 @@ BEGIN
         PERFORM instaid_sql._refuse(sequence, options);
     END IF;
     EXECUTE 'SELECT instaid.next_id($1, $2, $3)' INTO id
-        USING sequence, (options.maximum_value >> 10 & 8191)::integer,
+        USING sequence, (options.maximum_value >> instaid_sql._sequence_bits()
+                         & instaid_sql._max_shard_id())::integer,
               to_timestamp(options.minimum_value / 1000.0);
     RETURN id;
 END $$;
@@ -205,20 +203,21 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid_sql._take(sequence regclass, t bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    base CONSTANT bigint := t & 8387584;
+    base CONSTANT bigint := t & instaid_sql._shard_id_mask();
     last bigint := instaid_sql._last_or_ahead(sequence, t);
     id bigint;
 BEGIN
-    IF last >= t - (100::bigint << 23) AND (last + 1 - base) & 8387584 = 0 THEN
+    IF last >= t - (100::bigint << instaid_sql._ms_shift())
+       AND (last + 1 - base) & instaid_sql._shard_id_mask() = 0 THEN
         id := nextval(sequence);
     END IF;
-    IF ((id - base) & 8387584 = 0) IS NOT TRUE THEN
+    IF ((id - base) & instaid_sql._shard_id_mask() = 0) IS NOT TRUE THEN
         last := COALESCE(id, last);
         -- the low bits run on
         id := setval(sequence, GREATEST(t, instaid_sql._ms_after(sequence, last, base))
-                               + (last + 1 & 1023));
+                               + (last + 1 & instaid_sql._max_sequence()));
     END IF;
-    IF id > t + 1023 THEN
+    IF id > t + instaid_sql._max_sequence() THEN
         PERFORM instaid_sql._flush_at_commit();
     END IF;
     RETURN id;
@@ -229,13 +228,13 @@ CREATE OR REPLACE FUNCTION instaid_sql._ms_after(sequence regclass, last bigint,
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF last - base >> 23 >= 1099511627775 THEN
+    IF last - base >> instaid_sql._ms_shift() >= instaid_sql._last_ms() THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('sequence %s is past the last ID of its epoch', sequence),
             DETAIL = format('The sequence is at %s. The clock reads %s.', last, clock_timestamp()),
             HINT = 'If the sequence was set too far by mistake, set it back with setval().';
     END IF;
-    RETURN (last - base | 8388607) + 1 + base;
+    RETURN (last - base | instaid_sql._low_bits()) + 1 + base;
 END $$;
 
 -- The last value of a sequence; if it was restarted, one that is 2.1 s ahead of the clock.
@@ -251,7 +250,8 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for sequence %s', sequence);
     END IF;
-    RETURN COALESCE(last, t + (2100::bigint << 23) + 1023);
+    RETURN COALESCE(last, t + (2100::bigint << instaid_sql._ms_shift())
+                          + instaid_sql._max_sequence());
 END $$;
 
 -- The next ID of a sequence that has no room in the millisecond of the clock.
@@ -281,7 +281,7 @@ BEGIN
                      OPERATOR(pg_catalog.=) schema
             THEN pg_catalog.setval(sequence, t OPERATOR(pg_catalog.+) (
                      pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.+) 1
-                     OPERATOR(pg_catalog.&) 1023)) END;
+                     OPERATOR(pg_catalog.&) instaid_sql._max_sequence())) END;
         IF id IS NULL THEN
             PERFORM instaid_sql._lock(sequence, options);
             id := instaid_sql._take(sequence, t);
@@ -306,16 +306,16 @@ CREATE OR REPLACE FUNCTION instaid_sql._share(sequence regclass, t bigint,
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET client_min_messages = error AS $$
 DECLARE
-    late CONSTANT bigint := t - (100::bigint << 23);
-    -- less t, both are 0 in an ID of this shard that is not before t
-    sign_and_shard CONSTANT bigint := -9223372036846388224;
+    late CONSTANT bigint := t - (100::bigint << instaid_sql._ms_shift());
     id bigint;
 BEGIN
     FOR i IN 1 .. 50 LOOP
-        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - late & sign_and_shard = 0
+        -- less late, both are 0 in an ID of this shard that is not before late
+        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - late
+                        & instaid_sql._sign_and_shard_id_mask() = 0
                    THEN nextval(sequence) END;
-        IF (id - t) & 8387584 = 0 THEN
-            IF id > t + 1023 THEN
+        IF (id - t) & instaid_sql._shard_id_mask() = 0 THEN
+            IF id > t + instaid_sql._max_sequence() THEN
                 PERFORM instaid_sql._flush_at_commit();
             END IF;
             RETURN id;
@@ -343,7 +343,7 @@ BEGIN
     END IF;
 END $$;
 
--- The first of many IDs, 1024 in each millisecond; null if too many are reserved already.
+-- The first of many IDs, which fill milliseconds; null if too many are reserved already.
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
 CREATE OR REPLACE FUNCTION instaid_sql._reserve(sequence regclass,
@@ -361,9 +361,13 @@ BEGIN
     END IF;
     t := instaid_sql._clock(options);
     last := instaid_sql._last_or_ahead(sequence, t);
-    IF last <= t + (1000::bigint << 23) THEN
-        first := GREATEST(t, instaid_sql._ms_after(sequence, last, t & 8387584));
-        PERFORM setval(sequence, first + ((count - 1)::bigint >> 10 << 23) + (count - 1 & 1023));
+    IF last <= t + (1000::bigint << instaid_sql._ms_shift()) THEN
+        first := GREATEST(t, instaid_sql._ms_after(sequence, last,
+                                                   t & instaid_sql._shard_id_mask()));
+        PERFORM setval(sequence, first
+                       + ((count - 1)::bigint >> instaid_sql._sequence_bits()
+                          << instaid_sql._ms_shift())
+                       + (count - 1 & instaid_sql._max_sequence()));
     END IF;
     RAISE SQLSTATE 'ID001';
 EXCEPTION WHEN SQLSTATE 'ID001' THEN
@@ -378,8 +382,6 @@ CREATE OR REPLACE FUNCTION instaid_sql._next_ids(sequence regclass,
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     base bigint;
-    -- less t, both are 0 in an ID of this shard that is not before t
-    sign_and_shard CONSTANT bigint := -9223372036846388224;
     t bigint;
     id bigint;
 BEGIN
@@ -391,25 +393,29 @@ BEGIN
     -- the first look, before the options are compared
     PERFORM pg_sequence_last_value(sequence);
     options := instaid_sql._renumbered(sequence, options);
-    base := options.maximum_value & 8387584;
-    IF count >= 1024 THEN
+    base := options.maximum_value & instaid_sql._shard_id_mask();
+    IF count > instaid_sql._max_sequence() THEN
         id := instaid_sql._reserve(sequence, options, count);
     END IF;
     IF id IS NOT NULL THEN
         -- most of them are ahead of the clock
         PERFORM instaid_sql._flush_at_commit();
-        RETURN QUERY SELECT id + (n >> 10 << 23) + (n & 1023)
+        RETURN QUERY SELECT id + (n >> instaid_sql._sequence_bits() << instaid_sql._ms_shift())
+                            + (n & instaid_sql._max_sequence())
                      FROM generate_series(0::bigint, count - 1) AS n;
         RETURN;
     END IF;
     -- as next_id() does
     FOR i IN 1 .. count LOOP
         t := (date_part('epoch', clock_timestamp()) * 1000
-              - (options.minimum_value + 0.4995::float8))::bigint * 8388608 + base;
-        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t & sign_and_shard = 0
+              - (options.minimum_value + 0.4995::float8))::bigint
+             * (1::bigint << instaid_sql._ms_shift()) + base;
+        id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t
+                        & instaid_sql._sign_and_shard_id_mask() = 0
                    THEN nextval(sequence) END;
-        IF (id - t) & 8387584 = 0 THEN
-            IF id > t + 1023 AND pg_current_xact_id_if_assigned() IS NULL THEN
+        IF (id - t) & instaid_sql._shard_id_mask() = 0 THEN
+            IF id > t + instaid_sql._max_sequence()
+               AND pg_current_xact_id_if_assigned() IS NULL THEN
                 PERFORM instaid_sql._flush_at_commit();
             END IF;
         ELSE
@@ -440,6 +446,7 @@ AS $create$
 DECLARE
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
     default_value CONSTANT text := format('%L::regclass', sequence);
+    three_ms CONSTANT bigint := 3::bigint << instaid_sql._ms_shift();
 BEGIN
     IF or_replace THEN
         SELECT p.pronargdefaults = 0 INTO adopted FROM pg_proc AS p
@@ -461,29 +468,29 @@ DECLARE
             pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
             OPERATOR(pg_catalog.*) 1000::pg_catalog.float8
             OPERATOR(pg_catalog.-) %4$s::pg_catalog.float8)::pg_catalog.int8
-        OPERATOR(pg_catalog.*) 8388608 OPERATOR(pg_catalog.+) %5$s;
+        OPERATOR(pg_catalog.*) %8$s OPERATOR(pg_catalog.+) %5$s;
     -- There is room if the next value is an ID of this shard, and not before t: less t, its
     -- sign and the bits of the shard ID are 0.
     id CONSTANT pg_catalog.int8 := CASE
         WHEN (pg_catalog.pg_sequence_last_value(sequence)
                 OPERATOR(pg_catalog.+) 1 OPERATOR(pg_catalog.-) t)
-             OPERATOR(pg_catalog.&) (-9223372036846388224) OPERATOR(pg_catalog.=) 0
+             OPERATOR(pg_catalog.&) (%9$s) OPERATOR(pg_catalog.=) 0
         THEN pg_catalog.nextval(sequence) END;
 BEGIN
     IF id IS NULL THEN
-        RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824,
+        RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) %10$s,
                                  %6$L::instaid_sql.sequence_options);
-    ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (-25166848) OPERATOR(pg_catalog.=) 0
+    ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (%11$s) OPERATOR(pg_catalog.=) 0
     THEN
         RETURN id;                      -- of the last four milliseconds
-    ELSIF id OPERATOR(pg_catalog.&) 8387584 OPERATOR(pg_catalog.=) %5$s THEN
+    ELSIF id OPERATOR(pg_catalog.&) %12$s OPERATOR(pg_catalog.=) %5$s THEN
         IF pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN     -- ahead of it
             PERFORM instaid_sql._flush_at_commit();
         END IF;
         RETURN id;
     END IF;
     -- past the room: others took the rest of it
-    RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) 25165824,
+    RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) %10$s,
                              %6$L::instaid_sql.sequence_options);
 END $$;
 CREATE %7$s FUNCTION %1$I.next_ids(count integer, sequence %1$I.id_sequence DEFAULT %2$s)
@@ -495,7 +502,10 @@ BEGIN
 END $$;
 $f$, schema_name, default_value,
      CASE WHEN adopted IS NOT TRUE THEN 'DEFAULT ' || default_value END, epoch_ms + 3.4995,
-     shard_id << 10, options, CASE WHEN or_replace THEN 'OR REPLACE' END);
+     shard_id << instaid_sql._sequence_bits(), options,
+     CASE WHEN or_replace THEN 'OR REPLACE' END, 1::bigint << instaid_sql._ms_shift(),
+     instaid_sql._sign_and_shard_id_mask(), three_ms, ~ (three_ms | instaid_sql._max_sequence()),
+     instaid_sql._shard_id_mask());
 END
 $create$;
 

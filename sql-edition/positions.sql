@@ -7,16 +7,6 @@ CALL instaid._begin_file('positions.sql', '{"tickets.sql": "instaid.next_ticket(
 
 ---- Positions of sequences ----
 
--- The last ID of a sequence of a shard, or the last value of another one; null if there is none,
--- or if it was not read.
-CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
-                                             epoch timestamptz, OUT last bigint,
-                                             OUT is_read boolean)
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
-BEGIN ATOMIC
-    SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
-END;
-
 -- No column has an ID of a sequence that no shard has.
 CREATE OR REPLACE VIEW instaid._lone_sequences AS
     SELECT NULL::oid AS sequence, NULL::oid AS owner WHERE false;

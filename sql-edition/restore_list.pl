@@ -1,5 +1,5 @@
 # restore_list.pl DUMP: how to restore a dump of a database with the extension into one with
-# sql-edition/instaid.sql.  DUMP is of a format that pg_restore reads.
+# the SQL edition.  DUMP is of a format that pg_restore reads.
 #
 # Prints a list for "pg_restore -L", without the extension and without what the shards
 # consist of.  Comments ";SQL" in it are the statements that create the shards anew.

@@ -130,6 +130,56 @@ CALL instaid._begin_file('schema.sql');
 
 \ir ../common/checks.sql
 
+---- The layout of an ID ----
+
+--     bit 63                          23 22          10 9          0
+--         +-----------------------------+--------------+------------+
+--         | 41 bits: ms since the epoch | 13: shard ID | 10: count  |
+--         +-----------------------------+--------------+------------+
+--
+-- The widths stand here only.  What follows from them is in functions that return a constant:
+-- PostgreSQL calls such a function once, when it plans an expression.  _declare() writes the
+-- constants into the functions of a shard.
+DO $$
+DECLARE
+    shard_id_bits CONSTANT integer := 13;
+    sequence_bits CONSTANT integer := 10;
+    ms_shift CONSTANT integer := shard_id_bits + sequence_bits;
+    max_shard_id CONSTANT integer := (1 << shard_id_bits) - 1;
+    shard_id_mask CONSTANT bigint := max_shard_id::bigint << sequence_bits;
+    last_ms CONSTANT bigint := 9223372036854775807 >> ms_shift;
+BEGIN
+    EXECUTE (
+        SELECT string_agg(format('CREATE OR REPLACE FUNCTION %1$s() RETURNS %2$s LANGUAGE sql'
+                                 ' IMMUTABLE STRICT PARALLEL SAFE RETURN %2$s %3$L', n.name,
+                                 n.type, n.value), '; ')
+        FROM (VALUES
+            ('instaid._max_shard_id', 'integer', max_shard_id),
+            ('instaid_sql._max_shard_id', 'integer', max_shard_id),
+            ('instaid_sql._sequence_bits', 'integer', sequence_bits),
+            ('instaid_sql._max_sequence', 'integer', (1 << sequence_bits) - 1),
+            ('instaid_sql._ms_shift', 'integer', ms_shift),
+            -- the bits below the time, and those of the shard ID alone, and with the sign
+            ('instaid_sql._low_bits', 'bigint', (1::bigint << ms_shift) - 1),
+            ('instaid_sql._shard_id_mask', 'bigint', shard_id_mask),
+            ('instaid_sql._sign_and_shard_id_mask', 'bigint', 1::bigint << 63 | shard_id_mask),
+            -- the last millisecond of positive IDs, and of all
+            ('instaid_sql._last_ms', 'bigint', last_ms),
+            ('instaid_sql._max_ms', 'bigint', last_ms << 1 | 1)) AS n (name, type, value));
+END $$;
+
+-- With an epoch before this, the time of each bigint is a timestamp.
+CREATE OR REPLACE FUNCTION instaid_sql._end_of_epochs() RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (timestamp '294276-12-31 23:59:59.999'
+            - (instaid_sql._max_ms() - 1) * interval '1 ms') AT TIME ZONE 'UTC';
+
+-- The last ID of a shard in a millisecond.
+CREATE OR REPLACE FUNCTION instaid_sql._last_in_ms(ms bigint, shard_id integer) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (ms << instaid_sql._ms_shift()) + (shard_id << instaid_sql._sequence_bits())
+           + instaid_sql._max_sequence();
+
 ---- Names, shard IDs and owners ----
 
 -- Refuse a name that is too long, or empty.
@@ -156,16 +206,16 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid_sql._check_shard_id(shard_id integer) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF shard_id NOT BETWEEN 0 AND 8191 THEN
+    IF shard_id NOT BETWEEN 0 AND instaid_sql._max_shard_id() THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('shard ID %s is out of range', shard_id),
-            DETAIL = 'A shard ID is between 0 and 8191.';
+            DETAIL = format('A shard ID is between 0 and %s.', instaid_sql._max_shard_id());
     END IF;
 END $$;
 
 -- Run a command of the caller, who must be this role; return the first column of its first
 -- row.
--- Tables, indexes and views can hold code of their owner.  Without C, nothing can run it with
+-- Tables, indexes and views can hold code of their owner.  Here, nothing can run it with
 -- the owner's rights only.  Therefore the caller must be the owner.
 CREATE OR REPLACE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -192,7 +242,7 @@ CREATE OR REPLACE FUNCTION instaid._refuse_extension_only(what text, instead tex
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING
-        MESSAGE = 'this edition of instaid has no C',
+        MESSAGE = 'the SQL edition of instaid cannot do this',
         DETAIL = what || ' needs the extension instaid.',
         HINT = instead;
 END $$;

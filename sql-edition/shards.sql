@@ -10,17 +10,19 @@ CALL instaid._begin_file('shards.sql', '{
 
 -- The shard ID and the epoch that the text of a next_ids() declares; null if it is not a text of
 -- _declare().  Any role can write such a text: the numbers are those that can serve, a time from
--- 1990 to 2100 and a shard ID from 0 to 8191.
+-- 1990 to 2100 and a shard ID that there is.  The MAXVALUE is below the largest bigint by the IDs
+-- of the higher shards.
 CREATE OR REPLACE FUNCTION instaid._read_declaration(source text, OUT shard_id integer,
                                           OUT epoch_ms bigint)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT (n.above >> 10)::integer, n.ms
+    SELECT (instaid_sql._max_shard_id() - (n.higher >> instaid_sql._sequence_bits()))::integer,
+           n.ms
     FROM regexp_match(source, E'^\nBEGIN\n    RETURN QUERY SELECT instaid_sql[.]_next_ids[(]'
-                              '[^;]*\\((\\d{12,13}),\\1,922337203(68\\d{8}),[^;]*;\nEND $') AS m
-         CROSS JOIN LATERAL (SELECT m[1]::bigint, m[2]::bigint - 6846388223) AS n (ms, above)
-    WHERE n.ms BETWEEN 631152000001 AND 4102444800000 AND n.above BETWEEN 0 AND 8387584
-      AND n.above & 1023 = 0;
+                              '[^;]*\\((\\d{12,13}),\\1,9223372(\\d{12}),[^;]*;\nEND $') AS m
+         CROSS JOIN LATERAL (SELECT m[1]::bigint, 36854775807 - m[2]::bigint) AS n (ms, higher)
+    WHERE n.ms BETWEEN 631152000001 AND 4102444800000
+      AND n.higher & ~ instaid_sql._shard_id_mask() = 0;
 END;
 
 -- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
@@ -35,7 +37,8 @@ CREATE OR REPLACE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     SELECT n.nspname, r.shard_id, to_timestamp(r.epoch_ms / 1000.0), q.seqrelid::regclass, p.oid,
-           q.seqmax >> 23 < 1099511627775 AND q.seqmax & 8388607 = (r.shard_id << 10) + 1023
+           q.seqmax >> instaid_sql._ms_shift() < instaid_sql._last_ms()
+           AND q.seqmax & instaid_sql._low_bits() = instaid_sql._last_in_ms(0, r.shard_id)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                             AND d.refclassid = 'pg_class'::regclass
@@ -88,6 +91,16 @@ EXCEPTION
          OR system_error OR internal_error THEN
         is_read := false;
 END $$;
+
+-- The last ID of a sequence of a shard, or the last value of another one; null if there is none,
+-- or if it was not read.
+CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
+                                             epoch timestamptz, OUT last bigint,
+                                             OUT is_read boolean)
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
+END;
 
 -- The last ID that a sequence of a shard issued; null if there is none, if it is a sequence of
 -- another shard or epoch, and without SELECT on it.
@@ -149,12 +162,13 @@ CREATE OR REPLACE FUNCTION instaid._prepare_sequence(sequence regclass, shard_id
 DECLARE
     schema CONSTANT text := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
     lock CONSTANT text := schema || '.id_sequence_lock';
+    options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
     part record;
 BEGIN
     EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
                    ' START WITH %s RESTART CACHE 1 NO CYCLE', sequence, epoch_ms,
-                   (1099511627775 << 23) + (shard_id << 10) + 1023, epoch_ms);
-    PERFORM setval(sequence, instaid_sql._clock(instaid_sql._options(shard_id, epoch_ms)) + 1023);
+                   options.maximum_value, epoch_ms);
+    PERFORM setval(sequence, instaid_sql._clock(options) + instaid_sql._max_sequence());
     EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence,
                    'the last ID of the shard; no role but its owner needs a right on it');
     -- also if another shard has a sequence in this schema
@@ -331,7 +345,8 @@ BEGIN
           AND (c.oid IN (SELECT s FROM instaid._shard_sequences(schema_name) AS s)
                OR n.nspname = schema_name AND c.relowner = shard.owner
                   AND q.seqmin = (shard.options).minimum_value
-                  AND (q.seqmax # (shard.options).maximum_value) & 8388607 = 0));
+                  AND (q.seqmax # (shard.options).maximum_value)
+                      & instaid_sql._low_bits() = 0));
 END $$;
 
 -- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
@@ -340,11 +355,12 @@ CREATE OR REPLACE FUNCTION instaid._freeze_sequence(sequence regclass,
                                          options instaid_sql.sequence_options) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    base CONSTANT bigint := options.maximum_value & 8387584;
+    base CONSTANT bigint := options.maximum_value & instaid_sql._shard_id_mask();
     last bigint := instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options));
 BEGIN
     -- if nextval() ran past the room, in the next one
-    last := (last - base + 8388607 - 1023 >> 23 << 23) + base + 1023;
+    last := (last - base + instaid_sql._shard_id_mask() >> instaid_sql._ms_shift()
+             << instaid_sql._ms_shift()) + base + instaid_sql._max_sequence();
     PERFORM setval(sequence, last);
     EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', sequence, last);
 END $$;
@@ -429,8 +445,9 @@ BEGIN
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
     options := instaid_sql._options(main.shard_id, main.seqmin);
-    ms := (id >> 23) + (extract(epoch FROM epoch) * 1000)::bigint - main.seqmin;
-    IF ms >= 1099511627775 THEN
+    ms := (id >> instaid_sql._ms_shift()) + (extract(epoch FROM epoch) * 1000)::bigint
+          - main.seqmin;
+    IF ms >= instaid_sql._last_ms() THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('ID %s is past the last ID of sequence %s', id, sequence),
             DETAIL = format('Its time is %s; the IDs of the sequence end at %s.',
@@ -441,7 +458,7 @@ BEGIN
     -- keeps ALTER SEQUENCE out
     PERFORM pg_sequence_last_value(sequence);
     PERFORM instaid_sql._lock(sequence, options);
-    target := (ms << 23) + (main.shard_id << 10) + 1023;
+    target := instaid_sql._last_in_ms(ms, main.shard_id);
     last := pg_sequence_last_value(sequence);
     -- Others count on within the millisecond that is open, and setval() would undo that.  A
     -- sequence that was RESTARTed has no value, and nobody counts on.
@@ -516,7 +533,7 @@ BEGIN
                 maximum := (pg_sequence_parameters(shard.sequence)).maximum_value;
                 PERFORM instaid_sql._declare(shard.schema_name, instaid.extract_shard_id(maximum),
                                              shard.epoch_ms, shard.sequence, or_replace => true)
-                WHERE (maximum # shard.seqmax) & 8388607 <> 0;
+                WHERE (maximum # shard.seqmax) & instaid_sql._low_bits() <> 0;
             EXCEPTION WHEN OTHERS THEN
                 RAISE WARNING USING
                     MESSAGE = format('shard %I keeps the functions that it has: %s',

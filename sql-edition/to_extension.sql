@@ -23,7 +23,7 @@ CREATE OR REPLACE TEMPORARY VIEW shards_to_move AS
            f.oid AS next_id, p.proowner::regrole AS owner, q.seqrelid AS sequence,
            instaid.extract_shard_id(q.seqmax) AS shard_id,
            to_timestamp(q.seqmin / 1000.0) AS epoch,
-           q.seqmax < instaid.max_id('infinity') - 8388607 AS is_frozen
+           q.seqmax < instaid.min_id('infinity') AS is_frozen
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_proc AS f ON f.pronamespace = p.pronamespace AND f.proname = 'next_id'
                           AND f.pronargs = 1 AND f.proargtypes[0] = p.proargtypes[1]

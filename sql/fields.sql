@@ -73,29 +73,42 @@ SELECT try($$SELECT instaid.min_id(now(), '4714-11-24 00:00:00.000001 BC UTC')$$
 SELECT try($$SELECT instaid.created_between(1, now(), now(), '2020-01-01 00:00:00.0001 UTC')$$);
 SELECT try($$SELECT instaid.decode(1, '-infinity')$$);
 
--- IDs for rows of the past: the low bits run on where the rows of a millisecond fit
-SELECT t, d.* FROM unnest(ARRAY['2020-01-01 10:00:00.0004', '2020-01-01 10:00:00.0009', '2020-01-01 10:00:00.001', '2020-01-02']::timestamptz[]) WITH ORDINALITY AS t (t, n)
-JOIN instaid.make_ids(ARRAY['2020-01-01 10:00:00.0004', '2020-01-01 10:00:00.0009', '2020-01-01 10:00:00.001', '2020-01-02']::timestamptz[], 5) WITH ORDINALITY AS i (id, n) USING (n),
-    instaid.decode(id) AS d ORDER BY n;
-SELECT min(n) AS first, max(n) AS last, d.created_at, min(d.sequence), max(d.sequence)
-FROM instaid.make_ids(array_fill('2020-01-01 10:00'::timestamptz, ARRAY[3]) || array_fill('2020-01-01 10:00:01'::timestamptz, ARRAY[1022])
-        || array_fill('2020-01-01 10:00:02'::timestamptz, ARRAY[2500]) || '2020-01-01 10:00:02.001'::timestamptz, 5) WITH ORDINALITY AS i (id, n),
-    instaid.decode(id) AS d
-GROUP BY d.created_at ORDER BY d.created_at;
--- none, and nulls
-SELECT count(*) FROM instaid.make_ids('{}', 5);
-SELECT (SELECT count(*) FROM instaid.make_ids(NULL, 5)) + (SELECT count(*) FROM instaid.make_ids('{2020-01-01}', NULL))
-    + (SELECT count(*) FROM instaid.make_ids('{2020-01-01}', 5, NULL)) AS count;
--- both ends
-SELECT instaid.make_ids(ARRAY[instaid.default_epoch(), '2046-06-27 17:00:49.496999 UTC'], 0);
-SELECT instaid.make_ids('{1900-01-01 00:00:00.001 UTC}', 5, '1900-01-01 UTC') = (1 << 23) + 5 * 1024 AS before_1970;
-SELECT max(id) FROM instaid.make_ids(array_fill('2046-06-27 17:00:49.496 UTC'::timestamptz, ARRAY[1024]), 8191) AS id;
-SELECT try($$SELECT instaid.make_ids(array_fill('2046-06-27 17:00:49.496 UTC'::timestamptz, ARRAY[1025]), 8191)$$);
-SELECT try($$SELECT instaid.make_ids('{2046-06-27 17:00:49.497 UTC}', 1)$$);
-SELECT try($$SELECT instaid.make_ids('{2011-08-24 21:07:01.720999 UTC}', 1)$$);
-SELECT try($$SELECT instaid.make_ids('{2020-01-01 UTC, infinity}', 1)$$);
-SELECT try($$SELECT instaid.make_ids('{-infinity}', 1)$$);
-SELECT try($$SELECT instaid.make_ids('{2020-01-01 UTC, NULL, 2020-01-01 UTC}', 1)$$);
-SELECT try($$SELECT instaid.make_ids('{2020-01-02 UTC, 2020-01-03 UTC, 2020-01-02 23:59:59.999999 UTC}', 1)$$);
-SELECT try($$SELECT instaid.make_ids('{2020-01-01}', 8192)$$);
-SELECT try($$SELECT instaid.make_ids('{2020-01-01}', 1, '2020-01-01 00:00:00.0001 UTC')$$);
+-- The query for old rows of docs/applications.md: 2,500 rows of a millisecond and rows of the
+-- next ones, ties, rows from the epoch on, and random times with many rows a millisecond
+CREATE TABLE old_photos (caption serial, taken_at timestamptz);
+INSERT INTO old_photos (taken_at) SELECT '2020-01-01 UTC' FROM generate_series(1, 2500);
+INSERT INTO old_photos (taken_at) SELECT '2020-01-01 00:00:00.001999 UTC' FROM generate_series(1, 100);
+INSERT INTO old_photos (taken_at) SELECT '2020-01-01 00:00:00.003 UTC' FROM generate_series(1, 3);
+INSERT INTO old_photos (taken_at) SELECT instaid.default_epoch() + n * interval '1 us' FROM generate_series(0, 1999, 999) AS n;
+INSERT INTO old_photos (taken_at) SELECT '2020-01-02 UTC'::timestamptz + trunc(random() * 200000) * interval '1 ms' + n % 1000 * interval '1 us'
+FROM generate_series(1, 100000) AS n;
+INSERT INTO old_photos (taken_at) SELECT '2020-01-02 UTC'::timestamptz + trunc(random() * 50) * interval '1 s' FROM generate_series(1, 100000);
+CREATE VIEW new_photos (id, caption) AS
+SELECT instaid.make_id(timestamptz 'epoch' + (tick >> 10) * interval '1 ms', 5, tick), caption
+FROM (SELECT caption, n + max(earliest - n) OVER (ORDER BY n) AS tick
+      FROM (SELECT caption, floor(extract(epoch FROM taken_at) * 1000)::bigint << 10 AS earliest,
+                   row_number() OVER (ORDER BY taken_at NULLS FIRST, caption) AS n
+            FROM old_photos) AS a) AS b;
+SELECT d.created_at, count(*), min(d.sequence), max(d.sequence) FROM new_photos, instaid.decode(id) AS d
+WHERE d.created_at < '2020-01-02 UTC' GROUP BY d.created_at ORDER BY d.created_at;
+-- Each row has an ID, all differ, and they are in order of the time.  An ID is the first of its
+-- millisecond, or the next one after the row before.
+SELECT count(*), count(DISTINCT id), bool_and(tick > before) AS in_order, bool_and(shard_id = 5) AS shard,
+    bool_and(CASE WHEN tick = before + 1 THEN created_at >= ms ELSE created_at = ms AND sequence = 0 END) AS earliest
+FROM (SELECT *, lag(tick) OVER (ORDER BY taken_at, caption) AS before
+      FROM (SELECT id, caption, taken_at, date_trunc('milliseconds', taken_at) AS ms, d.*,
+                   (extract(epoch FROM d.created_at) * 1000)::bigint << 10 | d.sequence AS tick
+            FROM new_photos JOIN old_photos USING (caption), instaid.decode(id) AS d) AS a) AS b;
+-- the time zone does not matter
+CREATE TABLE in_utc AS SELECT * FROM new_photos;
+SET timezone = 'America/New_York';
+SELECT count(*) FROM (SELECT * FROM new_photos EXCEPT SELECT * FROM in_utc) AS d;
+SET timezone = 'UTC';
+-- rows without a time have no ID, and a time before the epoch is refused
+INSERT INTO old_photos (taken_at) VALUES (NULL), (NULL);
+SELECT count(*), count(DISTINCT id) FROM new_photos;
+SELECT count(*) FROM (SELECT id FROM in_utc EXCEPT SELECT id FROM new_photos) AS d;
+INSERT INTO old_photos (taken_at) VALUES ('2011-08-24 21:07:01.720999 UTC');
+SELECT try('SELECT * FROM new_photos');
+DROP VIEW new_photos;
+DROP TABLE old_photos, in_utc;

@@ -18,7 +18,7 @@ SELECT instaid.id_send(4001511883701836730) = int8send(4001511883701836730) AS s
 INSERT INTO typed.photos (caption) VALUES ('made');
 INSERT INTO typed.photos VALUES (5, 'integer'), (4001511883701836730, 'bigint'), ('908540701891980503', 'string');
 SELECT instaid.extract_shard_id(id), (instaid.decode(id)).shard_id FROM typed.photos WHERE caption = 'made';
-SELECT d.*, instaid.to_shortcode(id), instaid.from_base32(instaid.to_base32(id)) = id AS same
+SELECT d.*, instaid.to_shortcode(id), instaid.from_shortcode(instaid.to_shortcode(id)) = id AS same
 FROM typed.photos, instaid.decode(id) AS d WHERE caption = 'bigint';
 INSERT INTO typed.photos VALUES (5, 'twice');
 DELETE FROM typed.photos WHERE caption = 'made';

@@ -394,6 +394,10 @@ CREATE USER MAPPING FOR PUBLIC SERVER tickets1 OPTIONS (user 'leaser', password 
 CREATE USER MAPPING FOR CURRENT_USER SERVER "Tickets, 2" OPTIONS (user 'leaser');
 SELECT instaid.create_ticket('from elsewhere', step => 10, source => ARRAY['tickets1', 'Tickets, 2']);
 SET client_min_messages = error;
+-- ... and one more for each further server, which is no ticket
+SELECT * FROM try($$SELECT instaid.next_ticket('from elsewhere@002')$$);
+SELECT * FROM try($$SELECT instaid.drop_ticket('from elsewhere@002')$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('from elsewhere@002')$$);
 SELECT instaid.create_ticket('from one', data_type => 'smallint', source => ARRAY['tickets1']);
 SELECT name, server, servers, step, last_value, values_left, off_stripe, source, sequence FROM instaid.tickets WHERE name LIKE 'from%' ORDER BY name;
 SELECT c.relname, s.srvname, f.ftoptions, a.atttypid::regtype FROM pg_foreign_table AS f JOIN pg_class AS c ON c.oid = f.ftrelid JOIN pg_foreign_server AS s ON s.oid = f.ftserver

@@ -18,6 +18,10 @@ PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
 # PGXS of a server that was built in its own source tree does not set VPATH for ours
 ifneq ($(srcdir_of_makefile),./)
 VPATH = $(srcdir_of_makefile)
+# make would take these for the objects of this build
+ifneq ($(and $(wildcard $(srcdir_of_makefile)src/instaid.o),$(filter all install,$(or $(MAKECMDGOALS),all))),)
+$(error The source tree has been built: run make clean in it, and then build elsewhere)
+endif
 endif
 
 # pg_config names PGXS even where it is not installed

@@ -63,6 +63,16 @@ one_prefix()
 		ls "$("$copy" --libdir)/libpq.so" && ! ls "$("$copy" --libdir)/libother.so"
 )
 
+# with objects in the source tree, of another PostgreSQL perhaps
+not_beside_a_build()
+(
+	touch "$src/src/instaid.o" && mkdir "$work/build_beside" && cd "$work/build_beside" || return
+	! make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" 2>"$work/says"
+	status=$?
+	rm "$src/src/instaid.o"
+	[ $status -eq 0 ] && grep 'run make clean in it' "$work/says"
+)
+
 # without the development files of libpq
 without_libpq()
 (
@@ -151,6 +161,7 @@ neighbours()
 )
 
 check 'out of tree, without warnings' out_of_tree
+check '... but not beside objects in the tree' not_beside_a_build
 check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix
 check 'without libpq, SOURCES=no' without_libpq
 check 'only instaid_sources needs libpq and shared memory' is_light

@@ -83,8 +83,7 @@ seeds_layout()
 seeds_text_forms()
 {
 	seed=0
-	for text in '' A AB 0 DeIOdt4jVu6 H__________ I__________ 3F21SVDW8TPXT 7zzz-zzzz-zzzz-z \
-		8000000000000 OoIiLl0000000 U; do
+	for text in '' A AB 0 DeIOdt4jVu6 H__________ I__________; do
 		seed=$((seed + 1))
 		printf %s "$text" >"$1/$seed" || return
 	done
@@ -113,10 +112,6 @@ check_full '... and the fuzzer finds an overflow that is let through' \
 	finds text_forms ids/text_forms.h 's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
 check_full '... digits of another base64' finds text_forms ids/text_forms.h \
 	'/^\t"ABC/s/-_"/+\/"/'
-check_full '... a letter that is not forgiven' finds text_forms ids/text_forms.h \
-	"s/c == 'I' || //"
-check_full '... a length that is not' finds text_forms ids/text_forms.h \
-	's/digits < BASE32_LEN/digits == 0/'
 check_full '... two texts of one ID' finds text_forms ids/text_forms.h \
 	's/digit == 0 \&\& \*position == 0 \&\& len > 1/false/'
 echo "1..$n"

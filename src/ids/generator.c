@@ -1,9 +1,9 @@
 /*
  * The clocked sequence: a PostgreSQL sequence that keeps up with the clock.
  *
- * The value of a shard's sequence is a tick, ms << 10 | sequence, with the milliseconds since
- * 1970.  The next tick is the next value of nextval(), moved up to the clock's millisecond if
- * the sequence is behind the clock; its low ten bits run on.  Time and sequence advance
+ * The value of a shard's sequence is a tick, ms << SEQUENCE_BITS | sequence, with the ms
+ * since 1970.  The next tick is the next value of nextval(), moved up to the clock's millisecond
+ * if the sequence is behind the clock; its sequence field runs on.  Time and sequence advance
  * together, under the exclusive lock of the sequence's only page.  Therefore no two calls can
  * pair the same sequence number with the same millisecond.
  *

@@ -9,12 +9,14 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 #include "common.h"
 #include "ids/ids.h"
 #include "relation.h"
 #include "sequence.h"
 
+PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_sequence_state);
 PG_FUNCTION_INFO_V1(instaid_lock_sequence);
 
@@ -124,6 +126,22 @@ check_not_frozen(Oid sequence)
 			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
 					   name, (long long) max_value),
 			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
+}
+
+Datum
+instaid_last_id(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_GETARG_OID(0);
+	int32		shard_id = PG_GETARG_INT32(1);
+	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
+	FormData_pg_sequence_data data;
+
+	check_shard_id(shard_id);
+
+	if (!sequence_read(sequence, NULL, NULL, &data) || !data.is_called ||
+		!tick_has_id(data.last_value, epoch_ms))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
 }
 
 /* The last value can be no tick, because setval() can set anything. */

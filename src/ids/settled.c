@@ -127,9 +127,9 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 	tick = Max(data.last_value, 0) - (data.is_called ? 0 : 1);
 
 	/*
-	 * The sequence must not stand lower after a crash.  take_ticks()
-	 * relies on the clock for ticks that are not ahead of it, but the next
-	 * call can come before a tick is taken, and the clock can be set back.
+	 * The sequence must not stand lower after a crash.  take_ticks() relies
+	 * on the clock for ticks that are not ahead of it, but the next call can
+	 * come before a tick is taken, and the clock can be set back.
 	 */
 	sequence_make_durable(lsn);
 

@@ -26,9 +26,7 @@
 #include "ids/ids.h"
 #include "sequence.h"
 
-PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_list_shards);
-PG_FUNCTION_INFO_V1(instaid_shard_metrics);
 PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflict);
@@ -43,7 +41,7 @@ typedef struct ListedShard
 
 /*
  * The shards of the database when function_invalidations was listed_invalidations.
- * Monitoring systems ask again and again, and reading 8,192 declarations takes longer than
+ * Monitoring systems ask again and again, and reading thousands of declarations takes longer than
  * reading the sequences.
  */
 static ListedShard *listed = NULL;
@@ -166,59 +164,6 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
-}
-
-/* In SQL, over the view shards, this took three times as long. */
-Datum
-instaid_shard_metrics(PG_FUNCTION_ARGS)
-{
-	int64		shards = 0;
-	int64		frozen = 0;
-	int64		unreadable = 0;
-	int64		last_tick = -1;
-	Oid			newest = InvalidOid;
-	int64		first_epoch = PG_INT64_MAX;
-	NameData	newest_name;
-	Datum		values[6] = {0};
-	bool		nulls[6] = {false};
-
-	read_list();
-	for (int i = 0; i < listed_count; i++)
-	{
-		const Declaration *declaration = &listed[i].declaration;
-		FormData_pg_sequence_data data = {0};
-
-		if (listed_shard_id(&listed[i]) == NODE_SHARD)
-			continue;
-		shards++;
-		if (!sequence_read(declaration->sequence, NULL, NULL, &data))
-			unreadable++;
-		if (is_frozen(declaration->sequence, NULL))
-		{
-			/* it issues no IDs: neither their time nor their end matters */
-			frozen++;
-			continue;
-		}
-		first_epoch = Min(first_epoch, declaration->epoch_ms);
-		if (data.is_called && tick_has_id(data.last_value, declaration->epoch_ms) &&
-			data.last_value > last_tick)
-		{
-			last_tick = data.last_value;
-			newest = listed[i].schema;
-		}
-	}
-
-	values[0] = Int64GetDatum(shards);
-	values[1] = Int64GetDatum(frozen);
-	values[2] = Int64GetDatum(unreadable);
-	nulls[3] = !get_schema_name(newest, &newest_name);
-	values[3] = NameGetDatum(&newest_name);
-	nulls[4] = last_tick < 0;
-	values[4] = TimestampTzGetDatum(tick_timestamp(last_tick));
-	nulls[5] = first_epoch == PG_INT64_MAX;
-	if (!nulls[5])
-		values[5] = TimestampTzGetDatum(ms_timestamp(first_epoch + LAST_MS + 1));
-	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
 static void
@@ -373,20 +318,4 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 	values[2] = NameGetDatum(&names[1]);
 	values[3] = TimestampTzGetDatum(other ? ms_timestamp(other->declaration.epoch_ms) : 0);
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
-}
-
-Datum
-instaid_last_id(PG_FUNCTION_ARGS)
-{
-	Oid			sequence = PG_GETARG_OID(0);
-	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-	FormData_pg_sequence_data data;
-
-	check_shard_id(shard_id);
-
-	if (!sequence_read(sequence, NULL, NULL, &data) || !data.is_called ||
-		!tick_has_id(data.last_value, epoch_ms))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
 }

@@ -8,10 +8,6 @@
  */
 #include "postgres.h"
 
-#if !__has_include("libpq-fe.h")
-#error "tickets with a source need the development files of libpq; without them, make SOURCES=no"
-#endif
-
 #include <ctype.h>
 #include <sys/resource.h>
 

@@ -21,6 +21,7 @@
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "common/hashfn.h"
 #include "common/int.h"
@@ -243,6 +244,12 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribut
 				 errdetail("A ticket is a sequence or a foreign table of instaid; %s is another kind of relation.",
 						   quote_qualified_identifier(relation->schemaname, relation->relname)),
 				 errhint("Use another name, or rename that relation.")));
+	if (has_source && has_superclass(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a ticket", relation->relname),
+				 errdetail("It is a foreign table of a ticket that has several servers as its source."),
+				 errhint("Use the ticket, from whose foreign table it inherits.")));
 	if (*(LOCKMODE *) arg == NoLock ||
 		pg_class_aclcheck_ext(relid, GetUserId(), has_source ? SOURCE_RIGHTS : SEQUENCE_RIGHTS,
 							  &missing) == ACLCHECK_OK || missing)

@@ -223,7 +223,7 @@ sub audit
 			OPTIONS (host '" . $nodes{$_}->host . "', port '" . $nodes{$_}->port . "',
 				dbname 'postgres', connect_timeout '20');
 		CREATE USER MAPPING FOR PUBLIC SERVER n$_") for @numbers;
-	my $found = run(1, "SELECT concat_ws(' ', severity, object, problem)
+	my $found = run(1, "SELECT concat_ws(' ', code, object, problem)
 		FROM instaid.audit_servers('{$servers}')");
 	run(1, "DROP SERVER n$_ CASCADE") for @numbers;
 	return $found;
@@ -253,7 +253,7 @@ is(run(1, 'SELECT string_agg(DISTINCT instaid.extract_shard_id(id)::text, $$ $$)
 is(audit(2, 3), '', 'audit_servers() finds nothing in three nodes');
 run(3, 'ALTER SYSTEM SET instaid.node_shard_id = 2; SELECT pg_reload_conf()');
 wait_for(3, q{SELECT current_setting('instaid.node_shard_id') = '2'});
-like(audit(2, 3), qr/error n3 has the same instaid\.node_shard_id as n2: 2/,
+like(audit(2, 3), qr/^node_number_on_two_servers n3 .* n2, .*: 2$/m,
 	'... and names a number that two nodes have');
 run(3, 'ALTER SYSTEM RESET instaid.node_shard_id; SELECT pg_reload_conf()');
 wait_for(3, q{SELECT current_setting('instaid.node_shard_id') = '3'});
@@ -261,7 +261,7 @@ run(1, q{SELECT instaid.create_shard('insta5', 5)});
 catch_up();
 is(run(2, q{SELECT shard_id FROM instaid.shards WHERE schema_name = 'insta5'}), '5',
 	'a schema shard travels, too');
-like(audit(2, 3), qr/error n2 issues IDs of the same shards as this server: 5/,
+like(audit(2, 3), qr/^shard_id_on_two_servers n2 .* this server: 5$/m,
 	'... and audit_servers() names it');
 run(1, 'CREATE TABLE orders (id serial PRIMARY KEY, n integer);
 	CREATE TABLE lines (order_id integer PRIMARY KEY REFERENCES orders);

@@ -45,8 +45,8 @@ sub insert_old
 {
 	my ($from, $to) = @_;
 	return run(qq{WITH new AS (INSERT INTO insta5.photos
-		SELECT id, 'old' FROM instaid.make_ids(ARRAY(SELECT t FROM generate_series(
-			now() - interval '$from days', now() - interval '$to days', '1 hour') AS t), 5) AS id
+		SELECT instaid.make_id(t, 5, 0), 'old' FROM generate_series(
+			now() - interval '$from days', now() - interval '$to days', '1 hour') AS t
 		RETURNING id) SELECT count(*) FROM new});
 }
 my $rows = 40000 + insert_old(80, 1);
@@ -84,7 +84,8 @@ is(run('SELECT count(*) FROM insta5.photos'), $rows, '... and no others');
 
 # a continuous aggregate needs a bucket of integers
 run(q{CREATE MATERIALIZED VIEW insta5.daily WITH (timescaledb.continuous) AS
-	SELECT time_bucket(instaid.interval_to_ids('1 day'), id) AS day, count(*) AS photos
+	SELECT time_bucket(instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0), id)
+			AS day, count(*) AS photos
 	FROM insta5.photos GROUP BY 1 WITH NO DATA});
 run(q{CALL refresh_continuous_aggregate('insta5.daily', NULL, NULL)});
 is(run('SELECT sum(photos) FROM insta5.daily'), run('SELECT count(*) FROM insta5.photos'),
@@ -96,7 +97,8 @@ like(failure(q{CREATE MATERIALIZED VIEW insta5.by_time WITH (timescaledb.continu
 
 # the type instaid.id
 run(q{CREATE TABLE insta6.photos (id instaid.id PRIMARY KEY DEFAULT insta6.next_id());
-	SELECT create_hypertable('insta6.photos', by_range('id', instaid.interval_to_ids('1 day')));
+	SELECT create_hypertable('insta6.photos', by_range('id',
+		instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0)));
 	INSERT INTO insta6.photos SELECT FROM generate_series(1, 3000)});
 is(run('SELECT count(DISTINCT id) FROM insta6.photos'), '3000',
 	'a column of instaid.id partitions a hypertable');
@@ -108,7 +110,8 @@ like(failure(q{SELECT set_integer_now_func('insta6.photos', 'instaid.integer_now
 
 # the columns of tables that exist are adopted
 run(q{CREATE TABLE insta6.likes (id bigint NOT NULL PRIMARY KEY);
-	SELECT create_hypertable('insta6.likes', by_range('id', instaid.interval_to_ids('1 day')));
+	SELECT create_hypertable('insta6.likes', by_range('id',
+		instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0)));
 	SELECT instaid.adopt_column('insta6.likes', 'id');
 	INSERT INTO insta6.likes SELECT FROM generate_series(1, 3000)});
 is(run('SELECT count(DISTINCT id) FROM insta6.likes'), '3000', 'adopt_column()');

@@ -1,4 +1,4 @@
-# Packages are built, and checked by the tools for them; in TAP.  The Debian package is
+# Packages are built, and checked by the tools for them; in TAP.  The Debian packages are
 # left in SCRATCH/result.  Started by test/lib/run.
 #
 # packages: build-essential debhelper fakeroot git lintian pgxnclient postgresql-server-dev-all
@@ -20,6 +20,17 @@ clean_by_lintian()
 		"$SCRATCH"/result/*.changes
 }
 
+# The package of instaid needs no libpq, and the one of instaid_sources does.
+deb_needs()
+(
+	cd "$SCRATCH/result" && package=postgresql-$major-instaid &&
+		dpkg-deb -f "$package"_*.deb Depends | grep "^postgresql-$major[ ,]" &&
+		! dpkg-deb -f "$package"_*.deb Depends Recommends | grep libpq &&
+		! dpkg-deb -c "$package"_*.deb | grep instaid_sources &&
+		dpkg-deb -c "$package"-sources_*.deb | grep lib/instaid_sources.so &&
+		dpkg-deb -f "$package"-sources_*.deb Depends | grep "$package (= .*libpq5"
+)
+
 make_zip()
 (
 	mkdir "$work/git" && tar -cf - --exclude=./tmp_check . | tar -C "$work/git" -xf - && cd "$work/git" &&
@@ -37,6 +48,7 @@ install_from_zip()
 	pg_config=$(copy_postgresql "$PG_CONFIG" "$work/pg") &&
 		pgxn install --yes --pg_config "$pg_config" "$zip" &&
 		test -f "$("$pg_config" --pkglibdir)/instaid.so" &&
+		test -f "$("$pg_config" --pkglibdir)/instaid_sources.so" &&
 		test -f "$("$pg_config" --sharedir)/extension/instaid.control"
 )
 
@@ -67,8 +79,15 @@ build_rpm()
 		SCRIPT
 		chmod +x "$work/pg_config" &&
 		rpmbuild -ba --nodeps --define "_topdir $work/rpm" --define "pgmajorversion $major" \
-			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" rpm/instaid.spec &&
-		rpm -qpl "$work"/rpm/RPMS/*/*.rpm | grep "$prefix/lib/instaid.so"
+			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" rpm/instaid.spec
+)
+
+rpm_needs()
+(
+	cd "$work"/rpm/RPMS/* && rpm -qpl instaid_"$major-$version"-*.rpm | grep /lib/instaid.so &&
+		! rpm -qpR instaid_"$major-$version"-*.rpm | grep libpq &&
+		rpm -qpl instaid_"$major"-sources-*.rpm | grep /lib/instaid_sources.so &&
+		rpm -qpR instaid_"$major"-sources-*.rpm | grep '^libpq\.so'
 )
 
 clean_by_rpmlint()
@@ -82,13 +101,15 @@ llvm=$(grep -c '^with_llvm[[:space:]]*= yes' "$(dirname "$("$PG_CONFIG" --pgxs)"
 version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
 zip=$work/git/dist/instaid-$version.zip
 
-check 'the Debian package is built' sh test/packages/deb.sh
+check 'the Debian packages are built' sh test/packages/deb.sh
+check '... and only that of instaid_sources needs libpq' deb_needs
 check '... and clean by lintian' clean_by_lintian
 check 'a zip is made from git' make_zip
 check '... if the tag names the version' tag_is_version
 check 'the PGXN client installs from the zip' install_from_zip
 check 'the library can be in another directory of dynamic_library_path' library_elsewhere
-check 'the RPM package is built' build_rpm
+check 'the RPM packages are built' build_rpm
+check '... and only that of instaid_sources needs libpq' rpm_needs
 check '... and clean by rpmlint' clean_by_rpmlint
 check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \
 	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' \

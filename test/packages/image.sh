@@ -18,15 +18,18 @@ mount_point()
 	echo "$SCRATCH/extensions$1/instaid"
 }
 
-# image MAJOR: build the package, and lay out the image where CloudNativePG would mount it, by
+# image MAJOR: build the packages, and lay out the image where CloudNativePG would mount it, by
 # the steps of the Dockerfile
 image()
 {
 	image=$(mount_point "$1")
 	PG_CONFIG=$(bin "$1")/pg_config SCRATCH=$SCRATCH/$1 sh test/packages/deb.sh || return
-	dpkg -x "$SCRATCH/$1/result/postgresql-$1-instaid_"*.deb "$work/package$1" &&
-		sed -n "s/\${PG_MAJOR}/$1/g; s,^COPY --from=package /package,$work/package$1,p" \
-			kubernetes/Dockerfile >"$work/copies" && [ "$(wc -l <"$work/copies")" -eq 3 ] || return
+	for deb in $(sed -n "s/\${PG_MAJOR}/$1/g; s,dist/,,g; s,^COPY \(.*\.deb\) .*,\1,p" \
+		kubernetes/Dockerfile); do
+		dpkg -x "$SCRATCH/$1/result"/$deb "$work/package$1" || return
+	done
+	sed -n "s/\${PG_MAJOR}/$1/g; s,^COPY --from=package /package,$work/package$1,p" \
+		kubernetes/Dockerfile >"$work/copies" && [ "$(wc -l <"$work/copies")" -eq 3 ] || return
 	while read -r from to; do
 		case $from in
 			*/) from=$from. ;;
@@ -40,7 +43,7 @@ has_layout()
 (
 	cd "$(mount_point "$1")" && [ "$(ls)" = "$(printf 'lib\nlicenses\nshare')" ] &&
 		ls share/extension/instaid.control share/extension/instaid--*.sql lib/instaid.so \
-			lib/bitcode/instaid "licenses/postgresql-$1-instaid/copyright"
+			lib/instaid_sources.so lib/bitcode/instaid "licenses/postgresql-$1-instaid/copyright"
 )
 
 # init MAJOR SHARE LIB: a cluster with these directories in its paths

@@ -1,4 +1,4 @@
-# Install, test, upgrade and purge the package in an empty Debian; in TAP.
+# Install, test, upgrade and purge the packages in an empty Debian; in TAP.
 # test/packages.sh runs this there as root, with the version as its argument.
 
 set -u
@@ -7,49 +7,121 @@ cd /src
 
 major=$1
 package=postgresql-$major-instaid
-deb=$(ls /logs/result/"$package"_*_*.deb) || exit
+lib=/usr/lib/postgresql/$major/lib
+examples=/usr/share/doc/$package/examples
+cp /logs/result/"$package"_*.deb /logs/result/"$package"-sources_*.deb /tmp/ || exit
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
+# query SQL [DATABASE]
 query()
 {
-	su postgres -c "psql -XAtq -v ON_ERROR_STOP=1 -c \"$1\""
+	su postgres -c "psql -XAtq -v ON_ERROR_STOP=1 -d ${2:-postgres} -c \"$1\""
+}
+
+install_deb()
+{
+	apt-get install -y -q --no-install-recommends "$@"
+}
+
+# serves ERRORS: the first package does what it is for, and audit() finds this many errors
+last=0
+plain=0
+serves()
+{
+	before=$last
+	plain=$((plain + 1))
+	last=$(query 'SELECT insta5.next_id()') && [ "$last" -gt "$before" ] &&
+		[ "$(query "SELECT instaid.next_ticket('plain')")" = $plain ] &&
+		query 'SELECT shards, tickets FROM instaid.metrics' | grep '^1|' &&
+		[ "$(query "SELECT count(*) FROM instaid.audit() WHERE severity = 'error'")" = "$1" ]
 }
 
 # as docs/install.md says; the package brings PostgreSQL, and starts it
-install_deb()
+install_alone()
 {
-	cp "$deb" /tmp/ && apt-get update -q &&
-		apt-get install -y -q --no-install-recommends "/tmp/${deb##*/}" &&
+	apt-get update -q && install_deb /tmp/"$package"_*.deb &&
 		{ pg_ctlcluster "$major" main status || pg_ctlcluster "$major" main start; } &&
-		query "CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5)" &&
-		first=$(query 'SELECT insta5.next_id()') && [ "$first" -gt 0 ]
+		! ldd "$lib/instaid.so" | grep libpq && ! [ -e "$lib/instaid_sources.so" ] &&
+		query "CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5);
+			SELECT instaid.create_ticket('plain')" && serves 0
+}
+
+# the source is another database of the server
+lacks_sources()
+{
+	query 'CREATE DATABASE authority' &&
+		query "CREATE EXTENSION instaid;
+			SELECT instaid.create_ticket('invoices', start => 7, step => 10)" authority &&
+		query "CREATE SERVER authority FOREIGN DATA WRAPPER instaid
+				OPTIONS (host '/var/run/postgresql', dbname 'authority');
+			CREATE USER MAPPING FOR CURRENT_USER SERVER authority;
+			SELECT instaid.create_ticket('invoices', step => 10, source => ARRAY['authority'])" &&
+		refuses_source
+}
+
+refuses_source()
+{
+	! query "SELECT instaid.next_ticket('invoices')" 2>"$work/says" &&
+		grep 'HINT:  Install instaid_sources .* add it to shared_preload_libraries' "$work/says" &&
+		serves 1
+}
+
+install_sources()
+{
+	install_deb /tmp/"$package"-sources_*.deb && ldd "$lib/instaid_sources.so" | grep libpq &&
+		query "ALTER SYSTEM SET shared_preload_libraries = 'instaid_sources'" &&
+		pg_ctlcluster "$major" main restart &&
+		[ "$(query "SELECT instaid.next_ticket('invoices')")" = 7 ] && serves 0
+}
+
+install_sql_edition()
+{
+	query 'CREATE DATABASE managed' &&
+		su postgres -c "psql -Xq -v ON_ERROR_STOP=1 -d managed -f $examples/sql-edition/all.sql" &&
+		query "SELECT instaid.create_shard('insta5', 5); SELECT insta5.next_id()" managed
 }
 
 run_autopkgtest()
 {
-	apt-get update -q && apt-get install -y -q --no-install-recommends autopkgtest dpkg-dev &&
+	apt-get update -q && install_deb autopkgtest dpkg-dev &&
 		autopkgtest --no-built-binaries /logs/result/*.dsc -- null
 }
 
-# to the same files in a package of the next version
-upgrade_deb()
+# to the same files in packages of the next version
+upgrade()
 {
-	dpkg-deb -R "$deb" "$work/next" && sed -i 's/^Version: .*/&+next/' "$work/next/DEBIAN/control" &&
-		dpkg-deb -b "$work/next" "$work/next.deb" && chmod 755 "$work" &&
-		apt-get install -y -q "$work/next.deb" && dpkg-query -W "$package" | grep -F +next &&
-		query 'ALTER EXTENSION instaid UPDATE' &&
-		second=$(query 'SELECT insta5.next_id()') && [ "$second" -gt "$first" ]
+	for deb in "$package" "$package-sources"; do
+		dpkg-deb -R /tmp/"$deb"_*.deb "$work/next" &&
+			sed -i 's/^Version: .*/&+next/; s/-instaid (= [^)]*/&+next/' "$work/next/DEBIAN/control" &&
+			dpkg-deb -b "$work/next" "$work/$deb.deb" && rm -r "$work/next" || return
+	done
+	chmod 755 "$work" && install_deb "$work/$package.deb" "$work/$package-sources.deb" &&
+		[ "$(dpkg-query -W "$package" "$package-sources" | grep -c '+next$')" = 2 ] &&
+		query 'ALTER EXTENSION instaid UPDATE' && serves 0 &&
+		pg_ctlcluster "$major" main restart &&
+		[ "$(query "SELECT instaid.next_ticket('invoices') > 7")" = t ] && serves 0
 }
 
-purge_deb()
+purge_sources()
+{
+	query 'ALTER SYSTEM RESET shared_preload_libraries' && pg_ctlcluster "$major" main restart &&
+		apt-get purge -y -q "$package-sources" && ! [ -e "$lib/instaid_sources.so" ] &&
+		refuses_source
+}
+
+purge()
 {
 	query 'DROP EXTENSION instaid CASCADE' && apt-get purge -y -q "$package" && query 'SELECT 1' &&
 		! find /etc/postgresql /usr /var/lib/postgresql -name '*instaid*' | grep .
 }
 
-check 'the package is installed into an empty Debian, with PostgreSQL' install_deb
-check '... is tested there by autopkgtest' run_autopkgtest
-check '... is upgraded, and IDs go on' upgrade_deb
-check '... is purged, and leaves no file' purge_deb
+check 'the first package alone serves an empty Debian, with PostgreSQL' install_alone
+check '... and says what a ticket with a source needs' lacks_sources
+check 'the second package is installed and preloaded, and the ticket has values' install_sources
+check 'the SQL edition runs from the examples' install_sql_edition
+check 'the packages are tested there by autopkgtest' run_autopkgtest
+check '... are upgraded, and IDs and tickets go on' upgrade
+check 'the second package is purged, and the first one serves' purge_sources
+check '... is purged, and leaves no file' purge
 pg_ctlcluster "$major" main stop
 echo "1..$n"

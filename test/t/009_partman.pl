@@ -57,7 +57,8 @@ SKIP:
 	# the option premake counts from the largest ID
 	query(q{SELECT partman.create_partition_id('insta5.photos', ARRAY(
 			SELECT (instaid.min_id(now() - d * interval '1 day') / day) * day
-			FROM instaid.interval_to_ids('1 day') AS day, unnest('{100, 50}'::integer[]) AS d));
+			FROM instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0) AS day,
+				unnest('{100, 50}'::integer[]) AS d));
 		INSERT INTO insta5.photos
 		VALUES (instaid.min_id(now() - interval '100 days')),
 			(instaid.min_id(now() - interval '50 days'))});

@@ -367,19 +367,6 @@ $one->safe_psql('postgres',
 	qq{SELECT instaid.create_ticket('aliases', step => 10, source => ARRAY['odd', '$alias'])});
 is(join(' ', take($one, 'aliases', 100)), join(' ', 1 .. 100), 'one server with two names');
 
-# audit_servers() compares the tickets of servers
-$even->safe_psql('postgres', q{CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink});
-$even->safe_psql('postgres', sprintf q{CREATE SERVER odd FOREIGN DATA WRAPPER dblink_fdw
-	OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '60');
-	CREATE USER MAPPING FOR CURRENT_USER SERVER odd}, $odd->host, $odd->port);
-is( $even->safe_psql(
-		'postgres',
-		q{SELECT severity, object, problem
-			FROM instaid.audit_servers('{odd}') WHERE problem ~ 'ticket'}
-	),
-	'error|odd|issues values of the same tickets as this server: alike',
-	'audit_servers() finds the tickets that count alike, and only those');
-
 ### From two authorities to three, by the steps of docs/tickets.md, while they are used
 
 create($_, 'restriped', 10, [ $odd, $even ]) for $one, $two;

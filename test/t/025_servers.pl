@@ -38,15 +38,23 @@ sub name_server
 			OPTIONS (user '$superuser', password 'secret')});
 }
 
-# The findings of these servers: severity, object and problem
+# The findings of these servers: code, object and problem
+my %severity;
+
 sub findings
 {
 	my ($servers, $node) = @_;
-	my $found = ($node // $router)->safe_psql('postgres', qq{
-		SELECT concat_ws(' ', severity, object, problem)
-		FROM instaid.audit_servers('{$servers}')});
+	my $found = '';
+	for (split /\n/, ($node // $router)->safe_psql('postgres', qq{
+		SELECT concat_ws(' ', severity, code, object, problem)
+		FROM instaid.audit_servers('{$servers}')}))
+	{
+		my ($severity, $code) = /^(\w+) (\w+)/;
+		$severity{$code} = $severity;
+		$found .= s/^\w+ //r . "\n";
+	}
 	unlike($found, qr/secret/, 'findings have no password');
-	return $found;
+	return $found =~ s/\n\z//r;
 }
 
 sub failure
@@ -127,10 +135,8 @@ is($router->safe_psql('postgres',
 is($one->safe_psql('postgres', q{
 	CREATE ROLE stranger;
 	SET ROLE stranger;
-	SELECT s ->> 'frozen'
-	FROM jsonb_array_elements(instaid._server_state() -> 'shards') AS s
-	WHERE s ->> 'schema_name' = 'insta5'}),
-	'true', 'a role without rights on the sequence sees that a shard is frozen');
+	SELECT shard_ids FROM instaid._server_state()}),
+	'{1,1001}', 'a role without rights on the sequences sees which shards are not frozen');
 $_->poll_query_until('postgres', q{
 	SELECT count(*) = 0 FROM pg_stat_activity
 	WHERE query ~ '_server_state' AND pid <> pg_backend_pid()}) or die
@@ -154,7 +160,15 @@ is(recipe(), 'success: ', 'the recipe for cron is silent');
 
 ### Findings
 
-my $twice = 'error two issues IDs of the same shards as';
+my $twice = 'shard_id_on_two_servers two issues IDs of the same shards as';
+
+sub node_twice
+{
+	my ($server, $other, $number) = @_;
+	return "node_number_on_two_servers $server issues IDs of the same shards as $other,"
+	  . " one of them by its instaid.node_shard_id: $number";
+}
+
 for my $case (
 	# a server, a statement that does it, one that undoes it, and the finding
 	[ 'the same DDL on two servers', $one,
@@ -168,19 +182,7 @@ for my $case (
 		"$twice this server: 2" ],
 	[ 'a schema with the node shard ID of another server', $two,
 		q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
-		"$twice one, one of them by its instaid.node_shard_id: 1001" ],
-	[ 'another epoch', $two,
-		q{SELECT instaid.create_shard('late', 9, '2020-01-01 UTC')}, 'DROP SCHEMA late CASCADE',
-		'warning two its shards have epoch 2011-08-24 21:07:01.721+00, 2020-01-01 00:00:00.000+00,'
-		  . ' and those of this server have epoch 2011-08-24 21:07:01.721+00' ],
-	[ 'two epochs of one shard ID, of which one is frozen', $two,
-		q{SELECT instaid.create_shard('late', 1, '2020-01-01 UTC');
-			SELECT instaid.freeze_shard('late')}, 'DROP SCHEMA late CASCADE',
-		'error two uses other epochs than one for the same shard IDs, so that IDs can repeat: 1' ],
-	[ 'another version', $two,
-		q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'instaid'},
-		q{UPDATE pg_extension SET extversion = '1.0' WHERE extname = 'instaid'},
-		'warning two its extension has version 0.9, and this one 1.0' ])
+		node_twice('two', 'one', 1001) ])
 {
 	my ($name, $node, $do, $undo, $finding) = @$case;
 	$node->safe_psql('postgres', $do);
@@ -191,11 +193,11 @@ for my $case (
 
 # more than ten
 $_->safe_psql('postgres', q{CALL instaid.create_shards('many%s', 100, 119)}) for $one, $two;
-is(findings('one,two'),
-	"$twice one: 100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 10 others",
-	'many shards make one finding');
-like(recipe(),
-	qr/^failure: error\|two\|issues .* as one: 100, .*\|If one is a copy of the other, stop it/,
+$one->wait_for_catchup($standby);
+my $ten = join(', ', 100 .. 109) . ', ...';
+is(findings($all), "$twice again: $ten", 'many shards make one finding');
+is(findings('standby,two'), "$twice standby: $ten", '... also if only the standby is asked');
+like(recipe(), qr/^failure: \w+\|error\|two\|issues .* as one: 100, .*\|If one is a copy of the/,
 	'the recipe for cron prints it, and fails');
 $_->safe_psql('postgres', q{
 	SELECT format('DROP SCHEMA many%s CASCADE', n) FROM generate_series(100, 119) AS n \gexec})
@@ -216,8 +218,7 @@ sub set_node_shard
 		"SELECT current_setting('instaid.node_shard_id') = '$shard_id'");
 }
 set_node_shard(1001) or die;
-is(findings('one,two'), 'error two has the same instaid.node_shard_id as one: 1001',
-	'one node shard twice');
+is(findings('one,two'), node_twice('two', 'one', 1001), 'one node shard twice');
 set_node_shard(1002) or die;
 
 # a clone that was started
@@ -226,74 +227,69 @@ $clone->init_from_backup($one, 'backup');
 $clone->start;
 name_server('clone', $clone);
 $clone->safe_psql('postgres', q{SELECT instaid.create_shard('insta1', 1)});
-is(findings('one,two,clone'), 'error one has the same instaid.node_shard_id as clone: 1001
-error one issues IDs of the same shards as clone: 1',
-	'a clone that was started');
+my $cloned = 'shard_id_on_two_servers one issues IDs of the same shards as clone: 1';
+is(findings('one,two,clone'), $cloned, 'a clone that was started');
+$clone->safe_psql('postgres', 'SELECT instaid.next_id()');
+is(findings('one,two,clone'), node_twice('one', 'clone', 1001) . "\n$cloned",
+	'... and then uses its node shard');
 $clone->stop;
 
 # two databases of one server
 $two->safe_psql('postgres', 'CREATE DATABASE other');
 name_server('other', $two, 'other');
-like(findings('two,other'), qr/^error other does not answer: schema "instaid" does not exist$/,
+is(findings('two,other'),
+	'server_does_not_answer other does not answer: schema "instaid" does not exist',
 	'a database without the extension');
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(findings('two,other'), '', 'a second database, which does not use the node shard');
 $two->safe_psql('other', 'SELECT instaid.next_id()');
-is(findings('two,other'), 'error two has the same instaid.node_shard_id as other: 1002',
-	'... and then uses it');
+is(findings('two,other'), node_twice('two', 'other', 1002), '... and then uses it');
 
 # answers of something else
 $two->safe_psql('postgres', q{CREATE DATABASE fake});
-$two->safe_psql('fake', q{
-	CREATE SCHEMA instaid;
-	CREATE TABLE instaid.answer AS SELECT ''::text AS text;
-	CREATE FUNCTION instaid._server_state() RETURNS text
-		LANGUAGE sql AS 'SELECT text FROM instaid.answer'});
+$two->safe_psql('fake', 'CREATE SCHEMA instaid');
 name_server('fake', $two, 'fake');
-my $unreadable = qr/^error fake does not answer: .+$/;
-for my $case (
-	[ 'no JSON', $unreadable ],
-	[ '5', $unreadable ],
-	[ '[]', $unreadable ],
-	[ '{"shards": 5}', $unreadable ],
-	[ '{"shards": [{"shard_id": "x"}]}', $unreadable ],
-	[ '{"clock": "x", "shards": []}', $unreadable ],
-	# it has no shards, and the number is not taken from it
-	[ '{"number": 0, "shards": null}', qr/^$/ ])
+my $silent = 'server_does_not_answer fake does not answer:';
+
+# Let the server "fake" answer with what a function of this result and text returns.
+sub fake
 {
-	my ($answer, $expected) = @$case;
-	$two->safe_psql('fake', "UPDATE instaid.answer SET text = \$\$$answer\$\$");
-	my $found = findings('fake,one,two');
-	like($found, $expected, "an answer that is $answer");
+	my ($result, $text) = @_;
+	return $two->safe_psql('fake', qq{
+		DROP FUNCTION IF EXISTS instaid._server_state();
+		CREATE FUNCTION instaid._server_state() RETURNS $result
+			LANGUAGE plpgsql AS \$\$BEGIN $text; END\$\$});
+}
+my $columns = 'TABLE (d text, s text, c text, i text, n text)';
+for my $case (
+	[ 'text', q{RETURN 'no row'}, qr/^$silent .+$/ ],
+	[ $columns, 'RETURN', qr/^$silent query returned no rows$/ ],
+	[ $columns, q{RETURN QUERY SELECT d, s, c, i, n FROM generate_series(1, 2)},
+		qr/^$silent query returned more than one row/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, 'x', c, i, n)}, qr/^$silent invalid input .+"x"$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, s, c, '5', n)}, qr/^$silent malformed array .+$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, s, c, i, n)}, qr/^$/ ],
+	# errors that WHEN OTHERS does not catch
+	[ 'text', 'ASSERT false', qr/^$silent assertion failed$/ ],
+	[ 'text', 'RAISE query_canceled', qr/^$silent query_canceled$/ ])
+{
+	my ($result, $text, $expected) = @$case;
+	fake($result, $text);
+	like(findings('fake,one,two'), $expected, "an answer by $text");
 }
 
-$two->safe_psql('fake', q{
-	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
-		LANGUAGE plpgsql AS 'BEGIN ASSERT false; END'});
-is(findings('fake'), 'error fake does not answer: assertion failed',
-	'an error that WHEN OTHERS does not catch');
-$two->safe_psql('fake', q{
-	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
-		LANGUAGE plpgsql AS 'BEGIN RAISE query_canceled; END'});
-is(findings('fake'), 'error fake does not answer: query_canceled', '... or a cancellation there');
-# two answers that can be read, but not compared
-is($router->safe_psql('postgres', q{
-	SELECT f FROM jsonb_build_object('tickets', '[{"ticket": "t", "first": 1, "last": 1,
-			"increment": 0}]'::jsonb) AS a,
-		instaid._compare_servers(jsonb_build_array(a || '{"number": 1, "system": "1"}',
-			a || '{"number": 2, "system": "2"}')) AS f}), '', 'tickets without an increment');
-
 # servers that do not answer
-$two->safe_psql('fake', q{
-	CREATE OR REPLACE FUNCTION instaid._server_state() RETURNS text
-		LANGUAGE sql AS 'SELECT pg_sleep(180)::text'});
-is(findings('fake'), 'error fake does not answer: canceling statement due to statement timeout',
+fake('text', 'PERFORM pg_sleep(180)');
+is(findings('fake'), "$silent canceling statement due to statement timeout",
 	'the query of a server hangs');
+like(failure(q{SET statement_timeout = '3s'; SELECT instaid.audit_servers('{fake}')}),
+	qr/ERROR:  canceling statement due to statement timeout/,
+	'... and the statement itself can be cancelled');
 is(recipe($recipe =~ s/\{one,two\}/{fake}/r =~ s/timeout 120/timeout 2/r),
 	"failure: no answer within 120 s\n", '... does not stop the recipe for cron');
 $router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
 is(findings('again,two'),
-	'warning again has no connect_timeout: if it hangs, audit_servers() hangs',
+	'no_connect_timeout again has no connect_timeout: if it hangs, audit_servers() hangs',
 	'a server without connect_timeout');
 my ($cure) = $router->safe_psql('postgres',
 	q{SELECT cure FROM instaid.audit_servers('{again}')});
@@ -313,8 +309,8 @@ $one->safe_psql('postgres', q{SELECT instaid.create_shard('insta2', 2)});
 my $no_connection = 'could not establish connection:';
 my $timeout = 'canceling statement due to statement timeout';
 like(findings('hole,one,standby,two'),
-	qr/^error hole does not answer: ($no_connection .*timeout expired|$timeout)
-error standby does not answer: $no_connection .*
+	qr/^server_does_not_answer hole does not answer: ($no_connection .*timeout expired|$timeout)
+server_does_not_answer standby does not answer: $no_connection .*
 $twice one: 2$/,
 	'servers that hang or are down do not hide the others');
 $one->safe_psql('postgres', 'DROP SCHEMA insta2 CASCADE');
@@ -325,7 +321,7 @@ for my $case ([ 'ahead', 30, 'ahead of' ], [ 'behind', -30, 'behind' ])
 	my ($name, $offset, $where) = @$case;
 	$clock->set($offset);
 	like(findings('one,two'),
-		qr/^warning two its clock is (2\d|30)\.\d s $where the clock of this server$/,
+		qr/^clocks_apart two its clock is (2\d|30)\.\d s $where the clock of this server$/,
 		"a clock that is $name");
 }
 $clock->set(0);
@@ -393,5 +389,9 @@ like($router->safe_psql('postgres',
 	q{SELECT problem FROM instaid.audit_servers('{one}')}, @app),
 	qr/^does not answer: permission denied for foreign server one/,
 	'dblink decides who may ask a server');
+
+my ($section) = slurp_file('docs/reference.md') =~ /^### audit_servers\(\)\n(.*?)^##/ms;
+is_deeply({ $section =~ /^\| `(\w+)` \|.*\| (\w+) \|$/mg }, \%severity,
+	'the reference has all findings, with their severities');
 
 done_testing();

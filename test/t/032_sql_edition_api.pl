@@ -69,11 +69,8 @@ for my $expression (
 	'instaid._max_id_before(created_at, epoch)',
 		'instaid.created_between(id, created_at - interval \'1 year\', created_at'
 	  . ' + interval \'9 years\')',
-	'instaid.interval_to_ids((1 + id % 1000000000000) * interval \'1 ms\' + n * interval \'1 us\')',
 	'instaid.to_shortcode(id)', 'instaid.to_shortcode(id >> n % 63)',
-		'instaid.from_shortcode(instaid.to_shortcode(id))', 'instaid.to_base32(id)',
-	'instaid.from_base32(lower(left(instaid.to_base32(id), 5)) || \'-\''
-	  . ' || translate(substr(instaid.to_base32(id), 6), \'01\', \'OI\'))')
+		'instaid.from_shortcode(instaid.to_shortcode(id))')
 {
 	my ($c, $s) = in_both("SELECT md5(string_agg(($expression)::text, ' ' ORDER BY n)) FROM v");
 	is($s, $c, "$expression on 100,000 random values");
@@ -94,14 +91,8 @@ my @ids = (0, 1, -1, 1023, 1024, 8388607, 8388608, '9223372036854775807', '(-922
 	'4035190437244310529');
 my @texts = map { "'$_'" } ('', 'A', 'AA', 'B', 'H__________', 'I__________', 'HAAAAAAAAAAAA', 'A1',
 	'DeIOdt4jVu6', 'DeIOdt4jVu6=', 'De IO', "D\xc3\xa9", "\xc3\xa9",
-	'-', '_', '7ZZZZZZZZZZZZ', '8000000000000', '7zzz-zzzz-zzzz-z', '0000000000000',
-		'00000000000000', '000000000000', 'OILoil-000-0000', '0U00000000000',
-	'---', '3F21SVDW8TPXT', '3F21SVDW8TPXT0', '3F21SVDW8TPX', 'x' x 70, '0' x 70, '-' x 70,
-		"0\xc3\xa9" . '0' x 80, '0' x 63 . "\xc3\xa9");
-my @intervals = map { "'$_'" } ('1 ms', '999 us', '0', '-1 ms', '1 day', '1 month',
-	'1 year -12 months', '-1 year', '1 month -30 days', '12725 days', '12726 days',
-	'12725 days 19:53:47.775', '12725 days 19:53:47.775999', '12725 days 19:53:47.776',
-		'2147483647 days', '106751991 days', '1.9999 ms');
+	'-', '_', '---', 'x' x 70, 'A' x 70, '-' x 70, "0\xc3\xa9" . '0' x 80,
+		'=' . '0' x 62 . "\xc3\xa9");
 my @commands = (
 	(map { my $f = $_; map { my $t = $_; map { "instaid.$f($t$_)" } @epochs } @times } 'min_id',
 		'max_id', '_min_id_from', '_max_id_before'),
@@ -113,9 +104,8 @@ my @commands = (
 	(map { my $f = $_; map { my $i = $_; map { "instaid.$f($i$_)" } @epochs } @ids } 'decode',
 		'extract_timestamp'),
 	(map { my $f = $_; map { "instaid.$f($_)" } @ids, 'NULL' } 'extract_shard_id',
-		'extract_sequence', 'to_shortcode', 'to_base32'),
-	(map { my $f = $_; map { "instaid.$f($_)" } @texts, 'NULL' } 'from_shortcode', 'from_base32'),
-	(map { "instaid.interval_to_ids($_)" } @intervals),
+		'extract_sequence', 'to_shortcode'),
+	(map { "instaid.from_shortcode($_)" } @texts, 'NULL'),
 	(map { my $t = $_;
 		map { "instaid.created_between($_, $t, '2046-06-27 17:00:49.497+00')" } @ids } @times),
 	'instaid.default_epoch()', 'instaid.integer_now() = instaid.min_id(now())',
@@ -300,7 +290,7 @@ is($node->safe_psql('s', q{
 		('0A000', $$instaid.create_ticket('b', step => 10)$$)) AS t (sqlstate, command)
 		CROSS JOIN LATERAL try('SELECT ' || t.command) AS e (error)
 	WHERE e.error !~ CASE t.sqlstate WHEN '0A000'
-		THEN '^0A000 [|] this edition .* needs the extension .* [|] .' ELSE '^42883 ' END}),
+		THEN '^0A000 [|] the SQL edition .* needs the extension .* [|] .' ELSE '^42883 ' END}),
 	'', 'what needs C is missing, or fails with 0A000 and a hint');
 
 # Many shards at once; with FULL=1 all that there can be
@@ -583,8 +573,8 @@ is(as_app(q{
 	SELECT pg_catalog.count(*) FROM insta5.next_ids(20);
 		SELECT pg_catalog.count(*) FROM insta5.next_ids(2000);
 	SELECT instaid.extract_shard_id(insta5.next_id()), instaid.max_id('infinity'),
-		instaid.to_base32(1)}),
-	't t 20 2000 5|9223372036854775807|0000000000001',
+		instaid.to_shortcode(1)}),
+	't t 20 2000 5|9223372036854775807|B',
 		'... nor plants an operator, a function or a temporary view');
 my $stranger = $node->psql('s', "\\set VERBOSITY sqlstate\nSELECT insta5.next_id()",
 	extra_params => [ '-U', 'stranger' ], on_error_stop => 0, stderr => \my $refused);
@@ -647,6 +637,7 @@ $reader->($read);
 $other->(q{SET client_min_messages = error; DROP SCHEMA gone CASCADE;
 	SELECT instaid.drop_ticket('gone')});
 like($reader->($read), qr/^\d+$/, 'a shard and a ticket that the snapshot shows are dropped');
+is($reader->('SELECT unreadable FROM instaid.metrics'), '2', '... and instaid.metrics counts both');
 like($reader->(q{SELECT instaid.next_ticket('gone')}), qr/ticket "gone" does not exist/,
 	'... and the error for the ticket is the usual one');
 $reader->("ROLLBACK; SET statement_timeout = '60s'");

@@ -104,7 +104,7 @@ await trial('CALL beside another statement', async () => {
 }, 'invalid transaction termination');
 await trial('settled_id()', async () => {
   await query("SELECT instaid.settled_id('insta5')");
-}, 'this edition of instaid has no C');
+}, 'the SQL edition of instaid cannot do this');
 
 await trial('the same text again, over shards in use', async () => {
   await db.exec(text);
