@@ -12,8 +12,7 @@ CREATE VIEW instaid._lone_sequences AS
 CREATE VIEW instaid._audited_sequences AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
-           -- the last tick
-           q.seqmax < (1::bigint << 53) - 1 AS is_frozen, t.problem AS fault, t.cure,
+           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault, t.cure,
            t.issued_at - clock_timestamp() AS ahead,
            -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
            current_setting('instaid.max_drift', true)::interval + interval '1064 ms'

@@ -52,10 +52,9 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
              s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint) AS o
          CROSS JOIN LATERAL instaid._last_value(u.sequence) AS t
          CROSS JOIN LATERAL (
-        -- As instaid._freeze_sequence() leaves it, the last ID of an earlier millisecond.  In
-        -- each, a sequence has 2^23 values.
+        -- as instaid._freeze_sequence() leaves it, the last ID of an earlier millisecond
         SELECT q.seqmax < o.maximum_value
-               AND (q.seqmax - o.maximum_value) % (1 << 23) = 0) AS f (is_frozen);
+               AND (q.seqmax # o.maximum_value) & instaid_sql._low_bits() = 0) AS f (is_frozen);
 
 -- Findings of this edition
 CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
