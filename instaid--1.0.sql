@@ -2233,7 +2233,7 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
--- Copies of the published function.  A copy calls nextval(), reads a clock, and shifts to the left.
+-- Copies of the published function.  A copy calls nextval(), reads a clock and shifts to the left.
 CREATE VIEW instaid._copies AS
     -- The text of functions.  A string becomes a quote; a comment, and all between the first and
     -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
@@ -2303,13 +2303,12 @@ CREATE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema, which may be no shard, and the sequence that it
--- passes.  maker is null for instaid.next_id() with a shard ID.
+-- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
+-- and the sequence that it passes
 CREATE VIEW instaid._id_columns AS
-    SELECT d.*, CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
-                     THEN p.pronamespace END AS maker,
+    SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
            q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
@@ -2320,11 +2319,11 @@ CREATE VIEW instaid._id_columns AS
 
 -- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
 CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')
-            FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS a ON a.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner AND a.rolsuper IS NOT TRUE);
+    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
+            FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+              AND r.rolsuper IS NOT TRUE);
 
 -- The sequences of columns that default to instaid.next_id() with a shard ID
 CREATE VIEW instaid._lone_sequences AS
@@ -2335,16 +2334,13 @@ CREATE VIEW instaid._lone_sequences AS
 -- rights.
 CREATE VIEW instaid._audited_sequences AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
-    SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, u.frozen,
-           -- the last tick
-           q.seqmax < (1::bigint << 53) - 1 AS is_frozen, t.problem AS fault, t.cure,
+    SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
+           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault, t.cure,
            t.issued_at - clock_timestamp() AS ahead,
-           -- _list_shards() has loaded the library, which defines the setting; the limit is
-           -- metrics.drift_limit_seconds
+           -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
            current_setting('instaid.max_drift', true)::interval + interval '1064 ms'
            AS ahead_limit,
-           -- in the last millisecond of its IDs, or at what is no tick any more, by setval() or
-           -- advance_past()
+           -- in the last millisecond of its IDs, or at what is no tick any more
            u.expires_at > now() AND t.last_value > 0
            AND COALESCE(t.issued_at, 'infinity') >= u.expires_at - interval '1 ms' AS is_at_end
     FROM (SELECT m.sequence, max(m.expires_at) AS expires_at, bool_or(m.frozen) AS frozen
@@ -2415,58 +2411,54 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 
 ---- Findings of audit() ----
 
--- A code and a severity stand side by side: docs/reference.md lists them.  A finding is an error if
--- IDs repeat, name a wrong shard, or are refused now; a warning if that will happen, or if a
--- guarantee is weaker.
+-- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
+-- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.
 
 -- Copies of the published function, and shards
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (
-        SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
-               count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
-               min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
-               s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-        FROM instaid._audited_shards AS s
-        WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
-               q AS (PARTITION BY s.sequence, s.has_sequence))
-    -- Two sessions can get the same nextval() and the same time.  A clock that was set back repeats
+    -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a column'
-           ' default to the next_id() of a shard instead.'
+           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a'
+           ' column default to the next_id() of a shard instead.'
     FROM instaid._copies AS c
     UNION ALL
-    -- create_shard() refuses it; a restore, a rename, or a function by hand does not.
-    SELECT 'shard_id_twice', 'error', s.name,
-           format('shard ID %s is also that of schema %s', s.shard_id, s.twin),
-           'Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
-           ' schema instaid, the setting instaid.node_shard_id.'
-    FROM shard AS s WHERE s.twin IS NOT NULL
-                      -- with two epochs, a new ID can be an ID of the past
-                      AND (s.live > 1 OR s.live = 1 AND s.twin_has_other_epoch)
-    UNION ALL
-    SELECT 'two_epochs', 'error', s.name,
-           'its sequence serves a shard of another epoch, too: their IDs repeat',
-           'Let its tables use a shard with a sequence of its own.'
-    FROM shard AS s WHERE s.has_two_epochs
-    UNION ALL
-    -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
-    -- pg_database_owner.
-    SELECT 'foreign_sequence', 'warning', s.name,
-           format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                  c.relname), 'Let its tables use a shard with a sequence of its own.'
-    FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid'
-    UNION ALL
-    -- large tables need long to move to another shard
-    SELECT 'shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END, s.name,
-           format('its IDs end at %s', s.expires_at),
-           'Let its tables use another shard, with a later epoch. Then freeze this one.'
-    FROM shard AS s WHERE NOT s.frozen AND s.expires_at < now() + interval '5 years';
+    SELECT f.code, f.severity, s.name, f.problem, f.cure
+    FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
+                 count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
+                 min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
+                 s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
+          FROM instaid._audited_shards AS s
+          WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
+                 q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
+         LEFT JOIN pg_class AS c ON c.oid = s.sequence
+         LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         CROSS JOIN LATERAL (VALUES
+        -- create_shard() refuses it; a restore, a rename, or a function by hand does not.  With
+        -- two epochs, a new ID can be an ID of the past.
+        ('shard_id_twice', 'error',
+         s.twin IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.twin_has_other_epoch),
+         format('shard ID %s is also that of schema %s', s.shard_id, s.twin),
+         'Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
+         ' schema instaid, the setting instaid.node_shard_id.'),
+        ('two_epochs', 'error', s.has_two_epochs,
+         'its sequence serves a shard of another epoch, too: their IDs repeat',
+         'Let its tables use a shard with a sequence of its own.'),
+        -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
+        -- pg_database_owner.
+        ('foreign_sequence', 'warning',
+         (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
+         format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
+                c.relname), 'Let its tables use a shard with a sequence of its own.'),
+        -- large tables need long to move to another shard
+        ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
+         NOT s.frozen AND s.expires_at < now() + interval '5 years',
+         format('its IDs end at %s', s.expires_at),
+         'Let its tables use another shard, with a later epoch. Then freeze this one.'))
+        AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
--- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique; tables
--- partitioned by them without a partition for the IDs of now, or soon none
+-- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
+-- without a partition for the IDs of now, or soon none
 CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     WITH RECURSIVE shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
     id_column AS MATERIALIZED (
@@ -2527,8 +2519,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which rewrites'
-           ' the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
+           ' rewrites the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2562,42 +2554,36 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) AS
-    WITH sequence AS MATERIALIZED (SELECT q.* FROM instaid._audited_sequences AS q)
-    SELECT 'cannot_serve', 'error', q.name, 'cannot serve as a source of IDs. ' || q.fault, q.cure
-    FROM sequence AS q WHERE q.fault IS NOT NULL
-    UNION ALL
-    -- It can be newer than the freeze, or a restore of a table alone.
-    SELECT 'half_frozen', CASE WHEN q.frozen THEN 'warning' ELSE 'error' END, q.name,
-           CASE WHEN q.frozen THEN 'is not frozen, but its shard is: nextval() still moves it'
-                ELSE 'is frozen by a MAXVALUE, but its shard is not: next_id() fails' END,
-           'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'
-    FROM sequence AS q WHERE q.fault IS NULL AND q.frozen <> q.is_frozen
-    UNION ALL
-    SELECT 'end_of_ids', 'error', q.name, 'has reached the last ID: next_id() fails',
-           format('If it was set too far by mistake: ALTER SEQUENCE %s RESTART;', q.name)
-    FROM sequence AS q WHERE q.fault IS NULL AND q.is_at_end AND NOT q.is_frozen
-    UNION ALL
-    SELECT 'unlogged', 'warning', q.name, 'is unlogged: it forgets its IDs in a crash',
-           format('ALTER SEQUENCE %s SET LOGGED;', q.name)
-    FROM sequence AS q WHERE q.relpersistence = 'u'
-    UNION ALL
-    -- The clock was set back.
-    SELECT 'ahead_of_clock', 'warning', q.name,
-           format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
-           'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-           ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-           ' one transaction.'
-    FROM sequence AS q WHERE q.ahead > q.ahead_limit AND NOT q.is_at_end
-    UNION ALL
-    SELECT 'sequence_right', 'warning', q.name,
-           format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
-           format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)
-    FROM sequence AS q JOIN pg_class AS c ON c.oid = q.sequence
+    SELECT f.code, f.severity, q.name, f.problem, f.cure
+    FROM instaid._audited_sequences AS q JOIN pg_class AS c ON c.oid = q.sequence
          CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
-    WHERE r.names IS NOT NULL;
+         CROSS JOIN LATERAL (VALUES
+        ('cannot_serve', 'error', q.fault IS NOT NULL,
+         'cannot serve as a source of IDs. ' || q.fault, q.cure),
+        -- It can be newer than the freeze, or a restore of a table alone.
+        ('half_frozen', CASE WHEN q.frozen THEN 'warning' ELSE 'error' END,
+         q.fault IS NULL AND q.frozen <> q.is_frozen,
+         CASE WHEN q.frozen THEN 'is not frozen, but its shard is: nextval() still moves it'
+              ELSE 'is frozen by a MAXVALUE, but its shard is not: next_id() fails' END,
+         'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+        ('end_of_ids', 'error', q.fault IS NULL AND q.is_at_end AND NOT q.is_frozen,
+         'has reached the last ID: next_id() fails',
+         format('If it was set too far by mistake: ALTER SEQUENCE %s RESTART;', q.name)),
+        ('unlogged', 'warning', c.relpersistence = 'u',
+         'is unlogged: it forgets its IDs in a crash',
+         format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
+        -- The clock was set back.
+        ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
+         format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
+         'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
+         ' one transaction.'),
+        ('sequence_right', 'warning', r.names IS NOT NULL,
+         format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
+         format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
+        AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
--- Tickets whose next_ticket() fails, or will after less than 1,000 values; and roles that could set
--- one back, or add functions that are found in the place of ours
+-- Tickets that end, and roles that could set one back, or plant functions
 CREATE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
     SELECT 'ticket_ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
            format('instaid_tickets.%I', t.name), format('has %s values left', t.values_left),
@@ -2616,7 +2602,8 @@ CREATE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'schema_right', 'warning', n.nspname,
            format('role %s has CREATE on it, and could let others call its own functions there',
-                  r.names), format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', n.nspname, r.names)
+                  r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', n.nspname, r.names)
     FROM pg_namespace AS n
          CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner) AS r (names)
     WHERE n.nspname IN ('instaid', 'instaid_sql') AND r.names IS NOT NULL;

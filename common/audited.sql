@@ -24,7 +24,7 @@ CREATE OR REPLACE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
--- Copies of the published function.  A copy calls nextval(), reads a clock, and shifts to the left.
+-- Copies of the published function.  A copy calls nextval(), reads a clock and shifts to the left.
 CREATE OR REPLACE VIEW instaid._copies AS
     -- The text of functions.  A string becomes a quote; a comment, and all between the first and
     -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
@@ -94,13 +94,12 @@ CREATE OR REPLACE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema, which may be no shard, and the sequence that it
--- passes.  maker is null for instaid.next_id() with a shard ID.
+-- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
+-- and the sequence that it passes
 CREATE OR REPLACE VIEW instaid._id_columns AS
-    SELECT d.*, CASE WHEN p.pronamespace <> 'instaid'::regnamespace OR p.pronargs = 0
-                     THEN p.pronamespace END AS maker,
+    SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
            q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
@@ -111,8 +110,8 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
 
 -- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
 CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(a.rolname), 'PUBLIC'), ', ')
-            FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS a ON a.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner AND a.rolsuper IS NOT TRUE);
+    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
+            FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+              AND r.rolsuper IS NOT TRUE);

@@ -11,16 +11,13 @@ CREATE VIEW instaid._lone_sequences AS
 -- rights.
 CREATE VIEW instaid._audited_sequences AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
-    SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, c.relpersistence, u.frozen,
-           -- the last tick
-           q.seqmax < (1::bigint << 53) - 1 AS is_frozen, t.problem AS fault, t.cure,
+    SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
+           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault, t.cure,
            t.issued_at - clock_timestamp() AS ahead,
-           -- _list_shards() has loaded the library, which defines the setting; the limit is
-           -- metrics.drift_limit_seconds
+           -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
            current_setting('instaid.max_drift', true)::interval + interval '1064 ms'
            AS ahead_limit,
-           -- in the last millisecond of its IDs, or at what is no tick any more, by setval() or
-           -- advance_past()
+           -- in the last millisecond of its IDs, or at what is no tick any more
            u.expires_at > now() AND t.last_value > 0
            AND COALESCE(t.issued_at, 'infinity') >= u.expires_at - interval '1 ms' AS is_at_end
     FROM (SELECT m.sequence, max(m.expires_at) AS expires_at, bool_or(m.frozen) AS frozen

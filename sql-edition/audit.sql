@@ -19,11 +19,11 @@ CREATE OR REPLACE VIEW instaid._edition_metrics AS
 
 \ir ../common/audited.sql
 
--- The sequences of shards.
+-- The sequences of shards, if the owner of the shard has the rights of theirs
 CREATE OR REPLACE VIEW instaid._audited_sequences AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
-    SELECT q.seqrelid AS sequence, format('%I.%I', n.nspname, c.relname) AS name,
-           c.relpersistence, s.frozen, f.is_frozen,
+    SELECT q.seqrelid AS sequence, format('%I.%I', n.nspname, c.relname) AS name, s.frozen,
+           f.is_frozen,
            CASE WHEN q.seqmax <> o.maximum_value AND NOT f.is_frozen
                      OR (q.seqtypid, q.seqincrement, q.seqcache, q.seqcycle, q.seqmin, q.seqstart)
                         <> (o.data_type, o.increment, o.cache_size, o.cycle_option,
@@ -46,7 +46,7 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
           WHERE t.typname = 'id_sequence') AS u (schema, sequence)
          JOIN shard AS s ON s.schema = u.schema
          JOIN pg_sequence AS q ON q.seqrelid = u.sequence
-         JOIN pg_class AS c ON c.oid = u.sequence
+         JOIN pg_class AS c ON c.oid = u.sequence AND pg_has_role(s.owner, c.relowner, 'USAGE')
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL instaid_sql._options(
              s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint) AS o
@@ -54,14 +54,15 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
          CROSS JOIN LATERAL (
         -- as instaid._freeze_sequence() leaves it, the last ID of an earlier millisecond
         SELECT q.seqmax < o.maximum_value
-               AND (q.seqmax - o.maximum_value) % (1 << 23) = 0) AS f (is_frozen);
+               AND (q.seqmax # o.maximum_value) & instaid_sql._low_bits() = 0) AS f (is_frozen);
 
--- Findings of this edition.
+-- Findings of this edition
 CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- after DROP SEQUENCE ... CASCADE
-    SELECT 'open_type', 'error', s.name, 'its type id_sequence admits sequences of other shards: its'
-           ' IDs can repeat', format('SELECT instaid._admit_sequences(%L);', s.schema_name)
+    SELECT 'open_type', 'error', s.name,
+           'its type id_sequence admits sequences of other shards: its IDs can repeat',
+           format('SELECT instaid._admit_sequences(%L);', s.schema_name)
     FROM shard AS s
     WHERE NOT EXISTS (
         SELECT FROM pg_type AS t JOIN pg_constraint AS c ON c.contypid = t.oid
@@ -93,8 +94,8 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     GROUP BY n.nspname
     UNION ALL
     SELECT 'no_lock', 'error', s.name, 'its owner has no id_sequence_lock: next_id() fails',
-           format('Let the owner of the shard run: CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS lock;',
-                  n.nspname)
+           format('Let the owner of the shard run: CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS'
+                  ' lock;', n.nspname)
     FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE NOT EXISTS (SELECT FROM pg_class AS k WHERE k.relname = 'id_sequence_lock'
