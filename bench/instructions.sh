@@ -216,8 +216,7 @@ echo "$cases" | perl -we '
 			push @faults, sprintf "%s: %.3f of %s, the target is %.2f", $name, $of, $unit, $target
 			  if $of > $target;
 			push @faults, sprintf "%s: %.1f instructions, %.1f %% more than stored", $name, $now, 100 * ($now / $old{$name} - 1)
-			  # half an instruction is what two runs differ by
-			  if $old{$name} && $now > 1.05 * $old{$name} && $now > $old{$name} + 0.5
+			  if $old{$name} && $now > 1.05 * $old{$name}
 			  && $now / $net{nextval} > 1.05 * $old{$name} / $old{nextval};
 		}
 		printf "%-20s %9.1f %9s %8.4f   %s\n", $name, $now, $old{$name} // "-", $now / $net{nextval}, $told;
