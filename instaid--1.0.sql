@@ -1324,6 +1324,8 @@ END $$;
 COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
+---- Adopting columns ----
+
 -- The statements that widen an integer column and those that refer to it; the other tables that
 -- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
 CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,

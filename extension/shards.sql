@@ -279,6 +279,8 @@ END;
 
 -- include common/adopting.sql
 
+-- include common/adopt_column.sql
+
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is

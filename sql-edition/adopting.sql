@@ -141,5 +141,7 @@ END;
 
 \ir ../common/adopting.sql
 
+\ir ../common/adopt_column.sql
+
 CALL instaid._set_rights();
 COMMIT;

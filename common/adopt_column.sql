@@ -1,0 +1,279 @@
+---- Adopting columns ----
+
+-- The statements that widen an integer column and those that refer to it; the other tables that
+-- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
+CREATE OR REPLACE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
+                                       owner regrole, OUT statements text[], OUT other_tables text,
+                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
+                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
+                ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
+                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
+        INTO kept_by_citus, tables_of_citus;
+    END IF;
+    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening_plan.attnum
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        -- a column of a partition is altered through its parent's
+        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                      ORDER BY n.attnum) AS actions
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
+    obstacle (name, description) AS (
+        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
+        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                            AND d.refobjid = n.attrelid
+                                            AND d.refobjsubid = n.attnum
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+        UNION SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
+        UNION
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
+                               AND c.relowner <> owner)
+    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
+                     ORDER BY t.attrelid),
+           -- in the order of an INSERT: its table, and then the older ones that it refers to
+           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
+               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
+            FROM obstacle AS o)
+    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
+END $$;
+
+-- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
+-- cannot use the next_id() of the shard; null if there are none.
+CREATE OR REPLACE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+                                        sequence regclass) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH RECURSIVE entrance (relid) AS (
+        SELECT d.relid FROM instaid._descendants(table_name) AS d
+        UNION SELECT r.ev_class
+        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                              AND d.refobjid = e.relid
+                                              AND d.classid = 'pg_rewrite'::regclass
+             JOIN pg_rewrite AS r ON r.oid = d.objid
+             -- any role can create a view; rows pass it with the rights of its owner
+             JOIN pg_class AS v ON v.oid = r.ev_class
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+    inserter AS (
+        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                           ELSE x.grantee::regrole::text END AS name
+        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+             JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
+                                          AS r;
+END;
+
+CREATE OR REPLACE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    shard record;
+    descendants oid[];
+    others text;
+    other record;
+    widening record;
+    alter_column text;
+    serial regclass;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
+    PERFORM instaid._check_name('column', column_name);
+    -- before pg_get_expr(), which waits for a lock on the table
+    PERFORM instaid._check_table_owner(table_name);
+    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
+           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
+           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%I.next_id()', n.nspname) AS new_default,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.parent IS NOT NULL
+                          THEN format('It is inherited: adopt the column of %s.', main.parent)
+                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    SELECT array_agg(d.relid),
+           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
+               FILTER (WHERE d.owner <> main.owner)
+    INTO descendants, others FROM instaid._descendants(table_name) AS d;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (descendants)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
+            DETAIL = format('Its default is %s. The default of %s would replace it.',
+                            other.default_text, main.name), HINT = 'Drop that default first.';
+    END IF;
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('Citus cannot change the default of column %s', main.name),
+            DETAIL = format('It is %s.', widening.of_citus),
+            HINT = CASE WHEN main.attidentity <> ''
+                        THEN 'Create another table, distribute it, and copy the rows.'
+                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
+    ELSIF widening.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name), DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                               widening.other_tables || ', ', table_name)];
+    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
+    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name));
+    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
+                        instaid.min_id(clock_timestamp(), shard.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, shard.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
+                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       shard.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    shard.sequence, highest, shard.epoch)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- First the default, which need not fit the new type, and then the sequence of a serial
+    -- column, unless something else uses it: Citus widens no column that one depends on.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    statements := array_remove(statements || ARRAY[
+        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
+             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
+        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
+                                             replace(serial::text, '''', ''''''))
+             THEN format(CASE WHEN EXISTS (
+                     SELECT FROM pg_depend AS d
+                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
+                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
+                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
+                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                       AND d.deptype = 'n' AND a.oid IS NULL)
+                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
+        || widening.statements
+        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
+        RETURN;
+    END IF;
+
+    IF widening.sizes IS NOT NULL THEN
+        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
+            USING DETAIL = format('They are %s.', widening.sizes);
+    END IF;
+    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
+    IF grants IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = grants;
+    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
+'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
+'the statements, which dry_run does not run; needs to own the tables';
