@@ -1769,7 +1769,8 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         ('foreign_sequence', 'warning',
          (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                c.relname), CASE WHEN c.relowner = s.owner
+                c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
+                                          SELECT o.schema FROM instaid._audited_shards AS o)
                 THEN format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname, s.name)
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
@@ -2030,8 +2031,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE wrong_object_type USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
-            HINT = 'Pass the sequence that next_id() uses.';
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
     ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
@@ -2191,7 +2191,7 @@ BEGIN
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
-                    HINT = 'Write the schemas into its text, and try again.';
+                    HINT = 'Write the schemas into its text, or %% as %, and try again.';
             END IF;
             needs_names := true;
         END;
@@ -2481,9 +2481,10 @@ DECLARE
     made text;  -- the name of the function that is made
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, next_id);
-    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema,
-           n.nspowner INTO main
+    -- refuses an epoch that is out of range
+    PERFORM instaid.make_id(epoch, 0, 0, epoch),
+            instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
@@ -2663,13 +2664,13 @@ COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the pub
 CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
                                                 OUT functions text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET enable_nestloop = off AS $$
+    SET enable_nestloop = off SET jit = off AS $$
 DECLARE
     others text;
 BEGIN
     WITH found AS MATERIALIZED (SELECT c.* FROM instaid._found_copies AS c
                                 WHERE c.schema_name LIKE pattern)
-    SELECT array_agg(s.schema_name ORDER BY s.schema_name),
+    SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
            array_agg(s.functions ORDER BY s.schema_name), (
                SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
                FROM found AS f WHERE f.reason IS NOT NULL)
@@ -2728,8 +2729,9 @@ BEGIN
                 END IF;
                 problems := pg_catalog.array_append(problems, pg_catalog.format(
                     '%I: %s', schemas[i], SQLERRM));
-                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)]
-                    USING DETAIL = detail, HINT = hint;
+                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
+                    DETAIL = COALESCE(NULLIF(detail, ''), context),
+                    HINT = COALESCE(NULLIF(hint, ''), 'Mend the function, and try again.');
             END IF;
         END;
         COMMIT;

@@ -48,7 +48,8 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
         ('foreign_sequence', 'warning',
          (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                c.relname), CASE WHEN c.relowner = s.owner
+                c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
+                                          SELECT o.schema FROM instaid._audited_shards AS o)
                 THEN format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname, s.name)
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
