@@ -2204,7 +2204,7 @@ END $$;
 CREATE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
                                              OUT made_at timestamptz)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC' SET citus.enable_ddl_propagation = off AS $$
+    SET timezone = 'UTC' AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
     used oid[] := instaid._used_sequences();
@@ -2247,6 +2247,8 @@ BEGIN
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
     -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
     BEGIN
+        -- Citus refuses to alter a sequence that it knows
+        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
         FOR n IN 0 .. 1 LOOP
             PERFORM instaid._execute_as(part.relowner, format(
                 'ALTER SEQUENCE %s AS bigint INCREMENT 1 NO MAXVALUE RESTART %s', sequence,

@@ -158,7 +158,7 @@ SELECT format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_d
 \c -
 SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', 'extract(epoch FROM timestamptz ''2016-01-01'')::bigint * 1000') \gexec
 SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), 'timestamptz', 'timestamp'), '.next_id', '.next_id_of_utc') \gexec
-SELECT try($$SELECT instaid.adopt_shard('adopt_e')$$);
+SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+', '...');
 DROP FUNCTION adopt_e.next_id_of_utc();
 SELECT instaid.adopt_shard('adopt_e');
 SET timezone = 'UTC';
@@ -273,13 +273,13 @@ END $$;
 CREATE TABLE adopt_m5.t (id bigint PRIMARY KEY DEFAULT adopt_m5.id_generator());
 REVOKE EXECUTE ON FUNCTION adopt_m5.id_generator FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION adopt_m5.id_generator TO pg_monitor;
--- copies that cannot be a next_id() are named, and left
+-- copies that cannot be adopted, or name two shards, are named, and left
 CREATE SCHEMA adopt_m6;
 CREATE SEQUENCE adopt_m6.s;
 CREATE FUNCTION adopt_m6.a() RETURNS bigint LANGUAGE sql
-    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (422 << 10) + nextval('adopt_m6.s') % 1024 $$;
 CREATE FUNCTION adopt_m6."B"() RETURNS bigint LANGUAGE sql
-    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + nextval('adopt_m6.s') % 1024 $$;
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (421 << 10) + nextval('adopt_m6.s') % 1024 $$;
 CREATE FUNCTION adopt_m6.c(shard integer) RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23) + (shard << 10) + nextval('adopt_m6.s') % 1024 $$;
 CREATE SCHEMA adopt_m7;
