@@ -2071,7 +2071,8 @@ CREATE FUNCTION instaid._call_of(function oid) RETURNS text
 -- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
 -- written out in its text.  What the schema's owner commits meanwhile must not matter either.
 CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     main record;
     definition text;
@@ -2269,7 +2270,7 @@ END $$;
 CREATE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
                                                 INOUT epoch timestamptz, OUT shard_id integer)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
     zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
     source CONSTANT text := pg_get_functiondef(function);
@@ -2525,14 +2526,14 @@ BEGIN
         epoch := layout.epoch;
         named := COALESCE(named, layout.shard_id);
         sequences := sequences || seen.sequence;
-        others := concat_ws('; ', others, (
+        others := NULLIF(concat_ws('; ', others, (
             SELECT format('%s: %s', function::regprocedure, string_agg(DISTINCT s::text, ', '))
             FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
-            HAVING bool_or(s <> named)));
+            HAVING bool_or(s <> named))), '');
     END LOOP;
-    others := concat_ws('; ', others, (
+    others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
-        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named)));
+        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
     shard_id := COALESCE(shard_id, named);
     IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
         RAISE invalid_parameter_value USING
@@ -2541,7 +2542,7 @@ BEGIN
                             ' reads %s.', taken.largest, taken.place, epoch,
                             instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
             HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    ELSIF others <> '' AND NOT renumber THEN
+    ELSIF others IS NOT NULL AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
@@ -2732,7 +2733,8 @@ BEGIN
                 problems := pg_catalog.array_append(problems, pg_catalog.format(
                     '%I: %s', schemas[i], SQLERRM));
                 RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
-                    DETAIL = COALESCE(NULLIF(detail, ''), context),
+                    DETAIL = COALESCE(NULLIF(detail, ''),
+                                      pg_catalog.split_part(context, E'\n', 1)),
                     HINT = COALESCE(NULLIF(hint, ''), 'Mend the function, and try again.');
             END IF;
         END;
