@@ -89,6 +89,14 @@ CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
+-- The signature of a function, as regprocedure shows it to all who do not have its schema in their
+-- search_path.  To show a regprocedure reads all functions of the name, as above.
+CREATE FUNCTION instaid._signature(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
@@ -1729,8 +1737,15 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL THEN 'Let its owner use a shard: instaid.create_shard(),'
-                                        ' instaid.adopt_column().'
+           CASE WHEN p.oid IS NULL
+                THEN concat(CASE WHEN s.schema IS NULL
+                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
+                                             instaid._free_shard_id()) END,
+                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
+                WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
+                                                         'varchar'::regtype)
+                THEN 'Write it anew, so that it calls next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
@@ -1738,8 +1753,9 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                             c.object)
                 ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
                      ' If the function has %%, write % first.' END
-    FROM instaid._copies AS c
+    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
          LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
               ON s.schema = c.schema
     UNION ALL
@@ -2110,14 +2126,14 @@ BEGIN
           AND (r.oid IS NULL OR o.oid <> main.owner AND NOT o.rolsuper))
     THEN
         PERFORM instaid._execute_as(main.owner, format(
-            'ALTER FUNCTION %s SET search_path = %s, pg_temp', function::regprocedure, (
+            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
                 SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
                 FROM unnest(path) WITH ORDINALITY AS s (name, place))))
         WHERE main.own_path IS NULL;
         RETURN;
     END IF;
     PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   function::regprocedure))
+                                                   instaid._signature(function)))
     WHERE main.own_path IS NOT NULL;
     definition := pg_get_functiondef(function);
     FOR part IN
@@ -2187,8 +2203,8 @@ BEGIN
                        OR invalid_schema_name THEN
             IF needs_names THEN
                 RAISE invalid_parameter_value USING
-                    MESSAGE = format('%s names what is not found: %s', function::regprocedure,
-                                     SQLERRM),
+                    MESSAGE = format('%s names what is not found: %s',
+                                     instaid._signature(function), SQLERRM),
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
@@ -2231,7 +2247,7 @@ BEGIN
     sequence := part.sequence;
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s takes no value of a sequence', function::regprocedure),
+            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
             DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
                             COALESCE(ids[2]::text, 'null')),
             HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
@@ -2242,7 +2258,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s belongs to another role', sequence),
             DETAIL = format('Role %s could set it back, and role %s owns the function %s.',
-                            part.relowner, owner, function::regprocedure),
+                            part.relowner, owner, instaid._signature(function)),
             HINT = 'Give both to one owner.';
     END IF;
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
@@ -2276,7 +2292,7 @@ DECLARE
     source CONSTANT text := pg_get_functiondef(function);
     schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
                                   ON n.oid = p.pronamespace WHERE p.oid = function);
-    name CONSTANT text := function::regprocedure;
+    name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp(CASE WHEN m.literal[1] ~ '^\d{13}$' THEN m.literal[1]::numeric / 1000
                                  ELSE m.literal[1]::numeric END::double precision)
@@ -2416,18 +2432,19 @@ CREATE FUNCTION instaid._rules_schema(role oid, schema oid) RETURNS boolean
              JOIN pg_database AS d ON d.datname = current_database() WHERE n.oid = schema);
 
 -- Refuse a function that the owner of its schema could replace.
-CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function regprocedure)
+CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
     RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
+    name CONSTANT text := instaid._signature(function);
 BEGIN
     IF NOT instaid._rules_schema(role, schema) THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema of function %s belongs to another role', function),
+            MESSAGE = format('schema of function %s belongs to another role', name),
             DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
             HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
-                          function, owner);
+                          name, owner);
     END IF;
 END $$;
 
@@ -2502,7 +2519,7 @@ BEGIN
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', functions[1]::regprocedure::text);
+    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
     PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
 
     -- Citus replaces no function after a transaction has read by several connections.
@@ -2527,7 +2544,8 @@ BEGIN
         named := COALESCE(named, layout.shard_id);
         sequences := sequences || seen.sequence;
         others := NULLIF(concat_ws('; ', others, (
-            SELECT format('%s: %s', function::regprocedure, string_agg(DISTINCT s::text, ', '))
+            SELECT format('%s: %s', instaid._signature(function),
+                          string_agg(DISTINCT s::text, ', '))
             FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
             HAVING bool_or(s <> named))), '');
     END LOOP;
@@ -2565,7 +2583,7 @@ BEGIN
     IF next_id IS NULL THEN
         made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
         PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
-            THEN format('ALTER FUNCTION %s RENAME TO next_id', functions[1]::regprocedure)
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
             ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
                         schema_name) END);
         next_id := instaid._find_function(schema_name, 'next_id', '');

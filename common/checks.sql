@@ -46,6 +46,14 @@ CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_nam
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
+-- The signature of a function, as regprocedure shows it to all who do not have its schema in their
+-- search_path.  To show a regprocedure reads all functions of the name, as above.
+CREATE OR REPLACE FUNCTION instaid._signature(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean

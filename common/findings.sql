@@ -8,8 +8,15 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL THEN 'Let its owner use a shard: instaid.create_shard(),'
-                                        ' instaid.adopt_column().'
+           CASE WHEN p.oid IS NULL
+                THEN concat(CASE WHEN s.schema IS NULL
+                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
+                                             instaid._free_shard_id()) END,
+                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
+                WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
+                                                         'varchar'::regtype)
+                THEN 'Write it anew, so that it calls next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
@@ -17,8 +24,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                             c.object)
                 ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
                      ' If the function has %%, write % first.' END
-    FROM instaid._copies AS c
+    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
          LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
               ON s.schema = c.schema
     UNION ALL

@@ -313,6 +313,98 @@ RESET ROLE;
 CALL instaid.adopt_shards('adopt%m%');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
 
+-- several functions of a schema, one of which has an argument: one is next_id(), and the others call it
+CREATE SCHEMA adopt_s;
+CREATE TABLE adopt_s.items (id bigserial PRIMARY KEY, n integer);
+CREATE TABLE adopt_s.users (id bigserial PRIMARY KEY, n integer);
+CREATE FUNCTION adopt_s.items_id(OUT id bigint) LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (424 << 10) + nextval('adopt_s.items_id_seq') % 1024 $$;
+CREATE FUNCTION adopt_s.users_id(shard integer DEFAULT 424) RETURNS bigint LANGUAGE sql SECURITY DEFINER
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (shard << 10) + nextval('adopt_s.users_id_seq') % 1024 $$;
+ALTER TABLE adopt_s.items ALTER id SET DEFAULT adopt_s.items_id();
+ALTER TABLE adopt_s.users ALTER id SET DEFAULT adopt_s.users_id();
+INSERT INTO adopt_s.items (n) VALUES (1);
+INSERT INTO adopt_s.users (n) VALUES (1);
+CREATE ROLE regress_user;
+GRANT USAGE ON SCHEMA adopt_s TO regress_user;
+GRANT INSERT ON adopt_s.items, adopt_s.users TO regress_user;
+GRANT USAGE ON SEQUENCE adopt_s.users_id_seq TO regress_user;
+CALL instaid.adopt_shards('adopt_s');
+\df adopt_s.*
+SET ROLE regress_user;
+INSERT INTO adopt_s.items (n) VALUES (2);
+INSERT INTO adopt_s.users (n) VALUES (2);
+RESET ROLE;
+SELECT t, count(DISTINCT id), array_agg(DISTINCT instaid.extract_shard_id(id)) AS shards
+FROM (SELECT 'items', id FROM adopt_s.items UNION ALL SELECT 'users', id FROM adopt_s.users) AS r (t, id) GROUP BY t ORDER BY t;
+SELECT adopt_s.users_id(5) AS other, instaid.extract_shard_id(adopt_s.users_id(424)) AS same, adopt_s.items_id() < adopt_s.next_id() AS above;
+-- audit() watches the columns of both
+SELECT table_name || '.' || column_name FROM instaid._id_columns WHERE table_name ~ '^adopt_s' ORDER BY 1;
+DROP TABLE adopt_s.items, adopt_s.users;
+-- a sequence of another schema
+CREATE SCHEMA adopt_q;
+CREATE SEQUENCE adopt_s.q;
+CREATE FUNCTION adopt_q.next_id() RETURNS bigint LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (425 << 10) + nextval('adopt_s.q') % 1024 $$;
+SELECT instaid.adopt_shard('adopt_q');
+SELECT code, cure FROM instaid.audit() WHERE object = 'adopt_q';
+CREATE SCHEMA adopt_q2;
+ALTER SEQUENCE adopt_s.q SET SCHEMA adopt_q2;
+SELECT code, cure FROM instaid.audit() WHERE object = 'adopt_q';
+ALTER SEQUENCE adopt_q2.q SET SCHEMA adopt_q;
+SELECT code, cure FROM instaid.audit() WHERE object = 'adopt_q';
+SET client_min_messages = warning;
+DROP SCHEMA adopt_s, adopt_q, adopt_q2 CASCADE;
+RESET client_min_messages;
+DROP ROLE regress_user;
+
+-- replace_copy(): a copy that cannot be adopted returns IDs of a shard, above its own
+CREATE SCHEMA adopt_c;
+CREATE SEQUENCE adopt_c.table_id_seq;
+CREATE FUNCTION adopt_c.next_id(name text) RETURNS bigint LANGUAGE plpgsql
+    AS $$ BEGIN RETURN (extract(epoch FROM now()) * 1000)::bigint << 22 | 7 << 12 | nextval('adopt_c.' || name) % 4096; END $$;
+CREATE FUNCTION adopt_c.code() RETURNS varchar LANGUAGE plpgsql
+    AS $$ BEGIN RETURN 'c-' || ((extract(epoch FROM now()) * 1000)::bigint - 1314220021721 << 23 | nextval('adopt_c.table_id_seq') % 4096); END $$;
+CREATE FUNCTION adopt_c.hex() RETURNS text LANGUAGE plpgsql
+    AS $$ BEGIN RETURN to_hex((extract(epoch FROM now()) * 1000)::bigint - 1314220021721 << 23 | nextval('adopt_c.table_id_seq') % 4096) || '-'; END $$;
+CREATE FUNCTION adopt_c.pair() RETURNS bigint[] LANGUAGE sql
+    AS $$ SELECT ARRAY[(extract(epoch FROM now()) * 1000)::bigint << 23 | nextval('adopt_c.table_id_seq')] $$;
+CREATE TABLE adopt_c.t (id bigint PRIMARY KEY DEFAULT adopt_c.next_id('table_id_seq'), code text DEFAULT adopt_c.code());
+INSERT INTO adopt_c.t SELECT FROM generate_series(1, 3);
+SELECT try($$SELECT instaid.create_shard('adopt_c', 418)$$);
+SELECT code, object, cure FROM instaid.audit() WHERE object ~ '^adopt_c' ORDER BY object COLLATE "C";
+SELECT try(format('SELECT instaid.replace_copy(%s)', arguments))
+FROM unnest(ARRAY['NULL, 418', '''adopt_c.code()''', '''adopt_c.pair()'', 418', '''adopt_c.code()'', 8192',
+    '''adopt_c.code()'', 416', '''nowhere.code()'', 418', '''adopt_c.next_id(text)'', 418, ''2020-01-01 UTC''']) AS arguments;
+SELECT regexp_replace(try($$SELECT instaid.replace_copy('adopt_c.hex()', 418)$$), 'returned \S+,', '...');
+SELECT p.oid::regprocedure FROM pg_proc AS p WHERE pronamespace = 'adopt_c'::regnamespace ORDER BY p.oid::regprocedure::text;
+SET ROLE regress_adopter;
+SELECT try($$SELECT instaid.replace_copy('adopt_c.code()', 418)$$);
+RESET ROLE;
+GRANT INSERT ON adopt_c.t TO regress_adopter;
+SELECT max(id) AS last FROM adopt_c.t \gset
+SELECT instaid.replace_copy('adopt_c.next_id(text)', 418);
+SELECT try($$SELECT instaid.replace_copy('adopt_c.code()', 419)$$);
+SELECT instaid.replace_copy('adopt_c.code()');
+INSERT INTO adopt_c.t DEFAULT VALUES
+RETURNING id > :last AS above, instaid.extract_shard_id(id), regexp_replace(code, '\d+', '...'), instaid.extract_shard_id(substr(code, 3)::bigint) AS of_code;
+SELECT schema_name, shard_id, epoch < '2011-01-01' AS is_early, sequence FROM instaid.shards WHERE schema_name = 'adopt_c';
+SELECT code, object FROM instaid.audit() WHERE object ~ '^adopt_c' ORDER BY object COLLATE "C";
+-- next_id() of another layout gets another name
+CREATE SCHEMA adopt_d;
+CREATE SEQUENCE adopt_d.table_id_seq;
+CREATE FUNCTION adopt_d.next_id() RETURNS bigint LANGUAGE sql
+    AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 22) + nextval('adopt_d.table_id_seq') % 4096 $$;
+CREATE TABLE adopt_d.t (id bigint PRIMARY KEY DEFAULT adopt_d.next_id());
+INSERT INTO adopt_d.t DEFAULT VALUES;
+SELECT instaid.replace_copy('adopt_d.next_id()', 419);
+INSERT INTO adopt_d.t DEFAULT VALUES;
+SELECT instaid.extract_shard_id(max(id)) FROM adopt_d.t;
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'adopt_d.t'::regclass;
+SET client_min_messages = warning;
+DROP SCHEMA adopt_c, adopt_d CASCADE;
+RESET client_min_messages;
+
 -- renumber_shard(): new IDs name another shard, and are above the old ones
 SELECT try($$SELECT instaid.create_shard('adopt_n', 413)$$);
 SELECT max(id) AS last FROM adopt_m4.t \gset

@@ -250,8 +250,10 @@ find_routine(Oid schema)
 	}			signatures[] = {
 		{DECLARATION, 2, {INT4OID, REGCLASSOID}},
 		{DECLARATION, 1, {INT4OID}},
-		/* the one that is adopted comes last: it hides no other */
+		/* a call with a literal would find this one rather than the shard's */
+		{"next_id", 1, {TEXTOID}},
 		{"next_id", 1, {REGCLASSOID}},
+		/* the one that is adopted comes last: it hides no other */
 		{"next_id", 0, {InvalidOid}},
 	};
 	Oid			found = InvalidOid;
