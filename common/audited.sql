@@ -95,10 +95,11 @@ CREATE OR REPLACE VIEW instaid._audited_shards AS
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
 -- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
--- and the sequence that it passes
+-- the sequence that it passes, and who can replace it
 CREATE OR REPLACE VIEW instaid._id_columns AS
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
-           q.oid AS sequence, q.relnamespace AS sequence_schema
+           q.oid AS sequence, q.relnamespace AS sequence_schema,
+           ARRAY[p.proowner, n.nspowner] AS makers
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
                             AND f.classid = 'pg_attrdef'::regclass
