@@ -2563,8 +2563,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
            format('role %s could replace the function of its default', r.names),
-           'Unless all who insert trust this role, let the column use a shard of the table''s owner,'
-           ' or of a superuser.'
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
     FROM id_column AS i CROSS JOIN LATERAL (
         SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
         FROM unnest(i.makers) AS u (owner)
