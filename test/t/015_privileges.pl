@@ -607,6 +607,8 @@ run_as('mallory', $asked, plant('planted'));
 my $refused = as_superuser($asked, $audit);
 like($refused, qr/ERROR:  55000: schema m of extension dblink belongs to another role/,
 	'dblink in a schema of another role is not called');
+like(run_as('victim', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
+	'... nor with the rights of an ordinary role');
 my ($hint) = $refused =~ /HINT:  (.*)/;
 run_as('mallory', $asked, 'ALTER SCHEMA m RENAME TO m2; ' . plant('m'));
 as_superuser($asked, $hint);
