@@ -106,6 +106,16 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
+-- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
+-- its rights already, or owns instaid.  pg_database_owner has one member.
+CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
+            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
+                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
+                                            THEN d.datdba ELSE owner END) AS o (oid)
+            WHERE i.nspname = 'instaid');
+
 ---- Checks that need C or know of Citus ----
 
 -- Run a command as a role that the caller can SET ROLE to, and return its first value.
@@ -467,8 +477,8 @@ BEGIN
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
                 DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+                HINT = 'Let its owner detach the default partition, create the others, and insert'
+                       ' its rows into the table.';
         END IF;
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
@@ -686,12 +696,15 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
+        SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
+        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
         WHERE s.schema_name = _check_new_shard.schema_name;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                DETAIL = format('It is shard %s%s, with epoch %s.', other.shard_id,
+                                ' of role ' || quote_ident(NULLIF(other.owner, current_user)),
+                                other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -1612,7 +1625,8 @@ CREATE VIEW instaid._audited_shards AS
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
 -- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
--- schema (null for instaid.next_id() with a shard ID), and the sequence that it passes
+-- schema (null for instaid.next_id() with a shard ID), the sequence that it passes, and who can
+-- replace it
 CREATE VIEW instaid._id_columns AS
     WITH maker (oid, next_id) AS (
         SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
@@ -1625,7 +1639,8 @@ CREATE VIEW instaid._id_columns AS
                               AND w.proowner = p.proowner AND w.prorettype = p.prorettype
         WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
-           q.oid AS sequence, q.relnamespace AS sequence_schema
+           q.oid AS sequence, q.relnamespace AS sequence_schema,
+           ARRAY[p.proowner, n.nspowner] AS makers
     FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
@@ -1720,7 +1735,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
         ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'Create or grant what is missing.'),
+         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
@@ -1816,8 +1831,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, r.*,
                format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
-                      ' one.', i.table_name, s.epoch) AS cure
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
+                      ' owner create a default one.', i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -1836,8 +1851,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -1846,8 +1861,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -1856,10 +1871,21 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
+    -- Its code runs with the rights of all who insert.
+    SELECT 'foreign_function', 'warning', i.name,
+           format('role %s could replace the function of its default', r.names),
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
+    FROM id_column AS i CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
+        FROM unnest(i.makers) AS u (owner)
+        WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
+    WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
-           ' rewrites the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
+           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -1888,7 +1914,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- only when the others have ended: it keeps new ones from being created
     SELECT 'default_partition', 'warning', p.name,
            format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Detach the default partition, create others, and insert its rows into the table.'
+           'Let its owner detach the default partition, create others, and insert its rows into'
+           ' the table.'
     FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
 -- Sequences that next_id() moves
@@ -1915,8 +1942,8 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.'),
+         ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
+         ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
          format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
@@ -2422,15 +2449,6 @@ BEGIN
     END IF;
 END $$;
 
--- Whether nobody but this role and superusers can rename a schema, or drop and replace what is in
--- it: it, or a superuser, owns the schema.
-CREATE FUNCTION instaid._rules_schema(role oid, schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid._is_superusers_schema(schema) OR role IN (
-        SELECT CASE o.rolname WHEN 'pg_database_owner' THEN d.datdba ELSE o.oid END
-        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-             JOIN pg_database AS d ON d.datname = current_database() WHERE n.oid = schema);
-
 -- Refuse a function that the owner of its schema could replace.
 CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
     RETURNS void
@@ -2439,7 +2457,7 @@ DECLARE
     owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
     name CONSTANT text := instaid._signature(function);
 BEGIN
-    IF NOT instaid._rules_schema(role, schema) THEN
+    IF NOT instaid._can_trust(role, owner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema of function %s belongs to another role', name),
             DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
@@ -2457,7 +2475,7 @@ CREATE VIEW instaid._found_copies AS
                CASE WHEN p.oid IS NULL THEN 'is a default'
                     WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
                     THEN format('belongs to %I', pg_get_userbyid(p.proowner))
-                    WHEN NOT instaid._rules_schema(p.proowner, n.oid)
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                     THEN format('belongs to %I, and its schema to %I',
                                 pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
@@ -3060,6 +3078,7 @@ DECLARE
     shard record;
     descendants oid[];
     others text;
+    is_ours boolean;
     other record;
     widening record;
     alter_column text;
@@ -3107,6 +3126,32 @@ BEGIN
         RAISE datatype_mismatch USING
             MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    -- A default runs with the rights of all who insert, and its name could find each of these.
+    SELECT string_agg(format('%s of %I', u.name, pg_get_userbyid(u.owner)), ', ' ORDER BY u.name)
+               FILTER (WHERE NOT instaid._can_trust(main.owner, u.owner)), bool_and(u.is_ours)
+    INTO others, is_ours
+    FROM (SELECT format('schema %I', n.nspname), n.nspowner, NULL::boolean
+          FROM pg_namespace AS n WHERE n.nspname = main.nspname
+          UNION ALL
+          SELECT format('%I.%I(%s)', main.nspname, p.proname, oidvectortypes(p.proargtypes)),
+                 -- the next_id() of the SQL edition's adopt_shard() has a parsed body
+                 p.proowner, p.oid = d.oid OR p.prolang = d.prolang OR p.prosqlbody IS NOT NULL
+          FROM pg_proc AS d JOIN pg_proc AS p ON p.pronamespace = d.pronamespace
+               AND (p.oid = d.oid OR p.proname = 'next_id' AND p.pronargs = p.pronargdefaults)
+          WHERE d.oid = shard.declaration) AS u (name, owner, is_ours);
+    IF others IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('other roles could replace %s', main.new_default),
+            DETAIL = format('Table %s belongs to %s. These do not: %s.', table_name, main.owner,
+                            others),
+            HINT = format('Let the column use a shard of %s, or of a superuser. If you trust the'
+                          ' other roles, set its default yourself.', main.owner);
+    ELSIF NOT is_ours THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s is no function of shard %s', main.new_default, shard.shard_id),
+            DETAIL = 'Its language is another one.',
+            HINT = 'Let its owner create it again, as instaid.create_shard() does.';
     END IF;
     SELECT array_agg(d.relid),
            string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
@@ -3256,7 +3301,7 @@ BEGIN
             DETAIL = 'It is null or empty, contains a null, or has more than one dimension.',
             HINT = 'audit() looks at this server alone.';
     END IF;
-    SELECT n.nspname, n.oid INTO dblink
+    SELECT n.nspname, n.nspowner INTO dblink
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
@@ -3264,7 +3309,7 @@ BEGIN
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF NOT instaid._can_trust(current_user::regrole, dblink.nspowner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),

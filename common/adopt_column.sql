@@ -128,6 +128,7 @@ DECLARE
     shard record;
     descendants oid[];
     others text;
+    is_ours boolean;
     other record;
     widening record;
     alter_column text;
@@ -175,6 +176,32 @@ BEGIN
         RAISE datatype_mismatch USING
             MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    -- A default runs with the rights of all who insert, and its name could find each of these.
+    SELECT string_agg(format('%s of %I', u.name, pg_get_userbyid(u.owner)), ', ' ORDER BY u.name)
+               FILTER (WHERE NOT instaid._can_trust(main.owner, u.owner)), bool_and(u.is_ours)
+    INTO others, is_ours
+    FROM (SELECT format('schema %I', n.nspname), n.nspowner, NULL::boolean
+          FROM pg_namespace AS n WHERE n.nspname = main.nspname
+          UNION ALL
+          SELECT format('%I.%I(%s)', main.nspname, p.proname, oidvectortypes(p.proargtypes)),
+                 -- the next_id() of the SQL edition's adopt_shard() has a parsed body
+                 p.proowner, p.oid = d.oid OR p.prolang = d.prolang OR p.prosqlbody IS NOT NULL
+          FROM pg_proc AS d JOIN pg_proc AS p ON p.pronamespace = d.pronamespace
+               AND (p.oid = d.oid OR p.proname = 'next_id' AND p.pronargs = p.pronargdefaults)
+          WHERE d.oid = shard.declaration) AS u (name, owner, is_ours);
+    IF others IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('other roles could replace %s', main.new_default),
+            DETAIL = format('Table %s belongs to %s. These do not: %s.', table_name, main.owner,
+                            others),
+            HINT = format('Let the column use a shard of %s, or of a superuser. If you trust the'
+                          ' other roles, set its default yourself.', main.owner);
+    ELSIF NOT is_ours THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s is no function of shard %s', main.new_default, shard.shard_id),
+            DETAIL = 'Its language is another one.',
+            HINT = 'Let its owner create it again, as instaid.create_shard() does.';
     END IF;
     SELECT array_agg(d.relid),
            string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')

@@ -390,15 +390,6 @@ BEGIN
     END IF;
 END $$;
 
--- Whether nobody but this role and superusers can rename a schema, or drop and replace what is in
--- it: it, or a superuser, owns the schema.
-CREATE OR REPLACE FUNCTION instaid._rules_schema(role oid, schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid._is_superusers_schema(schema) OR role IN (
-        SELECT CASE o.rolname WHEN 'pg_database_owner' THEN d.datdba ELSE o.oid END
-        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-             JOIN pg_database AS d ON d.datname = current_database() WHERE n.oid = schema);
-
 -- Refuse a function that the owner of its schema could replace.
 CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
     RETURNS void
@@ -407,7 +398,7 @@ DECLARE
     owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
     name CONSTANT text := instaid._signature(function);
 BEGIN
-    IF NOT instaid._rules_schema(role, schema) THEN
+    IF NOT instaid._can_trust(role, owner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema of function %s belongs to another role', name),
             DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
@@ -425,7 +416,7 @@ CREATE OR REPLACE VIEW instaid._found_copies AS
                CASE WHEN p.oid IS NULL THEN 'is a default'
                     WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
                     THEN format('belongs to %I', pg_get_userbyid(p.proowner))
-                    WHEN NOT instaid._rules_schema(p.proowner, n.oid)
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                     THEN format('belongs to %I, and its schema to %I',
                                 pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset

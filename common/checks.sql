@@ -62,3 +62,13 @@ CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boo
             FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
+
+-- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
+-- its rights already, or owns instaid.  pg_database_owner has one member.
+CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
+            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
+                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
+                                            THEN d.datdba ELSE owner END) AS o (oid)
+            WHERE i.nspname = 'instaid');

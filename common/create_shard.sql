@@ -62,12 +62,15 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
+        SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
+        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
         WHERE s.schema_name = _check_new_shard.schema_name;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                DETAIL = format('It is shard %s%s, with epoch %s.', other.shard_id,
+                                ' of role ' || quote_ident(NULLIF(other.owner, current_user)),
+                                other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,

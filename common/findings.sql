@@ -87,8 +87,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, r.*,
                format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
-                      ' one.', i.table_name, s.epoch) AS cure
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
+                      ' owner create a default one.', i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -107,8 +107,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -117,8 +117,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -127,10 +127,21 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
+    -- Its code runs with the rights of all who insert.
+    SELECT 'foreign_function', 'warning', i.name,
+           format('role %s could replace the function of its default', r.names),
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
+    FROM id_column AS i CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
+        FROM unnest(i.makers) AS u (owner)
+        WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
+    WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
-           ' rewrites the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
+           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -159,7 +170,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- only when the others have ended: it keeps new ones from being created
     SELECT 'default_partition', 'warning', p.name,
            format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Detach the default partition, create others, and insert its rows into the table.'
+           'Let its owner detach the default partition, create others, and insert its rows into'
+           ' the table.'
     FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
 -- Sequences that next_id() moves
@@ -186,8 +198,8 @@ CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, probl
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.'),
+         ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
+         ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
          format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))

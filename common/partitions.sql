@@ -183,8 +183,8 @@ BEGIN
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
                 DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+                HINT = 'Let its owner detach the default partition, create the others, and insert'
+                       ' its rows into the table.';
         END IF;
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,

@@ -79,7 +79,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
         ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'Create or grant what is missing.'),
+         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'

@@ -84,8 +84,9 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     SELECT 'lost_shard', 'error', quote_ident(n.nspname),
            format('functions of a shard that is not in instaid.shards: %s',
                   string_agg(format('%I(%s)', p.proname, oidvectortypes(p.proargtypes)), ', ')),
-           'Give next_id(), next_ids() and their type to one role, if they are there, or let its'
-           ' tables use another shard, and drop what is left.'
+           'If they say what instaid.create_shard() makes them say, give next_id(), next_ids() and'
+           ' their type to one role. Otherwise let its tables use another shard, and drop what is'
+           ' left.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname !~ '^(pg_|instaid)'
       AND n.oid NOT IN (SELECT s.schema FROM shard AS s)

@@ -59,6 +59,16 @@ BEGIN
     PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
                                      COALESCE(main, shard.next_id));
+    SELECT n.nspowner::regrole AS owner INTO part FROM pg_namespace AS n
+    WHERE n.oid = shard.schema AND NOT instaid._can_trust(shard.owner, n.nspowner);
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role than its shard', schema_name),
+            DETAIL = format('Role %s could put functions in the place of those of %s meanwhile.',
+                            part.owner, shard.owner),
+            HINT = format('Give it to this role: ALTER SCHEMA %I OWNER TO %s;', schema_name,
+                          shard.owner);
+    END IF;
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(

@@ -38,7 +38,13 @@ $node->safe_psql('postgres', q{
 	SELECT instaid.freeze_shard('insta7');
 	SELECT instaid.create_ticket('few'), instaid.guard_ticket('few', 100);
 	SELECT instaid.next_ticket('few');
-	CREATE ROLE monitor LOGIN IN ROLE pg_monitor});
+	CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
+	-- what a role with CREATE on public can plant, nearer to the arguments than PostgreSQL's own
+	CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text
+		LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+	CREATE FUNCTION public.planted(bigint, text) RETURNS bigint
+		LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+	CREATE AGGREGATE public.count(text) (SFUNC = public.planted, STYPE = bigint, INITCOND = 0)});
 
 ### The files
 

@@ -326,6 +326,7 @@ database('removed');
 install('dba', 'removed', @files);
 run_as('dba', 'removed', q{
 	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
+	SELECT instaid.create_shard('insta7', 7);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 	INSERT INTO insta5.photos (n) VALUES (1), (2);
 	CREATE TABLE insta5.other (id bigint DEFAULT insta5.next_id());
@@ -337,6 +338,9 @@ like(run_as('dba', 'removed', "$defaults\n\\set ON_ERROR_STOP on\n$functions"),
 	'the functions of a shard go only after its defaults');
 run_as('dba', 'removed', 'DROP TABLE insta5.other');
 is(run_as('dba', 'removed', $functions), '', '... and then without CASCADE');
+like(run_as('dba', 'removed', $drop), qr/^ERROR:  these shards are left: insta7$/m,
+	'the edition stays while it has shards');
+run_as('dba', 'removed', 'DROP SCHEMA insta7 CASCADE');
 like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
 	'what uses functions is named');
 like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms, '... and kept');
