@@ -719,6 +719,19 @@ BEGIN
     END IF;
 END $$;
 
+-- Default privileges must not let other roles create functions beside those of these new shards.
+CREATE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
+               '')
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
+          AND x.grantee <> n.nspowner);
+END $$;
+
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
@@ -739,6 +752,7 @@ BEGIN
     END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
+        PERFORM instaid._restrict_schemas(ARRAY[schema_name]);
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
@@ -782,7 +796,7 @@ BEGIN
             created := created || shard.schema_name;
         END IF;
     END LOOP;
-    PERFORM instaid._restrict_shards(created);
+    PERFORM instaid._restrict_schemas(created), instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
@@ -2319,12 +2333,12 @@ CREATE VIEW instaid._id_columns AS
               ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
     WHERE p.proname = 'next_id';
 
--- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
-CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
+CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[],
+                                                VARIADIC owners oid[]) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);
 
 -- The sequences of columns that default to instaid.next_id() with a shard ID
@@ -2418,6 +2432,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 
 -- Copies of the published function, and shards
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
@@ -2430,7 +2445,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
                  s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-          FROM instaid._audited_shards AS s
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
                  q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          LEFT JOIN pg_class AS c ON c.oid = s.sequence
@@ -2457,7 +2472,26 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
          'Let its tables use another shard, with a later epoch. Then freeze this one.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+        AS f (code, severity, applies, problem, cure) WHERE f.applies
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'planted_function', 'error',
+           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', o.rolname, p.proname), 'Drop it, and revoke CREATE on the schema.'
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    SELECT 'shard_schema_right', 'warning', s.name,
+           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
+                  ' find', r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
+                            AS r (names)
+    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none

@@ -520,7 +520,8 @@ sub as_app { return SqlEdition::as_app($node, 's', @_) }
 $node->safe_psql('s', q{
 	CREATE SCHEMA evil AUTHORIZATION app; GRANT CREATE, TEMPORARY ON DATABASE s TO app;
 	CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA insta5 TO stranger;
-	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200)});
+	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200);
+	ALTER SEQUENCE public.other OWNER TO dba});
 is(as_app('SELECT insta5.next_id() > 0; SELECT count(*) FROM insta5.next_ids(10);'
 	  . ' INSERT INTO insta5.photos (n) VALUES (1) RETURNING id > 0'), 't 10 t', 'app takes IDs');
 is(as_app(q{
@@ -540,7 +541,7 @@ is(as_app(q{
 is(as_app(q{
 	SELECT insta5.next_id('public.other'); SELECT insta5.next_id('pg_class');
 	SELECT insta5.next_ids(5, 'public.other'); SELECT insta5.next_id(NULL) IS NULL}),
-	't 23514 23514 23514', '... nor counts other sequences up');
+	't 23514 23514 23514', '... nor counts other sequences of the owner up');
 is(as_app('SET client_min_messages = error; SELECT count(*) > 0 FROM instaid.shards;'
 	  . ' SELECT count(*) >= 0 FROM instaid.audit()'),
 	't t', '... and sees what is wrong in schemas that it may not use');
@@ -955,7 +956,7 @@ for my $database ('fresh', 'hostile', 'taken')
 		SET client_min_messages = error;
 		SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
 		SELECT instaid.add_sequence('insta5', 'likes_id_seq');
-		CALL instaid.create_shards('many%s', 10, 11);
+		CALL instaid.create_shards('many%s', 10, 11); SELECT instaid.create_shard('insta12', 12);
 		CREATE TABLE insta5.photos (id bigint DEFAULT insta5.next_id());
 		GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT ON insta5.photos TO app}, @as_dba);
 	$seen{$database} = $node->safe_psql($database, $rights);
@@ -967,6 +968,8 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
 		AS 'SELECT 1::bigint';
 	CREATE FUNCTION instaid.f() RETURNS void LANGUAGE sql AS '';
+	CREATE FUNCTION many10.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+	CREATE FUNCTION insta12.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 	CREATE SEQUENCE instaid_tickets.mine;
 	SELECT insta5.next_id();
 	SELECT count(*) FROM insta5.next_ids(10);
@@ -974,7 +977,7 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	SELECT setval('insta5.table_id_seq', 5);
 	SELECT setval('instaid_tickets.invoices', 1, false);
 	BEGIN; LOCK TABLE insta5.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
-	join(' ', ('42501') x 9), 'default privileges give no right');
+	join(' ', ('42501') x 11), 'default privileges give no right');
 
 $node->stop;
 done_testing();
