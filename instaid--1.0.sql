@@ -12,13 +12,7 @@ DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
 BEGIN
-    -- PostgreSQL has parsed the whole script with this setting.
-    IF current_setting('standard_conforming_strings') = 'off' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'standard_conforming_strings is off',
-            DETAIL = 'The script of the extension has strings with backslashes.',
-            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
-    ELSIF owner IS NOT NULL THEN
+    IF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
             HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
@@ -947,7 +941,7 @@ BEGIN
     SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
@@ -1079,7 +1073,7 @@ BEGIN
     SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
                WHERE instaid.extract_timestamp(id, e.epoch) <@ clock), instaid.default_epoch())
     INTO literals, epoch
-    FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
+    FROM regexp_matches(pg_get_functiondef(adopted), E'\\m\\d{13}\\M', 'g') AS m (literal)
          CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
     made_at := instaid.extract_timestamp(id, epoch);
     -- With another layout, too, there is an epoch that gives the clock's time.  Where bits of the

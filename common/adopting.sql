@@ -104,7 +104,7 @@ BEGIN
     SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
                WHERE instaid.extract_timestamp(id, e.epoch) <@ clock), instaid.default_epoch())
     INTO literals, epoch
-    FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
+    FROM regexp_matches(pg_get_functiondef(adopted), E'\\m\\d{13}\\M', 'g') AS m (literal)
          CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
     made_at := instaid.extract_timestamp(id, epoch);
     -- With another layout, too, there is an epoch that gives the clock's time.  Where bits of the
