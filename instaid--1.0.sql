@@ -928,7 +928,8 @@ BEGIN
 END $$;
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
+-- that was frozen leaves it, too, so that settled_id() does not go back.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -949,7 +950,8 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
+    PERFORM instaid._set_frozen(shard.schema_name, false);
+    PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -1648,10 +1650,12 @@ BEGIN
                 instaid._max_tick() - 1));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -2065,6 +2069,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
                COALESCE(p.last, p.at_least) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -2091,6 +2096,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
+        -- a default can pass a sequence of a shard to instaid.next_id(), too
+        CONTINUE WHEN part.schema_name IS NULL AND part.shards > 0;
         IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
                 MESSAGE = format('the position of sequence %s is left out', part.name),
@@ -2185,26 +2192,55 @@ CREATE VIEW instaid._edition_metrics AS
 
 ---- Monitoring ----
 
-CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+-- Any role can declare a shard, also with a sequence that it may not use, or with another
+-- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+CREATE VIEW instaid.metrics_by_owner AS
+    SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds, s.expiry_shard
     -- a frozen shard issues no IDs: neither their time nor their end matters
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE h.last_id IS NULL AND NOT (
-                     instaid._position(h.sequence, h.shard_id, h.epoch)).is_read) AS unreadable,
+    FROM (SELECT h.owner, count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT h.is_read) AS unreadable,
                  (array_agg(h.schema_name ORDER BY h.last_issued_at DESC NULLS LAST)
                   FILTER (WHERE NOT h.frozen))[1] AS newest_shard,
                  EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                     - max(h.last_issued_at) FILTER (WHERE NOT h.frozen))
                      ::double precision AS age,
-                 EXTRACT(epoch FROM min(h.expires_at) FILTER (WHERE NOT h.frozen)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards AS h) AS s
+                 min(h.expires_at) FILTER (WHERE NOT h.frozen) AS expires_at,
+                 (array_agg(h.schema_name ORDER BY h.expires_at, h.schema_name)
+                  FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
+          FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
+                       instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
+                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
+                     JOIN pg_class AS c ON c.oid = l.sequence
+                     CROSS JOIN LATERAL instaid._position(l.sequence, l.shard_id, l.epoch) AS o
+                WHERE CASE c.relkind WHEN 'S'
+                           -- null if it was dropped since the snapshot
+                           THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
+                                IS NOT FALSE END) AS h
+          GROUP BY h.owner) AS s
+         CROSS JOIN instaid._edition_metrics AS e;
+COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
+'metrics, it counts as unreadable what the role does not see';
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
+           e.failing_tickets, e.empty_tickets
+    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+                 max(o.drift_seconds) AS drift_seconds,
+                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
+                     AS drift_shard,
+                 min(o.last_id_seconds) AS last_id_seconds,
+                 min(o.expiry_seconds) AS expiry_seconds
+          FROM instaid.metrics_by_owner AS o) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
@@ -2329,7 +2365,8 @@ CREATE VIEW instaid._id_columns AS
 
 -- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
 CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[],
-                                                VARIADIC owners oid[]) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+                                                VARIADIC owners oid[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
             WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)

@@ -238,7 +238,8 @@ BEGIN
 END $$;
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
+-- that was frozen leaves it, too, so that settled_id() does not go back.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -259,7 +260,8 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
+    PERFORM instaid._set_frozen(shard.schema_name, false);
+    PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -317,10 +319,12 @@ BEGIN
                 instaid._max_tick() - 1));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;
