@@ -12,13 +12,7 @@ DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
 BEGIN
-    -- PostgreSQL has parsed the whole script with this setting.
-    IF current_setting('standard_conforming_strings') = 'off' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'standard_conforming_strings is off',
-            DETAIL = 'The script of the extension has strings with backslashes.',
-            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
-    ELSIF owner IS NOT NULL THEN
+    IF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
             HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
@@ -745,6 +739,19 @@ BEGIN
     END IF;
 END $$;
 
+-- Default privileges must not let other roles create functions beside those of these new shards.
+CREATE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
+               '')
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
+          AND x.grantee <> n.nspowner);
+END $$;
+
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
@@ -765,6 +772,7 @@ BEGIN
     END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
+        PERFORM instaid._restrict_schemas(ARRAY[schema_name]);
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
@@ -808,7 +816,7 @@ BEGIN
             created := created || shard.schema_name;
         END IF;
     END LOOP;
-    PERFORM instaid._restrict_shards(created);
+    PERFORM instaid._restrict_schemas(created), instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
@@ -959,10 +967,12 @@ BEGIN
                 instaid._max_tick() - 1));
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -1376,6 +1386,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
                COALESCE(p.last, p.at_least) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -1402,6 +1413,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
+        -- a default can pass a sequence of a shard to instaid.next_id(), too
+        CONTINUE WHEN part.schema_name IS NULL AND part.shards > 0;
         IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
                 MESSAGE = format('the position of sequence %s is left out', part.name),
@@ -1496,26 +1509,55 @@ CREATE VIEW instaid._edition_metrics AS
 
 ---- Monitoring ----
 
-CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+-- Any role can declare a shard, also with a sequence that it may not use, or with another
+-- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+CREATE VIEW instaid.metrics_by_owner AS
+    SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds, s.expiry_shard
     -- a frozen shard issues no IDs: neither their time nor their end matters
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE h.last_id IS NULL AND NOT (
-                     instaid._position(h.sequence, h.shard_id, h.epoch)).is_read) AS unreadable,
+    FROM (SELECT h.owner, count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT h.is_read) AS unreadable,
                  (array_agg(h.schema_name ORDER BY h.last_issued_at DESC NULLS LAST)
                   FILTER (WHERE NOT h.frozen))[1] AS newest_shard,
                  EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                     - max(h.last_issued_at) FILTER (WHERE NOT h.frozen))
                      ::double precision AS age,
-                 EXTRACT(epoch FROM min(h.expires_at) FILTER (WHERE NOT h.frozen)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards AS h) AS s
+                 min(h.expires_at) FILTER (WHERE NOT h.frozen) AS expires_at,
+                 (array_agg(h.schema_name ORDER BY h.expires_at, h.schema_name)
+                  FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
+          FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
+                       instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
+                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
+                     JOIN pg_class AS c ON c.oid = l.sequence
+                     CROSS JOIN LATERAL instaid._position(l.sequence, l.shard_id, l.epoch) AS o
+                WHERE CASE c.relkind WHEN 'S'
+                           -- null if it was dropped since the snapshot
+                           THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
+                                IS NOT FALSE END) AS h
+          GROUP BY h.owner) AS s
+         CROSS JOIN instaid._edition_metrics AS e;
+COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
+'metrics, it counts as unreadable what the role does not see';
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
+           e.failing_tickets, e.empty_tickets
+    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+                 max(o.drift_seconds) AS drift_seconds,
+                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
+                     AS drift_shard,
+                 min(o.last_id_seconds) AS last_id_seconds,
+                 min(o.expiry_seconds) AS expiry_seconds
+          FROM instaid.metrics_by_owner AS o) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
@@ -1650,12 +1692,13 @@ CREATE VIEW instaid._id_columns AS
                                                      AND q.relpersistence <> 't')
               ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
--- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
-CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
+CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[],
+                                                VARIADIC owners oid[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);
 
 -- The sequences of columns that default to instaid.next_id() with a shard ID
@@ -1749,6 +1792,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 
 -- Copies of the published function, and shards
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
@@ -1779,7 +1823,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
                  s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-          FROM instaid._audited_shards AS s
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
                  q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          LEFT JOIN pg_class AS c ON c.oid = s.sequence
@@ -1809,7 +1853,26 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
          'Let its tables use another shard, with a later epoch. Then freeze this one.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+        AS f (code, severity, applies, problem, cure) WHERE f.applies
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'planted_function', 'error',
+           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', o.rolname, p.proname), 'Drop it, and revoke CREATE on the schema.'
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    SELECT 'shard_schema_right', 'warning', s.name,
+           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
+                  ' find', r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
+                            AS r (names)
+    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -2018,7 +2081,8 @@ BEGIN
 END $$;
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
+-- that was frozen leaves it, too, so that settled_id() does not go back.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -2031,7 +2095,7 @@ BEGIN
     SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
@@ -2039,7 +2103,8 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
+    PERFORM instaid._set_frozen(shard.schema_name, false);
+    PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.

@@ -80,13 +80,15 @@ BEGIN
     PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
                                                     t)) FROM unnest(tables) AS t;
     FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name
+        SELECT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
                                          AND k.oid = d.objid
              LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
         WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
           AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
+        -- in the order of freeze_shard(), which another session can call
+        GROUP BY c.oid ORDER BY c.oid <> shard.sequence, c.oid
     LOOP
         PERFORM instaid._lock_sequence(part.name);
         last := pg_sequence_last_value(part.name);

@@ -399,6 +399,26 @@ ALTER SEQUENCE regress_8.s RESTART;
 ALTER SEQUENCE regress_5.likes_id_seq RESTART;
 
 --
+-- Who may create in the schema of a shard can put functions there that calls find
+--
+CREATE ROLE regress_auditor;
+GRANT CREATE ON SCHEMA regress_8 TO regress_auditor, PUBLIC;
+SET ROLE regress_auditor;
+CREATE FUNCTION regress_8.next_id(text) RETURNS bigint LANGUAGE sql RETURN 1;
+RESET ROLE;
+SELECT * FROM instaid.audit() WHERE object ~ '^regress_8' AND code IN ('shard_schema_right', 'planted_function');
+SELECT cure FROM instaid.audit() WHERE code = 'shard_schema_right' \gexec
+DROP FUNCTION regress_8.next_id(text);
+SELECT code, object FROM findings;
+-- not the owner of the schema, nor of the shard
+ALTER SCHEMA regress_8 OWNER TO regress_auditor;
+GRANT CREATE ON SCHEMA regress_8 TO CURRENT_USER;
+SELECT code, object FROM findings;
+ALTER SCHEMA regress_8 OWNER TO CURRENT_USER;
+REVOKE ALL ON SCHEMA regress_8 FROM regress_auditor;
+DROP ROLE regress_auditor;
+
+--
 -- No cure makes a superuser run code of another role, or what another role chose
 --
 CREATE ROLE regress_mallory;

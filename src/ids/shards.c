@@ -266,6 +266,17 @@ find_routine(Oid schema)
 	return found;
 }
 
+/* The process that holds a lock; 0 if it has ended, or is a prepared transaction */
+static int
+lock_holder(const LOCKTAG *tag, LOCKMODE mode)
+{
+	VirtualTransactionId *holders = GetLockConflicts(tag, mode, NULL);
+	PGPROC	   *proc = VirtualTransactionIdIsValid(*holders) ?
+		VirtualTransactionGetProc(*holders) : NULL;
+
+	return proc == NULL ? 0 : proc->pid;
+}
+
 /*
  * An advisory lock whose last field is neither that of users' locks, 1 or 2, nor one of Citus' or of
  * tickets.  It is not waited for: any role that may create some schema can hold it as long as it
@@ -280,11 +291,16 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, get_language_oid(LANGUAGE, false), shard_id, 29);
 	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		int			pid = lock_holder(&tag, ShareUpdateExclusiveLock);
+
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("another transaction is creating a shard with ID %d", shard_id),
-				 errdetail("It has not ended yet."),
+				 pid == 0 ? errdetail("It has not ended yet.") :
+				 errdetail("Process %d has the lock of this ID until its transaction ends.", pid),
 				 errhint("Repeat the call when it has ended.")));
+	}
 	/* its last owner may have created the shard */
 	AcceptInvalidationMessages();
 	PG_RETURN_VOID();

@@ -75,7 +75,7 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 			connstr => $node->connstr('postgres') . ' user=monitor');
 		$answers .= "$name $count\n";
 	}
-	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_shard 3\ninstaid_worst 1\n",
+	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_owner 1\ninstaid_shard 3\ninstaid_worst 1\n",
 		"$file: the queries run as a member of pg_monitor");
 }
 my %metrics = %{ YAML::XS::Load(slurp_file("$monitoring/postgres_exporter.yaml")) };
@@ -198,6 +198,9 @@ for my $job (@both)
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
 	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
 		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
+	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
+	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
+		'... the role that owns the shards');
 	my ($findings) = ask_until("instaid_audit_findings{$job,severity=\"error\"}", 1);
 	is($findings->{value}[1], 1, '... and the finding');
 }

@@ -303,10 +303,11 @@ for my $hidden ('hidden', 'counter')
 
 ### create_shard(): a shard ID that she locks, and a schema that she makes in the meantime
 
+my $holder_pid = $holder->('SELECT pg_backend_pid()');
 $holder->(q{SET ROLE mallory; BEGIN; SELECT instaid._lock_shard_id('m', 112)});
 like(as_superuser($db, q{SELECT instaid.create_shard('m12', 112)}),
-	qr/ERROR:  55P03: another transaction is creating a shard with ID 112\n/,
-	'a superuser\'s create_shard() does not wait for the lock of a shard ID');
+	qr/ERROR:  55P03: another transaction .* with ID 112\nDETAIL:  Process $holder_pid has the/,
+	'a superuser\'s create_shard() does not wait for the lock of a shard ID, and names who has it');
 $holder->('ROLLBACK; BEGIN; CREATE SCHEMA m12; GRANT ALL ON SCHEMA m12 TO PUBLIC');
 my $waiting = $node->background_psql($db, on_error_stop => 0);
 $waiting->query_until(qr/asked/,

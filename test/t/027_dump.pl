@@ -114,6 +114,29 @@ my @dumps = map {
 } 'functions', 'functions_restored';
 is($dumps[1], $dumps[0], '... as they were');
 
+### A database where backslashes are escapes, and whose dump says so; PostgreSQL 19 refuses that
+
+$main->safe_psql('postgres',
+	'CREATE DATABASE escapes; CREATE DATABASE escapes_sql; CREATE DATABASE escapes_custom');
+$main->safe_psql('escapes', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard(E'back\\\\slash', 5), instaid.create_ticket(E'back\\\\slash');
+	CREATE TABLE "back\\slash".photos (id instaid.id PRIMARY KEY DEFAULT "back\\slash".next_id());
+	INSERT INTO "back\\slash".photos DEFAULT VALUES;
+	SELECT instaid.next_ticket(E'back\\\\slash')});
+$main->psql('postgres', 'ALTER DATABASE escapes SET standard_conforming_strings = off');
+for my $format ('sql', 'custom')
+{
+	dump_of('escapes', "pg_dump of a database where backslashes are escapes: $format",
+		$format eq 'custom' ? '-Fc' : '-Fp');
+	restore("escapes_$format", '... is restored');
+	is($main->safe_psql("escapes_$format", q{
+		INSERT INTO "back\\slash".photos DEFAULT VALUES;
+		SELECT count(*), instaid.next_ticket(E'back\\\\slash') FROM "back\\slash".photos;
+		SELECT schema_name, shard_id FROM instaid.shards; SELECT count(*) FROM instaid.audit()}),
+		'2|2' . "\nback\\slash|5\n0", '... and goes on');
+}
+
 ### The rights of the role that installed the extension, and what it granted
 
 # A role installs the extension in a database, creates a ticket, and lets the role app create

@@ -341,6 +341,34 @@ is(join(' ', in_both(q{
 	SELECT drift_shard IS NULL, frozen_shards FROM instaid.metrics;
 	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
 	'... without the drift of frozen shards');
+# A shard of another role that is further ahead hides only others of that role.  A declaration with
+# a sequence that its owner may not use counts for nothing.
+is(join(' ', in_both(q{
+	SET client_min_messages = error;
+	CREATE SCHEMA far AUTHORIZATION app; CREATE SCHEMA lent AUTHORIZATION app;
+	GRANT USAGE ON SCHEMA taken TO app;
+	SELECT shards AS before FROM instaid.metrics \gset
+	SET ROLE app;
+	SELECT instaid.create_shard('far', 90) \g /dev/null
+	SELECT instaid.advance_past('far.table_id_seq', instaid.min_id(now() + '1 day'),
+		instaid.default_epoch()) \g /dev/null
+	SET check_function_bodies = off;
+	SELECT CASE WHEN to_regnamespace('instaid_sql') IS NULL
+		THEN $$CREATE FUNCTION lent.next_ids(count integer, sequence regclass
+			DEFAULT 'taken.table_id_seq') RETURNS SETOF bigint LANGUAGE instaid STRICT
+			AS 'shard 91, epoch 631152000001'$$
+		ELSE $$SELECT instaid_sql._declare('lent', 91, 631152000001, 'taken.table_id_seq')$$
+		END \gexec
+	RESET ROLE;
+	SELECT count(*) FROM instaid.shards WHERE schema_name = 'lent';
+	SELECT concat_ws(',', shards - :before, unreadable, drift_shard, expiry_seconds > 0)
+	FROM instaid.metrics;
+	SELECT concat_ws(',', owner = 'app', shards, drift_shard, drift_seconds > 80000, expiry_shard)
+	FROM instaid.metrics_by_owner ORDER BY owner = 'app', drift_shard;
+	DROP SCHEMA far, lent CASCADE; REVOKE USAGE ON SCHEMA taken FROM app})) =~ s/\s+/ /gr,
+	'1 1,0,far,t f,4,taken,f,ending t,1,far,t,far '
+	  . '1 1,0,far,t f,4,taken,f,ending f,1,f,insta5 t,1,far,t,far',
+	'instaid.metrics_by_owner, in both editions');
 is(SqlEdition::as_app($node, 's', q{
 	SELECT concat_ws(',', shards + tickets = unreadable, frozen_shards,
 		drift_seconds, last_id_seconds)
@@ -520,7 +548,8 @@ sub as_app { return SqlEdition::as_app($node, 's', @_) }
 $node->safe_psql('s', q{
 	CREATE SCHEMA evil AUTHORIZATION app; GRANT CREATE, TEMPORARY ON DATABASE s TO app;
 	CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA insta5 TO stranger;
-	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200)});
+	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200);
+	ALTER SEQUENCE public.other OWNER TO dba});
 is(as_app('SELECT insta5.next_id() > 0; SELECT count(*) FROM insta5.next_ids(10);'
 	  . ' INSERT INTO insta5.photos (n) VALUES (1) RETURNING id > 0'), 't 10 t', 'app takes IDs');
 is(as_app(q{
@@ -540,7 +569,7 @@ is(as_app(q{
 is(as_app(q{
 	SELECT insta5.next_id('public.other'); SELECT insta5.next_id('pg_class');
 	SELECT insta5.next_ids(5, 'public.other'); SELECT insta5.next_id(NULL) IS NULL}),
-	't 23514 23514 23514', '... nor counts other sequences up');
+	't 23514 23514 23514', '... nor counts other sequences of the owner up');
 is(as_app('SET client_min_messages = error; SELECT count(*) > 0 FROM instaid.shards;'
 	  . ' SELECT count(*) >= 0 FROM instaid.audit()'),
 	't t', '... and sees what is wrong in schemas that it may not use');
@@ -626,6 +655,42 @@ is(outcome(q{
 	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 	SET max_parallel_workers_per_gather = 2;
 	SELECT count(DISTINCT insta5.next_id()) = count(*) FROM v}), 't', 'no parallel plan');
+
+# A transaction that uses two sequences of a shard, and freeze_shard(), which locks them in another
+# order: who waits last fails, and nothing is lost.
+$node->safe_psql('s', q{SELECT instaid.create_shard('dead', 85);
+	SELECT instaid.add_sequence('dead', 'likes'); CREATE TABLE dead.t (n integer, id bigint)});
+for my $loser ('the transaction', 'the call')
+{
+	my @steps = (q{BEGIN; INSERT INTO dead.t SELECT 1, dead.next_id('dead.likes'::regclass)},
+		'INSERT INTO dead.t SELECT 2, dead.next_id()');
+	my @owner = ('BEGIN; ALTER SEQUENCE dead.table_id_seq CACHE 1',
+		q{SELECT instaid.freeze_shard('dead')});
+	my $last = Clients::session($node, 's');
+	my $first = $node->background_psql('s', on_error_stop => 0);
+	my @first = $loser eq 'the call' ? @steps : $owner[1];
+	my @last = $loser eq 'the call' ? @owner : @steps;
+	$last->(q{SET deadlock_timeout = '10ms'});
+	$first->query_safe(q{SET deadlock_timeout = '100s'});
+	$first->query_safe(shift @first) if @first > 1;
+	$last->(shift @last);
+	$first->query_until(qr/asked/, "\\echo asked\n$first[0];\n");
+	$node->poll_query_until('s', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
+	  or die 'nobody waits';
+	like($last->($last[0]), qr/ERROR:  deadlock detected/, "a deadlock, which $loser finds");
+	$last->('ROLLBACK');
+	$first->query_safe('COMMIT') if $loser eq 'the call';
+	$first->quit;
+	is($node->safe_psql('s', q{
+		SELECT frozen FROM instaid.shards WHERE schema_name = 'dead';
+		SELECT instaid.freeze_shard('dead'); SELECT instaid.thaw_shard('dead');
+		INSERT INTO dead.t SELECT 1, dead.next_id('dead.likes'::regclass);
+		INSERT INTO dead.t SELECT 2, dead.next_id();
+		SELECT count(*), count(DISTINCT (n, id)), bool_and(instaid.extract_shard_id(id) = 85)
+		FROM dead.t; TRUNCATE dead.t}) =~ s/\n+/ /gr,
+		$loser eq 'the call' ? 'f 4|4|t' : 't 2|2|t', '... and loses nothing');
+}
+$node->safe_psql('s', 'DROP SCHEMA dead CASCADE');
 
 # What one role does to a sequence stops no view or function for others.
 $node->safe_psql('s', q{SELECT instaid.create_shard('gone', 84), instaid.create_ticket('gone')});
@@ -955,7 +1020,7 @@ for my $database ('fresh', 'hostile', 'taken')
 		SET client_min_messages = error;
 		SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
 		SELECT instaid.add_sequence('insta5', 'likes_id_seq');
-		CALL instaid.create_shards('many%s', 10, 11);
+		CALL instaid.create_shards('many%s', 10, 11); SELECT instaid.create_shard('insta12', 12);
 		CREATE TABLE insta5.photos (id bigint DEFAULT insta5.next_id());
 		GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT ON insta5.photos TO app}, @as_dba);
 	$seen{$database} = $node->safe_psql($database, $rights);
@@ -967,6 +1032,8 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
 		AS 'SELECT 1::bigint';
 	CREATE FUNCTION instaid.f() RETURNS void LANGUAGE sql AS '';
+	CREATE FUNCTION many10.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+	CREATE FUNCTION insta12.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 	CREATE SEQUENCE instaid_tickets.mine;
 	SELECT insta5.next_id();
 	SELECT count(*) FROM insta5.next_ids(10);
@@ -974,7 +1041,7 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	SELECT setval('insta5.table_id_seq', 5);
 	SELECT setval('instaid_tickets.invoices', 1, false);
 	BEGIN; LOCK TABLE insta5.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
-	join(' ', ('42501') x 9), 'default privileges give no right');
+	join(' ', ('42501') x 11), 'default privileges give no right');
 
 $node->stop;
 done_testing();

@@ -214,7 +214,8 @@ is(run_as('dba', 'planted', q{
 	SET client_min_messages = warning; SELECT instaid.renumber_shard('insta5', 6);
 	SELECT code, object FROM instaid.audit();
 	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
-	"\nplanted_function|insta5.next_id()\n6", '... as renumber_shard() does, and audit() names it');
+	"\nplanted_function|insta5.next_id()\nshard_schema_right|insta5\n6",
+	'... as renumber_shard() does, and audit() names it');
 $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
