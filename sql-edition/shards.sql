@@ -14,7 +14,7 @@ CALL instaid._begin_file('shards.sql', '{
 -- of the higher shards.
 CREATE OR REPLACE FUNCTION instaid._read_declaration(source text, OUT shard_id integer,
                                           OUT epoch_ms bigint)
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT (instaid_sql._max_shard_id() - (n.higher >> instaid_sql._sequence_bits()))::integer,
            n.ms
@@ -97,7 +97,7 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
                                              epoch timestamptz, OUT last bigint,
                                              OUT is_read boolean)
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
 END;
@@ -132,7 +132,7 @@ COMMENT ON VIEW instaid.shards IS
 -- The sequences that issue the IDs of a shard: the one of its next_id(), and those of
 -- add_sequence().
 CREATE OR REPLACE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT DISTINCT q.seqrelid::regclass
     FROM pg_type AS t
@@ -270,7 +270,7 @@ CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id in
 
 CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
                                               wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._refuse_extension_only('settled_id()', 'Store pg_current_xact_id() in each'
         ' row, and read below pg_snapshot_xmin(pg_current_snapshot()).');
@@ -280,17 +280,28 @@ COMMENT ON FUNCTION instaid.settled_id IS
 
 ---- Moving and protecting shards ----
 
+-- What the functions below know of a shard: with a record, plpgsql_check would not check them.
+DO $$
+BEGIN
+    IF to_regtype('instaid._owned_shard') IS NULL THEN
+        CREATE TYPE instaid._owned_shard AS (
+            shard_id integer, sequence regclass, owner regrole,
+            options instaid_sql.sequence_options);
+    END IF;
+END $$;
+
 -- A shard, its owner, and the options of its sequences; refuse a schema that is not a shard, and a
 -- caller who does not own the shard and the sequences.
-CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text)
+    RETURNS instaid._owned_shard
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    shard instaid._owned_shard;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner,
+    SELECT s.shard_id, s.sequence, p.proowner,
            instaid_sql._options(s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)
-           AS options INTO shard
+    INTO shard
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = _check_owned_shard.schema_name;
     IF NOT FOUND THEN
@@ -307,10 +318,11 @@ END $$;
 -- A shard of the caller, which nobody else changes until the transaction ends.
 -- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
 -- others out.  Calls that were before this in the queue can have changed the shard.
-CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text, routine text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text, routine text)
+    RETURNS instaid._owned_shard
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    shard instaid._owned_shard;
     locked regclass;
 BEGIN
     -- Otherwise the caller would not see the newest sequences.
@@ -331,7 +343,7 @@ CREATE OR REPLACE FUNCTION instaid._admit_sequences(schema_name text,
                                          left_out regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard CONSTANT record := instaid._lock_shard(schema_name, '_admit_sequences');
+    shard CONSTANT instaid._owned_shard := instaid._lock_shard(schema_name, '_admit_sequences');
 BEGIN
     EXECUTE (
         SELECT format('ALTER DOMAIN %1$I.id_sequence'
@@ -371,7 +383,7 @@ CREATE OR REPLACE FUNCTION instaid.add_sequence(schema_name text, sequence_name 
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
-    shard record;
+    shard instaid._owned_shard;
 BEGIN
     PERFORM instaid._check_name('sequence', sequence_name);
     shard := instaid._lock_shard(schema_name, 'add_sequence');
@@ -396,7 +408,7 @@ CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
-    shard record;
+    shard instaid._owned_shard;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'drop_sequence');
     IF to_regclass(sequence) = shard.sequence
@@ -478,7 +490,7 @@ COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 CREATE OR REPLACE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    shard instaid._owned_shard;
     part regclass;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'freeze_shard');
@@ -496,7 +508,7 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 CREATE OR REPLACE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    shard instaid._owned_shard;
     part regclass;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'thaw_shard');
