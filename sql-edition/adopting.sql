@@ -76,7 +76,7 @@ DECLARE
     renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);
     written xid;
     schema_name text;
-    shard instaid._owned_shard;
+    shard record;
     behind bigint;
     part record;
     ms bigint;

@@ -280,28 +280,18 @@ COMMENT ON FUNCTION instaid.settled_id IS
 
 ---- Moving and protecting shards ----
 
--- What the functions below know of a shard: with a record, plpgsql_check would not check them.
-DO $$
-BEGIN
-    IF to_regtype('instaid._owned_shard') IS NULL THEN
-        CREATE TYPE instaid._owned_shard AS (
-            shard_id integer, sequence regclass, owner regrole,
-            options instaid_sql.sequence_options);
-    END IF;
-END $$;
-
 -- A shard, its owner, and the options of its sequences; refuse a schema that is not a shard, and a
 -- caller who does not own the shard and the sequences.
-CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text)
-    RETURNS instaid._owned_shard
+CREATE OR REPLACE FUNCTION instaid._check_owned_shard(
+    schema_name text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
+    OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard instaid._owned_shard;
+    epoch_ms bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.shard_id, s.sequence, p.proowner,
-           instaid_sql._options(s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)
-    INTO shard
+    SELECT s.shard_id, s.sequence, p.proowner, (extract(epoch FROM s.epoch) * 1000)::bigint
+    INTO shard_id, sequence, owner, epoch_ms
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = _check_owned_shard.schema_name;
     IF NOT FOUND THEN
@@ -309,31 +299,33 @@ BEGIN
             MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    PERFORM instaid._execute_as(owner, 'SELECT');
     PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
     FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
-    RETURN shard;
+    options := instaid_sql._options(shard_id, epoch_ms);
 END $$;
 
 -- A shard of the caller, which nobody else changes until the transaction ends.
 -- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
 -- others out.  Calls that were before this in the queue can have changed the shard.
-CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text, routine text)
-    RETURNS instaid._owned_shard
+CREATE OR REPLACE FUNCTION instaid._lock_shard(
+    schema_name text, routine text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
+    OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard instaid._owned_shard;
-    locked regclass;
+    shard record;
 BEGIN
     -- Otherwise the caller would not see the newest sequences.
     PERFORM instaid._check_read_committed(routine);
     LOOP
         shard := instaid._check_owned_shard(schema_name);
-        EXIT WHEN shard.sequence = locked;
+        EXIT WHEN shard.sequence = sequence;
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', shard.sequence);
-        locked := shard.sequence;
+        sequence := shard.sequence;
     END LOOP;
-    RETURN shard;
+    shard_id := shard.shard_id;
+    owner := shard.owner;
+    options := shard.options;
 END $$;
 
 -- Let the type of a shard admit the sequences of the shard, and no others.
@@ -343,7 +335,7 @@ CREATE OR REPLACE FUNCTION instaid._admit_sequences(schema_name text,
                                          left_out regclass DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard CONSTANT instaid._owned_shard := instaid._lock_shard(schema_name, '_admit_sequences');
+    shard CONSTANT record := instaid._lock_shard(schema_name, '_admit_sequences');
 BEGIN
     EXECUTE (
         SELECT format('ALTER DOMAIN %1$I.id_sequence'
@@ -383,7 +375,7 @@ CREATE OR REPLACE FUNCTION instaid.add_sequence(schema_name text, sequence_name 
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
-    shard instaid._owned_shard;
+    shard record;
 BEGIN
     PERFORM instaid._check_name('sequence', sequence_name);
     shard := instaid._lock_shard(schema_name, 'add_sequence');
@@ -408,7 +400,7 @@ CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
-    shard instaid._owned_shard;
+    shard record;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'drop_sequence');
     IF to_regclass(sequence) = shard.sequence
@@ -490,7 +482,7 @@ COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
 CREATE OR REPLACE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard instaid._owned_shard;
+    shard record;
     part regclass;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'freeze_shard');
@@ -508,7 +500,7 @@ COMMENT ON FUNCTION instaid.freeze_shard(text) IS
 CREATE OR REPLACE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard instaid._owned_shard;
+    shard record;
     part regclass;
 BEGIN
     shard := instaid._lock_shard(schema_name, 'thaw_shard');
