@@ -78,7 +78,7 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
@@ -94,7 +94,7 @@ CREATE FUNCTION instaid._signature(function oid) RETURNS text
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
             FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
                  JOIN pg_database AS b ON b.datname = current_database()
@@ -215,7 +215,7 @@ COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, ti
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
 
@@ -313,6 +313,7 @@ END $$;
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
@@ -323,7 +324,7 @@ END;
 
 -- The type under a domain, or under several; any other type unchanged; null if there is none.
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
@@ -337,7 +338,8 @@ END;
 CREATE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE SET enable_nestloop = on
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = on
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -939,7 +941,7 @@ CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS vo
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    done regclass[] := '{}';
+    done regclass[] := '{}'::regclass[];
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -964,7 +966,7 @@ BEGIN
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
                 ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1));
+                instaid._max_tick() - 1))::bigint;
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
             -- It goes on in the next millisecond.  A dump without data has the last tick as
@@ -1695,7 +1697,7 @@ CREATE VIEW instaid._id_columns AS
 -- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
 CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[],
                                                 VARIADIC owners oid[]) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
             WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
@@ -1770,6 +1772,39 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
            ' it, or the type id_sequence of its schema.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
+    UNION ALL
+    -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
+    -- PostgreSQL notes no dependency of an expression on a cast.
+    SELECT 'upgrade_order', 'warning', r.name,
+           'pg_upgrade creates it before the casts of instaid.id, and fails if it needs one',
+           format('INSERT INTO pg_catalog.pg_depend SELECT %L::pg_catalog.regclass,'
+                  ' %L::pg_catalog.regtype, 0, %L::pg_catalog.regclass, oid, 0, ''n'' FROM'
+                  ' pg_catalog.pg_cast WHERE %L::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY'
+                  ' (ARRAY[castsource, casttarget]);', 'pg_catalog.pg_type', r.name,
+                  'pg_catalog.pg_cast', 'instaid.id')
+    FROM (WITH RECURSIVE used_by (type, of_table) AS (
+              SELECT 'instaid.id'::regtype::oid, false
+              UNION
+              SELECT t.oid, u.of_table OR COALESCE(c.relkind <> 'c', false)
+              FROM used_by AS u
+                   JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass
+                        AND d.refobjid = u.type
+                        AND d.classid IN ('pg_type'::regclass, 'pg_class'::regclass)
+                   LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+                   JOIN pg_type AS t ON t.oid = COALESCE(c.reltype, d.objid))
+          SELECT u.type, bool_or(u.of_table) AS of_table FROM used_by AS u GROUP BY u.type) AS u
+         JOIN pg_type AS t ON t.oid = u.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
+         LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+         CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
+    WHERE n.nspname !~ '^pg_'
+      -- a range needs an operator class, and a row type what columns have
+      AND (t.typtype = 'r' OR u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')
+           OR t.typtype = 'd' AND (t.typdefaultbin IS NOT NULL OR EXISTS (
+                  SELECT FROM pg_constraint AS k
+                  WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
+      AND NOT EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
+                        AND d.refclassid = 'pg_cast'::regclass)
     UNION ALL
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT f.code, f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
@@ -3109,7 +3144,7 @@ END $$;
 -- cannot use the next_id() of the shard; null if there are none.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
@@ -3259,7 +3294,7 @@ BEGIN
                                widening.other_tables || ', ', table_name)];
     PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name));
+                                                 column_name, table_name))::bigint;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN

@@ -94,7 +94,7 @@ END $$;
 -- cannot use the next_id() of the shard; null if there are none.
 CREATE OR REPLACE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
@@ -244,7 +244,7 @@ BEGIN
                                widening.other_tables || ', ', table_name)];
     PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name));
+                                                 column_name, table_name))::bigint;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN

@@ -123,7 +123,7 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
 -- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
 CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[],
                                                 VARIADIC owners oid[]) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
             WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)

@@ -536,6 +536,25 @@ is($node->safe_psql('s', q{
 		AND regexp_replace(prosrc, $$'[^']*'$$, '', 'g') ~
 			'[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
 	ORDER BY 1}), '', 'a function without SET qualifies its names');
+# Linters, such as Supabase's, list each function without SET search_path.
+my %without_search_path = (
+	'its expression takes the place of a call for each row' => 'instaid.created_between
+		instaid.decode instaid.default_epoch instaid.extract_sequence instaid.extract_shard_id
+		instaid.extract_timestamp instaid.max_id instaid.min_id instaid.to_shortcode
+		instaid._max_id_before instaid._min_id_from',
+	'it is a constant' => 'instaid._max_shard_id instaid_sql._end_of_epochs
+		instaid_sql._last_ms instaid_sql._low_bits instaid_sql._max_ms instaid_sql._max_sequence
+		instaid_sql._max_shard_id instaid_sql._ms_shift instaid_sql._sequence_bits
+		instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask',
+	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
+		instaid_sql._utc_epoch',
+	'it commits' => 'instaid.adopt_shards instaid.create_shards');
+is($node->safe_psql('s', q{
+	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
+	WHERE p.pronamespace::regnamespace::text IN ('insta5', 'instaid', 'instaid_sql')
+		AND COALESCE(array_to_string(p.proconfig, ' '), '') !~ '\msearch_path='
+	ORDER BY 1}), join("\n", sort map { split } values %without_search_path),
+	'functions without SET search_path have a reason');
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
 		'instaid_sql'::regnamespace) AND proname !~ '^_lock'
