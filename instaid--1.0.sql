@@ -1394,7 +1394,8 @@ CREATE FUNCTION instaid._widening_plan(
     table_name regclass, attnum smallint, owner regrole, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
     OUT sizes text, OUT obstacles text, OUT of_citus text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET jit = off AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
     tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
@@ -1445,9 +1446,9 @@ BEGIN
              JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
                   AND (t.level = 0 OR c.relkind IN ('v', 'm') AND c.relowner = owner)
              JOIN pg_type AS y ON y.oid = c.reltype
-             JOIN pg_depend AS d ON (d.refclassid, d.refobjid) IN (
-                  (t.class, c.oid), ('pg_type'::regclass, y.oid),
-                  ('pg_type'::regclass, y.typarray))
+             CROSS JOIN LATERAL (VALUES (t.class, c.oid), ('pg_type'::regclass, y.oid),
+                                        ('pg_type'::regclass, y.typarray)) AS o (class, object)
+             JOIN pg_depend AS d ON d.refclassid = o.class AND d.refobjid = o.object
              LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
              LEFT JOIN pg_trigger AS g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
              -- a view is one by such a rule, and depends on itself
@@ -1745,8 +1746,7 @@ BEGIN
                             AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
     WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
-      -- also arrays
-      AND rtrim(instaid._base_type(a.atttypid)::text, '[]') IN ('integer', 'smallint')
+      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
       AND EXISTS (
           SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
                CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
