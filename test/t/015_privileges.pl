@@ -88,16 +88,44 @@ is(run_as('mallory', $db, q{
 	CREATE INDEX ON m.users ((m.gain())) ;
 	INSERT INTO m.users DEFAULT VALUES;
 	CREATE TABLE m.refers (user_id integer REFERENCES m.users, CHECK (m.gain(user_id) = 1));
-	INSERT INTO m.refers VALUES (1);}), "\n", 'mallory has a shard of her own');
+	INSERT INTO m.refers VALUES (1);
+	-- what is created again: a literal whose type calls her code when it is parsed
+	CREATE DOMAIN m.gaining AS integer CHECK (m.gain(VALUE) = 1);
+	CREATE TYPE m.holds AS (g m.gaining);
+	CREATE VIEW m.literal AS SELECT id, '(1)'::m.holds AS h FROM m.users;
+	CREATE MATERIALIZED VIEW m.filled AS SELECT id, m.gain(id) AS g FROM m.users;
+	CREATE INDEX filled_gain ON m.filled (m.gain(id));
+	CREATE RULE gain AS ON UPDATE TO m.literal DO INSTEAD SELECT m.gain();
+	CREATE FUNCTION m.gaining() RETURNS trigger LANGUAGE plpgsql
+		AS 'BEGIN PERFORM m.gain(); RETURN new; END';
+	CREATE TRIGGER gain BEFORE UPDATE OF id ON m.users
+		FOR EACH ROW EXECUTE FUNCTION m.gaining();}), "\n", 'mallory has a shard of her own');
+as_superuser($db, q{
+	BEGIN; SET LOCAL ROLE mallory; CREATE VIEW m.v AS SELECT '(1)'::m.holds; COMMIT});
+is($node->safe_psql($db, q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 't',
+	'a superuser who creates her view with SET ROLE runs her code');
+$node->safe_psql($db, 'ALTER ROLE mallory NOSUPERUSER');
 as_superuser($db, "SELECT * FROM instaid.adopt_column('m.users', 'id', true)");
 gained_nothing('adopt_column() of her own table, dry_run');
 like(as_superuser($db, "SELECT * FROM instaid.adopt_column('m.users', 'id')"),
-	qr/SET DEFAULT m\.next_id\(\)/, 'adopt_column() of her own table');
+	qr/SET DEFAULT m\.next_id\(\)\nCREATE VIEW m\.literal.*CREATE INDEX filled_gain/s,
+	'adopt_column() of her own table');
 gained_nothing('... runs with her rights');
 is($node->safe_psql($db, q{
 	SELECT atttypid::regtype FROM pg_attribute
 	WHERE attrelid = 'm.refers'::regclass AND attname = 'user_id'}), 'bigint',
 	'... and changes the type');
+# a superuser's views that name her table, or that she could give another meaning
+run_as('mallory', $db, 'CREATE TABLE m.locked (n integer); GRANT SELECT ON m.locked TO PUBLIC');
+as_superuser($db, q{
+	CREATE VIEW insta5.names_hers AS SELECT u.id, l.n FROM insta5.users AS u, m.locked AS l;
+	CREATE VIEW m.his AS SELECT id FROM insta5.users;});
+$holder->('BEGIN; LOCK TABLE m.locked');
+like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id', true)"),
+	qr/ERROR:  0A000: .*view insta5\.names_hers, which names tables of other.*view m\.his in a/s,
+	'a view that names a table of hers is in the way, and its lock is not waited for');
+$holder->('ROLLBACK');
+as_superuser($db, 'DROP VIEW insta5.names_hers, m.his');
 # a child table of another owner
 is(as_superuser($db, q{
 	CREATE TABLE insta5.parent (id bigint);
