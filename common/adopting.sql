@@ -714,7 +714,7 @@ BEGIN
                     '%I: %s', schemas[i], SQLERRM));
                 RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
                     DETAIL = COALESCE(NULLIF(detail, ''),
-                                      pg_catalog.split_part(context, E'\n', 1)),
+                                      'SQLSTATE ' OPERATOR(pg_catalog.||) SQLSTATE),
                     HINT = COALESCE(NULLIF(hint, ''), 'Mend the function, and try again.');
             END IF;
         END;
