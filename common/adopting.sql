@@ -713,9 +713,10 @@ BEGIN
                 problems := pg_catalog.array_append(problems, pg_catalog.format(
                     '%I: %s', schemas[i], SQLERRM));
                 RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
-                    DETAIL = COALESCE(NULLIF(detail, ''),
-                                      'SQLSTATE ' OPERATOR(pg_catalog.||) SQLSTATE),
-                    HINT = COALESCE(NULLIF(hint, ''), 'Mend the function, and try again.');
+                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
+                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
+                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
+                                ELSE 'Mend the function, and try again.' END;
             END IF;
         END;
         COMMIT;
