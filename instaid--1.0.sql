@@ -87,6 +87,7 @@ CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE FUNCTION instaid._signature(function oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
@@ -104,6 +105,7 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
 -- its rights already, or owns instaid.  pg_database_owner has one member.
 CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
     RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
             FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
                  CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
@@ -633,6 +635,7 @@ END $$;
 -- A shard ID that is free in this database: the one after the highest, or else one between.
 CREATE FUNCTION instaid._free_shard_id() RETURNS integer
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
@@ -2212,7 +2215,7 @@ CREATE FUNCTION instaid._call_of(function oid) RETURNS text
 -- operators there, or has done so, could have the caller run them: nextval(text) and
 -- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
 -- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
--- written out in its text.  What the schema's owner commits meanwhile must not matter either.
+-- written out in its text.
 CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -2233,24 +2236,21 @@ BEGIN
                   FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
                                       '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
                        WITH ORDINALITY AS m (name, place)
-                  ORDER BY m.place) || ARRAY[main.nspname, 'public'];
+                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
     IF NOT EXISTS (
-        SELECT FROM pg_namespace AS n
-             CROSS JOIN LATERAL (
-            SELECT n.nspowner
-            UNION ALL SELECT x.grantee FROM aclexplode(n.nspacl) AS x
-                      WHERE x.privilege_type = 'CREATE'
-            UNION ALL SELECT p.proowner FROM pg_proc AS p WHERE p.pronamespace = n.oid
-            UNION ALL SELECT o.oprowner FROM pg_operator AS o WHERE o.oprnamespace = n.oid
-            UNION ALL SELECT t.typowner FROM pg_type AS t WHERE t.typnamespace = n.oid
-            UNION ALL SELECT c.relowner FROM pg_class AS c WHERE c.relnamespace = n.oid)
-            AS u (role)
-             LEFT JOIN pg_roles AS r ON r.oid = u.role
-             JOIN pg_database AS d ON d.datname = current_database()
-             JOIN pg_roles AS o ON o.oid = CASE r.rolname WHEN 'pg_database_owner' THEN d.datdba
-                                                ELSE u.role END OR r.oid IS NULL
-        WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog'
-          AND (r.oid IS NULL OR o.oid <> main.owner AND NOT o.rolsuper))
+        WITH searched AS (SELECT n.* FROM pg_namespace AS n
+                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
+        SELECT FROM (
+            SELECT n.nspowner FROM searched AS n
+            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+                  WHERE x.privilege_type = 'CREATE'
+            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
+            UNION SELECT o.oprowner
+                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
+            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
+            UNION SELECT c.relowner
+                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
+        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
     THEN
         PERFORM instaid._execute_as(main.owner, format(
             'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
@@ -2296,7 +2296,7 @@ END $$;
 
 -- The sequences that this transaction has taken values of.
 CREATE FUNCTION instaid._used_sequences() RETURNS oid[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
             FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
                  JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
@@ -2411,6 +2411,12 @@ BEGIN
     END;
 END $$;
 
+-- What to do with a copy that cannot be adopted.
+CREATE FUNCTION instaid._replacing(name text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN format('To let it return IDs of a new shard: SELECT instaid.replace_copy(%L, %s);',
+                  name, instaid._free_shard_id());
+
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
 CREATE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
@@ -2430,16 +2436,14 @@ DECLARE
     literal text;
     layout record;
     seen timestamptz;
-    replacing text;
 BEGIN
-    replacing := format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
     IF id IS NULL OR id < 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over.' ELSE '' END,
                             COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || replacing;
+            HINT = instaid._replacing(name);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
@@ -2471,7 +2475,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || replacing;
+            HINT = instaid._replacing(name);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -2487,7 +2491,7 @@ BEGIN
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
             HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          schema_name, seen, replacing);
+                          schema_name, seen, instaid._replacing(name));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);

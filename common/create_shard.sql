@@ -3,6 +3,7 @@
 -- A shard ID that is free in this database: the one after the highest, or else one between.
 CREATE OR REPLACE FUNCTION instaid._free_shard_id() RETURNS integer
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
