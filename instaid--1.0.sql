@@ -2411,11 +2411,10 @@ BEGIN
     END;
 END $$;
 
--- What to do with a copy that cannot be adopted.
+-- The statement that lets a copy return IDs of a new shard.
 CREATE FUNCTION instaid._replacing(name text) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('To let it return IDs of a new shard: SELECT instaid.replace_copy(%L, %s);',
-                  name, instaid._free_shard_id());
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
@@ -2443,7 +2442,7 @@ BEGIN
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over.' ELSE '' END,
                             COALESCE(id::text, 'null')),
-            HINT = instaid._replacing(name);
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
@@ -2475,7 +2474,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = instaid._replacing(name);
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
