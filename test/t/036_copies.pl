@@ -282,7 +282,7 @@ sub run_shapes
 	my $pid = fork;
 	die $! if !defined $pid;
 	return ($pid, $results) if $pid;
-	my $chosen = $ENV{INSTAID_TEST_COPIES} // '.';
+	my $chosen = $ENV{INSTAID_TEST_COPIES} || '.';
 	for my $shape (grep { $_->{name} =~ /$chosen/ } @shapes)
 	{
 		my ($result, @faults) = eval { faults($shape, $edition, $owner, $is_open) };
