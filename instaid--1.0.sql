@@ -616,6 +616,15 @@ END $$;
 
 ---- Creating shards ----
 
+-- A shard ID that is free in this database: the one after the highest, or else one between.
+CREATE FUNCTION instaid._free_shard_id() RETURNS integer
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
+    ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
+END;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -697,13 +706,9 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE((
-                -- the one after the highest, or else one between
-                SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, instaid._max_shard_id()) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+            HINT = COALESCE(format('Shard ID %s is free in this database',
+                                   instaid._free_shard_id()), 'No shard ID is free')
+                   || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;
 
@@ -896,713 +901,6 @@ BEGIN
             MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
     END IF;
 END $$;
-
--- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
--- Calls that have ended can have rounded up to a millisecond ahead of the clock.
-CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
-    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
-        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
-            HINT = 'Call adopt_shard() again.';
-    END IF;
-END $$;
-
--- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._sequence_owner(declaration, sequence);
-    -- nobody else freezes or thaws it
-    PERFORM instaid._lock_sequence(sequence);
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
-    PERFORM instaid._set_frozen(shard.schema_name, true);
-    PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
-    FROM pg_proc AS p WHERE p.oid = declaration;
-    -- by its name, which can have become that of another function
-    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
-                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
-        RAISE serialization_failure USING
-            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
-    END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
-END $$;
-
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT g.what FROM pg_proc AS p
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
-END;
-
----- Adopting ----
-
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
-            HINT = 'Pass the sequence that next_id() uses.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
-    END IF;
-    RETURN main.relowner;
-END $$;
-
--- Lock the tables that have a function as a default, and find the largest ID in them: those of its
--- owner, the schema's or a superuser, since any role can write such a default.  An ID that it
--- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
-CREATE FUNCTION instaid._take_over_ids(
-    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
-    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    function_name CONSTANT text := format('%I.next_id()', schema_name);
-    before bigint;
-    id bigint;
-    second_id bigint;
-    made_at timestamptz;
-    clock tstzrange;
-    literals timestamptz[];
-    named integer;
-    part record;
-    left_out regclass[] := '{}';
-    highest bigint;
-    place text;
-BEGIN
-    FOR part IN
-        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
-               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
-               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
-                               WHERE h.owner <> c.relowner) AS is_ours,
-               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
-                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_namespace AS n ON n.nspname = schema_name
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
-          AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
-    LOOP
-        IF part.is_ours IS NOT TRUE THEN
-            left_out := array_remove(left_out, part.relation) || part.relation;
-            CONTINUE;
-        END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.relation));
-        IF part.has_ids THEN
-            highest := instaid._execute_as(part.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                              part.attname, part.relation));
-            IF youngest IS NULL OR highest > youngest THEN
-                youngest := highest;
-                place := format('%s.%I', part.relation, part.attname);
-            END IF;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
-            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
-            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
-    END IF;
-
-    -- Another session can have adopted the schema while this one waited.
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    -- so that currval() works
-    before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
-    id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    second_id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    clock := tstzrange(now() - interval '1 s', clock_timestamp() + interval '1 s');
-    SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
-               WHERE instaid.extract_timestamp(id, e.epoch) <@ clock), instaid.default_epoch())
-    INTO literals, epoch
-    FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
-         CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
-    made_at := instaid.extract_timestamp(id, epoch);
-    -- With another layout, too, there is an epoch that gives the clock's time.  Where bits of the
-    -- sequence are read as the shard ID, a second ID has another one.
-    IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE
-       OR instaid.extract_shard_id(second_id) <> instaid.extract_shard_id(id) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit the layout, or epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s and %s. With this epoch, the time of the first is %s.'
-                            ' The clock reads %s.%s', COALESCE(id::text, 'null'),
-                            COALESCE(second_id::text, 'null'), made_at, clock_timestamp(),
-                            ' Its text names epoch ' || array_to_string(literals, ', ') || '.'),
-            HINT = 'If the layout of its IDs is Instagram''s, pass the epoch that it subtracts. If'
-                   ' not, use create_shard() and adopt_column().';
-    ELSIF currval(sequence) = before THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
-    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', youngest, place, epoch,
-                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    END IF;
-    named := instaid.extract_shard_id(id);
-    shard_id := COALESCE(shard_id, named);
-    IF named <> shard_id AND NOT renumber THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
-                             named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
-    END IF;
-    IF youngest IS NOT NULL THEN
-        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
-                            instaid.extract_timestamp(youngest, epoch));
-    END IF;
-END $$;
-
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
-                                    renumber boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    owner regrole;
-    other_use text;
-    youngest bigint;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid._check_read_committed('adopt_shard');
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    SELECT p.proowner INTO owner FROM pg_proc AS p
-    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
-      AND NOT p.proretset;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL THEN 'It returns ' || COALESCE(
-                               pg_get_function_result(adopted), 'nothing') || '.'
-                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
-                               quote_ident(schema_name)) IS NULL THEN 'schema'
-                               ELSE 'function' END) END,
-            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
-                   ' function makes them, use create_shard() and adopt_column().';
-    END IF;
-    PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
-    -- or else the sequence that its text names
-    sequence := COALESCE(sequence, to_regclass(quote_ident(schema_name) || '.table_id_seq'), (
-        SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE n.nspname = schema_name AND c.relkind = 'S' AND c.relowner = owner
-          AND strpos(pg_get_functiondef(adopted), c.relname) > 0
-        ORDER BY length(c.relname) DESC LIMIT 1),
-        (quote_ident(schema_name) || '.table_id_seq')::regclass);
-    PERFORM instaid._sequence_owner(adopted, sequence);
-
-    -- Citus replaces no function after a transaction has read by several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    -- _take_over_ids() locks its shards, too, where they are visible
-    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    SELECT t.* INTO shard_id, epoch, youngest
-    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
-                                sequence) AS t;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
-
-    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
-    -- it declares, or uses as a default, must not be able to block its owner.
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS t ON t.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
-      AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS f
-                      WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
-            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
-                   ' too, give it another default first, for example with adopt_column().';
-    END IF;
-    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END $$;
-COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
-'shard that continues above its IDs; needs the rights of the owners of all that it changes';
-
--- The schemas with a copy of the published function that the caller may adopt, and the commands
--- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
-CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
-                                     OUT commands text[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET quote_all_identifiers = off SET enable_nestloop = off AS $$
-DECLARE
-    others text;
-BEGIN
-    WITH copy AS (
-        SELECT p.*, n.nspname, c.object, r.is_own,
-               instaid._find_function(n.nspname, 'next_id', '') AS next_id,
-               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY n.nspname, r.is_own) AS n
-        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
-             CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
-        WHERE n.nspname LIKE pattern),
-    found AS (
-        SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
-                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                     AND NOT c.proretset)) IS TRUE AS is_ours
-        FROM copy AS c)
-    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
-           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
-           array_agg(format(
-               CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
-                    ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
-                         ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
-                         ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
-               f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
-               concat(
-                   CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
-                       ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
-                   format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
-                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object,
-                                 string_agg(COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', '))
-                   FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
-                        LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-                   WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
-           FILTER (WHERE f.is_ours)
-    INTO schemas, others, commands FROM found AS f;
-    IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function are left' USING
-            DETAIL = format('They belong to another role, have arguments, return no bigint, are a'
-                            ' default, or share their schema with a next_id() or another copy:'
-                            ' %s.', others),
-            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
-    END IF;
-END $$;
-
--- It commits after each schema, because one transaction cannot hold the locks of thousands, and
--- would keep their writers out.  After an interruption, the same call adopts the rest.
--- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
-                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
-DECLARE
-    schemas pg_catalog.text[];
-    commands pg_catalog.text[];
-    problems pg_catalog.text[] := '{}';
-    context pg_catalog.text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
-        'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.schemas, c.commands INTO schemas, commands FROM instaid._find_copies(pattern) AS c;
-    -- inside a transaction block, this fails before anything is adopted
-    COMMIT;
-    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
-        IF dry_run THEN
-            RAISE NOTICE '%', commands[i];
-            CONTINUE;
-        END IF;
-        BEGIN
-            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
-                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-            EXECUTE commands[i];
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
-            -- The function of a copy can RAISE this, too, but must not end the call.
-            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
-               AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
-                RAISE;
-            END IF;
-            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
-                                                                            SQLERRM));
-            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
-            CONTINUE;
-        END;
-        COMMIT;
-        RAISE NOTICE '% of %: schema % is a shard now', i, pg_catalog.cardinality(schemas),
-            pg_catalog.quote_ident(schemas[i]);
-    END LOOP;
-    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems),
-                                        pg_catalog.cardinality(schemas)),
-            DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'The others are shards now. If a shard ID is taken, and this is the schema that'
-                   ' should have it, renumber the other one with instaid.renumber_shard(). Then'
-                   ' call adopt_shards() again. To give one of these another number, pass it to'
-                   ' instaid.adopt_shard(), and renumber => true.';
-    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
-        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
-    END IF;
-END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
-'the published function that the caller may adopt; commits after each; dry_run only shows how';
-
-CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id));
-    PERFORM instaid._check_read_committed('renumber_shard');
-    PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = renumber_shard.schema_name;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
-    IF shard.shard_id = renumber_shard.shard_id THEN
-        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-    ELSE
-        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
-'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
-
----- Adopting columns ----
-
--- The statements that widen an integer column and those that refer to it; the other tables that
--- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
-CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
-                                       owner regrole, OUT statements text[], OUT other_tables text,
-                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
-    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
-                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
-                ' ELSE ''the distribution column of a Citus table'' END)'
-                ' FILTER (WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
-                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-        INTO kept_by_citus, tables_of_citus;
-    END IF;
-    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
-    WITH RECURSIVE family (relid, attnum) AS (
-        SELECT table_name::oid, _widening_plan.attnum
-        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
-            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
-            FROM pg_constraint AS k
-            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL SELECT other.attrelid, other.attnum
-            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
-                 JOIN pg_inherits AS i
-                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
-                                                       (other.attrelid, this.attrelid))
-            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
-    narrow AS (
-        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
-               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
-        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
-    altered AS (
-        -- a column of a partition is altered through its parent's
-        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
-                                      ORDER BY n.attnum) AS actions
-        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
-    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
-    obstacle (name, description) AS (
-        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
-        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                            AND d.refobjid = n.attrelid
-                                            AND d.refobjsubid = n.attnum
-             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
-                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
-           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION SELECT n.name, 'the partition key'
-        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
-                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
-        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
-        UNION
-        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
-        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION SELECT n.name, CASE
-            WHEN n.typtype = 'd' THEN 'its domain'
-            WHEN n.reloftype <> 0 THEN 'the type of its table'
-            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
-        UNION
-        -- PostgreSQL checks a foreign key again, in both tables
-        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
-        FROM narrow AS n
-             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
-                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
-             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
-                               AND c.relowner <> owner)
-    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
-                     ORDER BY t.attrelid),
-           -- in the order of an INSERT: its table, and then the older ones that it refers to
-           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
-               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
-           -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
-                       ELSE format(' (%s)',
-                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
-                              ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
-           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
-            FROM obstacle AS o)
-    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
-END $$;
-
--- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
--- cannot use the next_id() of the shard; null if there are none.
-CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
-                                        sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    WITH RECURSIVE entrance (relid) AS (
-        SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION SELECT r.ev_class
-        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                              AND d.refobjid = e.relid
-                                              AND d.classid = 'pg_rewrite'::regclass
-             JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- any role can create a view; rows pass it with the rights of its owner
-             JOIN pg_class AS v ON v.oid = r.ev_class
-                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
-    inserter AS (
-        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
-                                           ELSE x.grantee::regrole::text END AS name
-        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
-             JOIN pg_attribute AS a ON a.attrelid = c.oid
-             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
-    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
-                                          AS r;
-END;
-
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
-                                     dry_run boolean DEFAULT false) RETURNS SETOF text
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    main record;
-    shard record;
-    descendants oid[];
-    others text;
-    other record;
-    widening record;
-    alter_column text;
-    serial regclass;
-    statements text[];
-    statement text;
-    highest bigint;
-    next_id bigint;
-    grants text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
-        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
-    PERFORM instaid._check_name('column', column_name);
-    -- before pg_get_expr(), which waits for a lock on the table
-    PERFORM instaid._check_table_owner(table_name);
-    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
-           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
-           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           format('%I.next_id()', n.nspname) AS new_default,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i
-            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-                                    AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.oid = table_name;
-    IF main.attnum IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', main.name),
-            DETAIL = CASE WHEN main.parent IS NOT NULL
-                          THEN format('It is inherited: adopt the column of %s.', main.parent)
-                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
-                          ELSE 'It is not a column of a table.' END;
-    END IF;
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                                'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
-            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
-    END IF;
-    SELECT array_agg(d.relid),
-           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
-               FILTER (WHERE d.owner <> main.owner)
-    INTO descendants, others FROM instaid._descendants(table_name) AS d;
-    IF others IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
-            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
-            HINT = 'Give all of them to one owner, or detach those of other owners.';
-    END IF;
-    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
-      -- pg_get_expr() waits for a lock on the table: it must not read those of others
-      AND CASE WHEN d.adrelid = ANY (descendants)
-               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
-            DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name), HINT = 'Drop that default first.';
-    END IF;
-    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
-    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('Citus cannot change the default of column %s', main.name),
-            DETAIL = format('It is %s.', widening.of_citus),
-            HINT = CASE WHEN main.attidentity <> ''
-                        THEN 'Create another table, distribute it, and copy the rows.'
-                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    ELSIF widening.obstacles IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name), DETAIL = widening.obstacles || '.',
-            HINT = 'Drop what prevents it, and create that again afterwards.';
-    END IF;
-
-    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
-                               widening.other_tables || ', ', table_name)];
-    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
-    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name));
-    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
-                        instaid.min_id(clock_timestamp(), shard.epoch));
-    IF highest > next_id THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column %s has values above the next ID of shard %s',
-                             main.name, shard.shard_id),
-            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
-                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
-                            next_id),
-            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
-                                                       shard.epoch)
-                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
-                                    shard.sequence, highest, shard.epoch)
-                        ELSE 'Give those rows other values.' END;
-    END IF;
-
-    -- First the default, which need not fit the new type, and then the sequence of a serial
-    -- column, unless something else uses it: Citus widens no column that one depends on.
-    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
-    serial := pg_get_serial_sequence(table_name::text, column_name);
-    statements := array_remove(statements || ARRAY[
-        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
-             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
-        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
-                                             replace(serial::text, '''', ''''''))
-             THEN format(CASE WHEN EXISTS (
-                     SELECT FROM pg_depend AS d
-                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
-                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
-                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
-                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                       AND d.deptype = 'n' AND a.oid IS NULL)
-                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
-        || widening.statements
-        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
-                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
-    IF cardinality(statements) = 1 THEN
-        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
-        RETURN;
-    END IF;
-
-    IF widening.sizes IS NOT NULL THEN
-        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
-            USING DETAIL = format('They are %s.', widening.sizes);
-    END IF;
-    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
-            shard.shard_id USING HINT = grants;
-    END IF;
-    FOREACH statement IN ARRAY statements LOOP
-        RETURN NEXT statement;
-        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
-    END LOOP;
-END $$;
-COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
-'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
-'the statements, which dry_run does not run; needs to own the tables';
 
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
@@ -2305,19 +1603,29 @@ CREATE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
--- and the sequence that it passes
+-- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
+-- schema (null for instaid.next_id() with a shard ID), and the sequence that it passes
 CREATE VIEW instaid._id_columns AS
+    WITH maker (oid, next_id) AS (
+        SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
+        UNION
+        SELECT w.oid, p.oid
+        FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                             AND d.refobjid = p.oid
+                                             AND d.classid = 'pg_proc'::regclass
+             JOIN pg_proc AS w ON w.oid = d.objid AND w.pronamespace = p.pronamespace
+                              AND w.proowner = p.proowner AND w.prorettype = p.prorettype
+        WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
            q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
+    FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
          LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
                                                      AND q.relpersistence <> 't')
-              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
-    WHERE p.proname = 'next_id';
+              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
 -- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
 CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
@@ -2421,9 +1729,19 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a'
-           ' column default to the next_id() of a shard instead.'
+           CASE WHEN p.oid IS NULL THEN 'Let its owner use a shard: instaid.create_shard(),'
+                                        ' instaid.adopt_column().'
+                WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
+                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
+                            ' %s;', c.object, CASE WHEN s.schema IS NULL
+                                                   THEN ', ' || instaid._free_shard_id() END,
+                            c.object)
+                ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
+                     ' If the function has %%, write % first.' END
     FROM instaid._copies AS c
+         LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
+              ON s.schema = c.schema
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -2451,7 +1769,10 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         ('foreign_sequence', 'warning',
          (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                c.relname), 'Let its tables use a shard with a sequence of its own.'),
+                c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
+                                          SELECT o.schema FROM instaid._audited_shards AS o)
+                THEN format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname, s.name)
+                ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
@@ -2615,12 +1936,1261 @@ CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    SELECT f.* FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                     UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-                     UNION TABLE instaid._edition_findings) AS f
+    -- one row for what more than 20 objects have in common
+    SELECT f.code, f.severity, CASE WHEN f.count > 20
+               THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
+           f.problem, f.cure
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+          FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                UNION TABLE instaid._edition_findings) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+    WHERE f.count <= 20 OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';
+
+---- What adopting and renumbering replace ----
+
+-- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
+-- Calls that have ended can have rounded up to a millisecond ahead of the clock.
+CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid, sequence regclass, above bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._alter_sequence(c.relowner, sequence,
+                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
+    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
+        clock_timestamp() + interval '1 ms', epoch)), epoch);
+    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+    FROM pg_proc AS p WHERE p.oid = adopted;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
+            HINT = 'Call adopt_shard() again.';
+    END IF;
+END $$;
+
+-- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    -- nobody else freezes or thaws it
+    PERFORM instaid._lock_sequence(sequence);
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
+    PERFORM instaid._set_frozen(shard.schema_name, true);
+    PERFORM instaid._execute_as(p.proowner, regexp_replace(
+        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+    FROM pg_proc AS p WHERE p.oid = declaration;
+    -- by its name, which can have become that of another function
+    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
+                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
+        RAISE serialization_failure USING
+            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
+    END IF;
+    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
+END $$;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %s', sequence),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
+---- Adopting ----
+
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
+-- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
+CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, main.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname), HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+    END IF;
+    RETURN main.relowner;
+END $$;
+
+-- The call of a function, with the values of its default arguments: no function that another role
+-- puts beside it is found in its place.
+CREATE FUNCTION instaid._call_of(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, (
+                SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                           p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                           ORDER BY a.place)
+                FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
+                     WITH ORDINALITY AS a (type, mode, place)
+                WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
+-- Let a function that is about to be called find what its text names without a schema: in its own
+-- search_path or its owner's, in its schema and in public.  Whoever can create functions and
+-- operators there, or has done so, could have the caller run them: nextval(text) and
+-- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
+-- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
+-- written out in its text.  What the schema's owner commits meanwhile must not matter either.
+CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    definition text;
+    path text[];
+    part record;
+BEGIN
+    SELECT p.proowner::regrole AS owner, n.nspname, p.prosrc, (
+               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
+               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
+               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
+                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
+               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
+    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
+                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
+                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
+                       WITH ORDINALITY AS m (name, place)
+                  ORDER BY m.place) || ARRAY[main.nspname, 'public'];
+    IF NOT EXISTS (
+        SELECT FROM pg_namespace AS n
+             CROSS JOIN LATERAL (
+            SELECT n.nspowner
+            UNION ALL SELECT x.grantee FROM aclexplode(n.nspacl) AS x
+                      WHERE x.privilege_type = 'CREATE'
+            UNION ALL SELECT p.proowner FROM pg_proc AS p WHERE p.pronamespace = n.oid
+            UNION ALL SELECT o.oprowner FROM pg_operator AS o WHERE o.oprnamespace = n.oid
+            UNION ALL SELECT t.typowner FROM pg_type AS t WHERE t.typnamespace = n.oid
+            UNION ALL SELECT c.relowner FROM pg_class AS c WHERE c.relnamespace = n.oid)
+            AS u (role)
+             LEFT JOIN pg_roles AS r ON r.oid = u.role
+             JOIN pg_database AS d ON d.datname = current_database()
+             JOIN pg_roles AS o ON o.oid = CASE r.rolname WHEN 'pg_database_owner' THEN d.datdba
+                                                ELSE u.role END OR r.oid IS NULL
+        WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog'
+          AND (r.oid IS NULL OR o.oid <> main.owner AND NOT o.rolsuper))
+    THEN
+        PERFORM instaid._execute_as(main.owner, format(
+            'ALTER FUNCTION %s SET search_path = %s, pg_temp', function::regprocedure, (
+                SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
+                FROM unnest(path) WITH ORDINALITY AS s (name, place))))
+        WHERE main.own_path IS NULL;
+        RETURN;
+    END IF;
+    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
+                                                   function::regprocedure))
+    WHERE main.own_path IS NOT NULL;
+    definition := pg_get_functiondef(function);
+    FOR part IN
+        SELECT DISTINCT ON (o.is_function, o.relname)
+               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
+               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
+               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
+        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
+              FROM pg_class AS c
+              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
+              UNION ALL
+              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
+              AS o (is_function, relname, relnamespace, relowner, relkind)
+             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
+             JOIN pg_roles AS r ON r.oid = o.relowner
+        WHERE strpos(lower(main.prosrc), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
+          -- a name must not end the dollar quotes
+          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
+        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
+    LOOP
+        definition := CASE part.relkind
+            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
+                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
+            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
+                                                            part.pattern), part.name, part.flags)
+            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN)\s+)%s(?![\w$.(])',
+                                                   part.pattern), '\1' || part.name,
+                                part.flags || 'i') END;
+    END LOOP;
+    PERFORM instaid._execute_as(main.owner, definition)
+    WHERE definition <> pg_get_functiondef(function);
+END $$;
+
+-- The sequences that this transaction has taken values of.
+CREATE FUNCTION instaid._used_sequences() RETURNS oid[]
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
+            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
+                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
+            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
+              AND l.mode = 'RowExclusiveLock');
+
+-- The last value that this session has taken of a sequence; null if there is none.
+CREATE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence));
+EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
+    RETURN NULL;
+END $$;
+
+-- Call a copy as its owner.
+CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    call CONSTANT text := 'SELECT ' || instaid._call_of(function);
+    owner regrole;
+    needs_names boolean;
+BEGIN
+    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
+    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
+    LOOP
+        BEGIN
+            PERFORM instaid._qualify_names(function) WHERE needs_names;
+            RETURN instaid._execute_as(owner, call);
+        EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
+                       OR invalid_schema_name THEN
+            IF needs_names THEN
+                RAISE invalid_parameter_value USING
+                    MESSAGE = format('%s names what is not found: %s', function::regprocedure,
+                                     SQLERRM),
+                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
+                             ' owner''s, its schema and public, among objects of its owner and of'
+                             ' superusers.',
+                    HINT = 'Write the schemas into its text, or %% as %, and try again.';
+            END IF;
+            needs_names := true;
+        END;
+    END LOOP;
+END $$;
+
+-- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
+-- one that the first call locked and the second moved, whatever names it, or else one that was in
+-- use before.  nextval() keeps its lock until the transaction ends.
+CREATE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
+                                             OUT made_at timestamptz)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC' AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
+    used oid[] := instaid._used_sequences();
+    first bigint[];
+    part record;
+BEGIN
+    -- its text can mean the time zone of its callers
+    PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
+    WHERE s.name = 'TimeZone';
+    ids[1] := instaid._call_copy(function);
+    made_at := clock_timestamp();
+    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
+                      WHERE s <> ALL (used)), used);
+    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
+    ids[2] := instaid._call_copy(function);
+    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs
+    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
+    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
+         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
+    WHERE l.last <> u.first
+    ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
+             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC LIMIT 1;
+    sequence := part.sequence;
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s takes no value of a sequence', function::regprocedure),
+            DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
+                            COALESCE(ids[2]::text, 'null')),
+            HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
+    END IF;
+    PERFORM instaid._sequence_owner(function, sequence);
+    -- a superuser has the rights of all roles
+    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s belongs to another role', sequence),
+            DETAIL = format('Role %s could set it back, and role %s owns the function %s.',
+                            part.relowner, owner, function::regprocedure),
+            HINT = 'Give both to one owner.';
+    END IF;
+    -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
+    -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
+    BEGIN
+        -- Citus refuses to alter a sequence that it knows
+        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+        FOR n IN 0 .. 1 LOOP
+            PERFORM instaid._execute_as(part.relowner, format(
+                'ALTER SEQUENCE %s AS bigint INCREMENT 1 NO MAXVALUE RESTART %s', sequence,
+                instaid.make_id(instaid.default_epoch() + interval '2 ms',
+                                n * instaid._max_shard_id(), 0)));
+            ids := ids || instaid._call_copy(function)::bigint;
+        END LOOP;
+        RAISE SQLSTATE 'ID001';
+    EXCEPTION WHEN SQLSTATE 'ID001' THEN
+        IF cardinality(ids) < 4 THEN
+            RAISE;
+        END IF;
+    END;
+END $$;
+
+-- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
+-- the function's text, or the default one, if it gives the ID the clock's time.
+CREATE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
+                                                INOUT epoch timestamptz, OUT shard_id integer)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
+DECLARE
+    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
+    source CONSTANT text := pg_get_functiondef(function);
+    schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
+                                  ON n.oid = p.pronamespace WHERE p.oid = function);
+    name CONSTANT text := function::regprocedure;
+    epochs timestamptz[] := ARRAY(
+        SELECT to_timestamp(CASE WHEN m.literal[1] ~ '^\d{13}$' THEN m.literal[1]::numeric / 1000
+                                 ELSE m.literal[1]::numeric END::double precision)
+        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal));
+    literal text;
+    layout record;
+    seen timestamptz;
+    replacing text;
+BEGIN
+    replacing := format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
+    IF id IS NULL OR id < 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
+                                ' The 34.8 years of its epoch are over.' ELSE '' END,
+                            COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: ' || replacing;
+    END IF;
+    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
+                                                   'g') AS m
+    LOOP
+        BEGIN
+            -- a timestamp, or a timestamptz in the time zone of its callers
+            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
+        EXCEPTION WHEN data_exception THEN
+            CONTINUE;
+        END;
+    END LOOP;
+    -- the time of the ID, read in this layout or another one
+    SELECT l.* INTO layout
+    FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
+          UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
+         CROSS JOIN generate_series(16, 32) AS bits
+         CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
+         CROSS JOIN LATERAL (
+        SELECT e.epoch, bits, unit, CASE WHEN (id >> bits) * unit < 5000000000
+               THEN e.epoch + (id >> bits) * unit * interval '1 s' END AS issued_at) AS l
+    -- a function can use now(), which is the time when the transaction began
+    WHERE l.issued_at BETWEEN now() - e.tolerance AND made_at + e.tolerance
+    ORDER BY LEAST(abs(extract(epoch FROM l.issued_at - made_at)),
+                   abs(extract(epoch FROM l.issued_at - now()))) LIMIT 1;
+    IF (layout.bits, layout.unit) <> (23, 0.001) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s have another layout', name),
+            DETAIL = format('It returned %s: the time since %s in %s, and %s bits. Instagram''s'
+                            ' has milliseconds, and 23 bits.', id, layout.epoch,
+                            CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
+                            layout.bits),
+            HINT = 'To let it return IDs of a new shard: ' || replacing;
+    END IF;
+    seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
+    IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
+                                            THEN epoch END, 'infinity')
+       OR COALESCE(epoch, layout.epoch) IS NULL THEN
+        IF extract(milliseconds FROM seen)::integer % 1000 < 20 THEN
+            seen := date_trunc('seconds', seen);
+        END IF;
+        seen := COALESCE(layout.epoch, seen);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the epoch of %s is not %s', name,
+                             COALESCE(epoch::text, 'in its text')),
+            DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
+                            ' %s.', id, seen),
+            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
+                          schema_name, seen, replacing);
+    END IF;
+    epoch := COALESCE(epoch, layout.epoch);
+    shard_id := instaid.extract_shard_id(id);
+END $$;
+
+-- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
+-- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
+-- any role can write such a default.
+CREATE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regrole,
+                                                   OUT largest bigint, OUT place text,
+                                                   OUT shard_ids integer[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
+    seen record;
+    left_out regclass[] := '{}';
+BEGIN
+    shard_ids := '{}';
+    FOR part IN
+        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
+               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
+               AND pg_has_role(o.oid, 'USAGE')
+               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
+               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                               WHERE h.owner <> c.relowner) AS is_ours,
+               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
+                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_namespace AS n ON n.oid = schema
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
+          AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := array_remove(left_out, part.relation) || part.relation;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.relation));
+        CONTINUE WHEN NOT part.has_ids;
+        SELECT r[1] AS largest, r[2:] AS shard_ids INTO seen
+        FROM CAST(instaid._execute_as(part.owner, format(
+            -- An index gives them.  A value below a day after the epoch is no such ID.
+            'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
+            ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
+            ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation)) AS bigint[])
+            AS r;
+        shard_ids := shard_ids || seen.shard_ids;
+        IF largest IS NULL OR seen.largest > largest THEN
+            largest := seen.largest;
+            place := format('%s.%I', part.relation, part.attname);
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'tables of other owners have IDs of schema %',
+            (SELECT quote_ident(n.nspname) FROM pg_namespace AS n WHERE n.oid = schema) USING
+            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
+            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
+    END IF;
+END $$;
+
+-- Whether nobody but this role and superusers can rename a schema, or drop and replace what is in
+-- it: it, or a superuser, owns the schema.
+CREATE FUNCTION instaid._rules_schema(role oid, schema oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN instaid._is_superusers_schema(schema) OR role IN (
+        SELECT CASE o.rolname WHEN 'pg_database_owner' THEN d.datdba ELSE o.oid END
+        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
+             JOIN pg_database AS d ON d.datname = current_database() WHERE n.oid = schema);
+
+-- Refuse a function that the owner of its schema could replace.
+CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function regprocedure)
+    RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
+BEGIN
+    IF NOT instaid._rules_schema(role, schema) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema of function %s belongs to another role', function),
+            DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
+            HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
+                          function, owner);
+    END IF;
+END $$;
+
+-- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
+-- schema is next_id(), or becomes it.
+CREATE VIEW instaid._found_copies AS
+    WITH copy AS (
+        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
+               p.proname, instaid._find_function(n.nspname, 'next_id', '') AS next_id,
+               CASE WHEN p.oid IS NULL THEN 'is a default'
+                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
+                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
+                    WHEN NOT instaid._rules_schema(p.proowner, n.oid)
+                    THEN format('belongs to %I, and its schema to %I',
+                                pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
+                    WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
+                    THEN 'returns ' || pg_get_function_result(p.oid)
+                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason
+        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid)
+    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
+           COALESCE(c.reason, CASE
+               WHEN c.next_id <> first_value(c.function) OVER w
+               THEN 'stands beside a next_id() that is not found to be a copy'
+               -- any role can create copies in some schemas
+               WHEN min(c.proowner) OVER s < max(c.proowner) OVER s
+                    AND (c.next_id IS NULL OR c.proowner <> first_value(c.proowner) OVER w)
+               THEN 'stands beside a copy of another owner' END) AS reason
+    FROM copy AS c
+    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
+           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
+                 c.proname COLLATE "C");
+
+-- Adopt functions of a schema, next_id() or the one that becomes it first.  All were found to be
+-- copies, or the first is next_id().
+CREATE FUNCTION instaid._adopt(schema_name text, functions oid[],
+                                          INOUT shard_id integer, INOUT epoch timestamptz,
+                                          renumber boolean)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    next_id oid := instaid._find_function(schema_name, 'next_id', '');
+    main record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    named integer;
+    sequences regclass[] := '{}';
+    others text;
+    part record;
+    other_use text;
+    made text;  -- the name of the function that is made
+BEGIN
+    PERFORM instaid._check_read_committed('adopt_shard');
+    -- refuses an epoch that is out of range
+    PERFORM instaid.make_id(epoch, 0, 0, epoch),
+            instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
+            DETAIL = CASE WHEN next_id IS NOT NULL THEN 'It returns ' || COALESCE(
+                               pg_get_function_result(next_id), 'nothing') || '.'
+                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
+                               quote_ident(schema_name)) IS NULL THEN 'schema'
+                               ELSE 'function' END) END,
+            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
+                   ' function makes them, use create_shard() and adopt_column().';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', functions[1]::regprocedure::text);
+    PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+
+    -- Citus replaces no function after a transaction has read by several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- The tables' shards are locked, too, where they are visible.
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    taken := instaid._lock_tables_of(main.schema, functions, main.owner);
+    -- while this waited, another session can have adopted the schema, or its owner changed it
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+    IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
+                                            AND p.pronamespace = main.schema)
+       < cardinality(functions) THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('functions of schema %I were dropped or changed meanwhile',
+                             schema_name), HINT = 'Try again.';
+    END IF;
+
+    FOREACH function IN ARRAY functions LOOP
+        seen := instaid._try_copy(function);
+        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, epoch);
+        epoch := layout.epoch;
+        named := COALESCE(named, layout.shard_id);
+        sequences := sequences || seen.sequence;
+        others := NULLIF(concat_ws('; ', others, (
+            SELECT format('%s: %s', function::regprocedure, string_agg(DISTINCT s::text, ', '))
+            FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
+            HAVING bool_or(s <> named))), '');
+    END LOOP;
+    others := NULLIF(concat_ws('; ', others, (
+        SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
+        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
+    shard_id := COALESCE(shard_id, named);
+    IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', taken.largest, taken.place, epoch,
+                            instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    ELSIF others IS NOT NULL AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name several shards', schema_name),
+            DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
+                            ' the tables, IDs name others: %s.', named, others),
+            HINT = format('To give new IDs one number: SELECT instaid.adopt_shard(%L, %s,'
+                          ' renumber => true);', schema_name, named);
+    ELSIF named <> shard_id AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
+                             named, shard_id),
+            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+    END IF;
+    IF taken.largest IS NOT NULL THEN
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
+                            instaid.extract_timestamp(taken.largest, epoch));
+    END IF;
+
+    -- Defaults follow the first function.
+    IF next_id IS NULL THEN
+        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
+        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', functions[1]::regprocedure)
+            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
+                        schema_name) END);
+        next_id := instaid._find_function(schema_name, 'next_id', '');
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
+
+    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
+    -- it declares, or uses as a default, must not be able to block its owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.sequence = sequences[1] AND s.epoch <> _adopt.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions))
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = sequences[1] AND d.deptype = 'i' LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
+            DETAIL = other_use,
+            HINT = 'If a column uses this sequence, too, give it another default first, for'
+                   ' example with adopt_column().';
+    END IF;
+    -- so that a table can be dropped whose serial column had it
+    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
+                                                   sequences[1]))
+    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
+    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
+                                     taken.largest);
+
+    -- The others call it, and so does a function with the old name.  With other arguments than the
+    -- default, which could mean another shard, they return null.
+    FOR part IN
+        SELECT p.oid, p.proname, p.pronargs, p.prosecdef, p.proargdefaults
+        FROM pg_proc AS p WHERE p.oid = ANY (functions)
+    LOOP
+        CONTINUE WHEN part.oid = next_id AND made IS NULL;
+        PERFORM instaid._execute_as(main.owner, format(
+            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+            ' UNSAFE %s RETURN ' || CASE part.pronargs WHEN 0 THEN '%1$I.next_id()'
+                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
+                END, schema_name,
+            CASE part.oid WHEN next_id THEN made ELSE part.proname END,
+            pg_get_function_arguments(part.oid),
+            CASE WHEN part.prosecdef THEN 'SECURITY DEFINER' END, (
+                SELECT string_agg('$' || g, ', ' ORDER BY g)
+                FROM generate_series(1, part.pronargs) AS g),
+            pg_get_expr(part.proargdefaults, 0)));
+    END LOOP;
+    -- the function that was made has the rights of the one beside it
+    IF made IS NOT NULL THEN
+        PERFORM instaid._execute_as(main.owner, format(
+            'REVOKE ALL ON FUNCTION %1$s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %1$s TO %2$s',
+            format('%I.%I()', schema_name, made),
+            string_agg(CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+                       ', ')))
+        FROM aclexplode(COALESCE(main.proacl, acldefault('f', main.owner))) AS x;
+    END IF;
+    -- Who could take values of their sequences can take IDs.
+    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
+                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
+    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                     ELSE a.grantee::regrole::text END AS name
+          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
+            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
+         JOIN pg_class AS q ON q.oid = sequences[1]
+         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+END $$;
+
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+                                               epoch timestamptz DEFAULT NULL,
+                                               renumber boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'renumber', renumber));
+    PERFORM instaid._adopt(schema_name, COALESCE(
+        (SELECT array_agg(c.function ORDER BY c.place) FROM instaid._found_copies AS c
+         WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL),
+        ARRAY[instaid._find_function(schema_name, 'next_id', '')]), shard_id, epoch, renumber);
+END $$;
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the published function a '
+'shard that continues above their IDs; needs the rights of the owners of all that it changes';
+
+-- The schemas with copies that the caller may adopt, and the copies of each.
+CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
+                                                OUT functions text[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET enable_nestloop = off SET jit = off AS $$
+DECLARE
+    others text;
+BEGIN
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid._found_copies AS c
+                                WHERE c.schema_name LIKE pattern)
+    SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
+           array_agg(s.functions ORDER BY s.schema_name), (
+               SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
+               FROM found AS f WHERE f.reason IS NOT NULL)
+    INTO schemas, functions, others
+    FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
+          FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
+         AS s (schema_name, functions);
+    IF others IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
+            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
+    END IF;
+END $$;
+
+-- It commits after each schema, because one transaction cannot hold the locks of thousands, and
+-- would keep their writers out.  After an interruption, the same call adopts the rest.
+-- A procedure with SET could not commit: operators are qualified.
+CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
+                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
+DECLARE
+    schemas pg_catalog.text[];
+    functions pg_catalog.text[];
+    problems pg_catalog.text[] := '{}';
+    adopted pg_catalog.text[] := '{}';
+    count pg_catalog.int4 := 0;
+    shard pg_catalog.record;
+    is_adopted pg_catalog.bool;
+    context pg_catalog.text;
+    detail pg_catalog.text;
+    hint pg_catalog.text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
+        'pattern', pattern, 'dry_run', dry_run));
+    SELECT c.schemas, c.functions INTO schemas, functions FROM instaid._find_copies(pattern) AS c;
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
+    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
+        is_adopted := false;
+        BEGIN
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
+                                                  'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
+            INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
+                                           false) AS a;
+            is_adopted := true;
+            IF dry_run THEN
+                RAISE SQLSTATE 'ID001';
+            END IF;
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+            IF NOT is_adopted THEN
+                GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+                    detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+                -- The function of a copy can RAISE this, too, but must not end the call.
+                IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+                   AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
+                    RAISE;
+                END IF;
+                problems := pg_catalog.array_append(problems, pg_catalog.format(
+                    '%I: %s', schemas[i], SQLERRM));
+                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
+                    DETAIL = COALESCE(NULLIF(detail, ''),
+                                      pg_catalog.split_part(context, E'\n', 1)),
+                    HINT = COALESCE(NULLIF(hint, ''), 'Mend the function, and try again.');
+            END IF;
+        END;
+        COMMIT;
+        IF is_adopted THEN
+            count := count OPERATOR(pg_catalog.+) 1;
+            adopted := pg_catalog.array_append(adopted, pg_catalog.format(
+                'schema %I is shard %s, epoch %s', schemas[i], shard.shard_id, shard.epoch));
+        END IF;
+        IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
+           OR i OPERATOR(pg_catalog.=) pg_catalog.cardinality(schemas)
+              AND pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.>) 0 THEN
+            RAISE NOTICE '% of % schemas %', count, pg_catalog.cardinality(schemas),
+                CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
+                USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
+            adopted := '{}';
+        END IF;
+    END LOOP;
+    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
+                                        pg_catalog.cardinality(problems),
+                                        pg_catalog.cardinality(schemas)),
+            DETAIL = pg_catalog.array_to_string(problems, '; '),
+            HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
+                   ' taken, and this is the schema that should have it, renumber the other one'
+                   ' with instaid.renumber_shard(). To give one of these another number, pass it'
+                   ' to instaid.adopt_shard(), and renumber => true.';
+    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
+        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
+'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
+
+-- Locks of tables come first, as in _adopt().
+CREATE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
+                                                epoch timestamptz DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    shard record;
+    largest bigint;
+    returned text;
+    new_name text;
+BEGIN
+    PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
+    PERFORM instaid._check_read_committed('replace_copy');
+    SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
+           p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
+           pg_get_function_arguments(p.oid) AS arguments INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
+      AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot return IDs of a shard', copy),
+            DETAIL = 'It must be a function that returns a bigint, text or varchar.',
+            HINT = 'Write it anew, so that it calls next_id() of a shard.';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', copy::text);
+    PERFORM instaid._check_ruler(main.owner, main.schema, copy);
+    largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
+    IF main.is_callable THEN
+        returned := instaid._call_copy(copy);
+        largest := GREATEST(largest, substring(returned FROM '\d{1,18}$|[1-8]\d{18}$')::bigint);
+    END IF;
+    IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s returns a text whose form is not known', copy),
+            DETAIL = 'It returned ' || returned || ', which does not end with an ID in digits.',
+            HINT = 'Write it anew, so that it calls next_id() of a shard.';
+    END IF;
+
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = main.nspname;
+    IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
+                  OR shard.epoch <> replace_copy.epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is a shard already', main.nspname),
+            DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
+                            shard.owner, shard.epoch, main.owner, copy),
+            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function to'
+                   ' the owner of the shard.';
+    ELSIF NOT FOUND THEN
+        IF shard_id IS NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = format('schema %I is not a shard yet', main.nspname),
+                HINT = format('Pass the shard ID that it is to have, for example %s.',
+                              instaid._free_shard_id());
+        END IF;
+        -- so that its IDs are above all others
+        epoch := COALESCE(epoch, CASE
+            WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
+            THEN instaid.default_epoch()
+            ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
+                     instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
+        new_name := CASE WHEN main.proname IN ('next_id', 'next_ids') THEN 'old_' || main.proname
+                    END;
+        PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
+                                                       new_name)) WHERE new_name IS NOT NULL;
+        PERFORM instaid._execute_as(main.owner, format(
+            'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+            CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
+                 THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+        -- next_id(text) and the like can stand beside the shard's
+        IF main.pronargs > 0 THEN
+            PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
+                                                           main.proname))
+            WHERE new_name IS NOT NULL;
+            new_name := NULL;
+        END IF;
+        SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+    END IF;
+    IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s has made IDs above those of shard %s', copy, shard.shard_id),
+            DETAIL = format('The largest is %s. With epoch %s, its time is %s.', largest,
+                            shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
+            HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
+                   ' its tables to another schema first.';
+    END IF;
+    PERFORM instaid._execute_as(main.owner, format(
+        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
+        ' RETURN %s%1$I.next_id()', main.nspname, COALESCE(new_name, main.proname), main.arguments,
+        main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
+        CASE WHEN main.type <> 'bigint'::regtype
+             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
+    RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
+        USING DETAIL = format('The epoch is %s.', shard.epoch);
+    returned := (
+        SELECT string_agg(DISTINCT g, ' ')
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
+                                AS g
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
+          AND d.classid = 'pg_attrdef'::regclass);
+    IF returned IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert cannot take IDs of shard %', shard.shard_id
+            USING HINT = returned;
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
+'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
+'above its own; needs the rights of the owners of all that it changes';
+
+CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = renumber_shard.schema_name;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id = renumber_shard.shard_id THEN
+        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
+
+---- Adopting columns ----
+
+-- The statements that widen an integer column and those that refer to it; the other tables that
+-- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
+CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
+                                       owner regrole, OUT statements text[], OUT other_tables text,
+                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
+                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
+                ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
+                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
+        INTO kept_by_citus, tables_of_citus;
+    END IF;
+    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening_plan.attnum
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        -- a column of a partition is altered through its parent's
+        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                      ORDER BY n.attnum) AS actions
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
+    obstacle (name, description) AS (
+        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
+        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                            AND d.refobjid = n.attrelid
+                                            AND d.refobjsubid = n.attnum
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
+                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
+           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+        UNION SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
+        UNION
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
+                               AND c.relowner <> owner)
+    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
+                     ORDER BY t.attrelid),
+           -- in the order of an INSERT: its table, and then the older ones that it refers to
+           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
+               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
+            FROM obstacle AS o)
+    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
+END $$;
+
+-- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
+-- cannot use the next_id() of the shard; null if there are none.
+CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+                                        sequence regclass) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH RECURSIVE entrance (relid) AS (
+        SELECT d.relid FROM instaid._descendants(table_name) AS d
+        UNION SELECT r.ev_class
+        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                              AND d.refobjid = e.relid
+                                              AND d.classid = 'pg_rewrite'::regclass
+             JOIN pg_rewrite AS r ON r.oid = d.objid
+             -- any role can create a view; rows pass it with the rights of its owner
+             JOIN pg_class AS v ON v.oid = r.ev_class
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+    inserter AS (
+        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                           ELSE x.grantee::regrole::text END AS name
+        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+             JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
+                                          AS r;
+END;
+
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    shard record;
+    descendants oid[];
+    others text;
+    other record;
+    widening record;
+    alter_column text;
+    serial regclass;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
+    PERFORM instaid._check_name('column', column_name);
+    -- before pg_get_expr(), which waits for a lock on the table
+    PERFORM instaid._check_table_owner(table_name);
+    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
+           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
+           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%I.next_id()', n.nspname) AS new_default,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.parent IS NOT NULL
+                          THEN format('It is inherited: adopt the column of %s.', main.parent)
+                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    SELECT array_agg(d.relid),
+           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
+               FILTER (WHERE d.owner <> main.owner)
+    INTO descendants, others FROM instaid._descendants(table_name) AS d;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (descendants)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
+            DETAIL = format('Its default is %s. The default of %s would replace it.',
+                            other.default_text, main.name), HINT = 'Drop that default first.';
+    END IF;
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('Citus cannot change the default of column %s', main.name),
+            DETAIL = format('It is %s.', widening.of_citus),
+            HINT = CASE WHEN main.attidentity <> ''
+                        THEN 'Create another table, distribute it, and copy the rows.'
+                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
+    ELSIF widening.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name), DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
+    END IF;
+
+    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                               widening.other_tables || ', ', table_name)];
+    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
+    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name));
+    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
+                        instaid.min_id(clock_timestamp(), shard.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, shard.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
+                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       shard.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    shard.sequence, highest, shard.epoch)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- First the default, which need not fit the new type, and then the sequence of a serial
+    -- column, unless something else uses it: Citus widens no column that one depends on.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    statements := array_remove(statements || ARRAY[
+        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
+             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
+        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
+                                             replace(serial::text, '''', ''''''))
+             THEN format(CASE WHEN EXISTS (
+                     SELECT FROM pg_depend AS d
+                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
+                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
+                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
+                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                       AND d.deptype = 'n' AND a.oid IS NULL)
+                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
+        || widening.statements
+        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
+        RETURN;
+    END IF;
+
+    IF widening.sizes IS NOT NULL THEN
+        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
+            USING DETAIL = format('They are %s.', widening.sizes);
+    END IF;
+    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
+    IF grants IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = grants;
+    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
+'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
+'the statements, which dry_run does not run; needs to own the tables';
 
 ---- One shard ID on two servers ----
 

@@ -94,19 +94,29 @@ CREATE OR REPLACE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
--- and the sequence that it passes
+-- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
+-- schema (null for instaid.next_id() with a shard ID), and the sequence that it passes
 CREATE OR REPLACE VIEW instaid._id_columns AS
+    WITH maker (oid, next_id) AS (
+        SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
+        UNION
+        SELECT w.oid, p.oid
+        FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                             AND d.refobjid = p.oid
+                                             AND d.classid = 'pg_proc'::regclass
+             JOIN pg_proc AS w ON w.oid = d.objid AND w.pronamespace = p.pronamespace
+                              AND w.proowner = p.proowner AND w.prorettype = p.prorettype
+        WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
            q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
+    FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
          LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
                                                      AND q.relpersistence <> 't')
-              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
-    WHERE p.proname = 'next_id';
+              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
 -- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
 CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)

@@ -1,5 +1,14 @@
 ---- Creating shards ----
 
+-- A shard ID that is free in this database: the one after the highest, or else one between.
+CREATE OR REPLACE FUNCTION instaid._free_shard_id() RETURNS integer
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
+    ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
+END;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -81,13 +90,9 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE((
-                -- the one after the highest, or else one between
-                SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, instaid._max_shard_id()) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+            HINT = COALESCE(format('Shard ID %s is free in this database',
+                                   instaid._free_shard_id()), 'No shard ID is free')
+                   || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;
 

@@ -8,9 +8,19 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a'
-           ' column default to the next_id() of a shard instead.'
+           CASE WHEN p.oid IS NULL THEN 'Let its owner use a shard: instaid.create_shard(),'
+                                        ' instaid.adopt_column().'
+                WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
+                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
+                            ' %s;', c.object, CASE WHEN s.schema IS NULL
+                                                   THEN ', ' || instaid._free_shard_id() END,
+                            c.object)
+                ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
+                     ' If the function has %%, write % first.' END
     FROM instaid._copies AS c
+         LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
+              ON s.schema = c.schema
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -38,7 +48,10 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
         ('foreign_sequence', 'warning',
          (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                c.relname), 'Let its tables use a shard with a sequence of its own.'),
+                c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
+                                          SELECT o.schema FROM instaid._audited_shards AS o)
+                THEN format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname, s.name)
+                ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
@@ -202,9 +215,16 @@ CREATE OR REPLACE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT o
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    SELECT f.* FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                     UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-                     UNION TABLE instaid._edition_findings) AS f
+    -- one row for what more than 20 objects have in common
+    SELECT f.code, f.severity, CASE WHEN f.count > 20
+               THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
+           f.problem, f.cure
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+          FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                UNION TABLE instaid._edition_findings) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+    WHERE f.count <= 20 OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';

@@ -176,13 +176,36 @@ is($node->safe_psql($db, q{
 	SELECT instaid.extract_shard_id(m4.next_id()), proowner::regrole FROM pg_proc
 	WHERE oid = 'm4.next_ids(integer,regclass)'::regprocedure}), '40|mallory',
 	'... and the functions stay hers');
-# ... with a sequence that is not hers
-is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "7\n", 'victim has a sequence');
-run_as('mallory', $db, published('m7', 7, ''));
-like(as_superuser($db, q{SELECT instaid.adopt_shard('m7', 7, sequence => 'v.invoices')}),
-	qr/ERROR:  42501: .*v\.invoices/, 'adopt_shard() leaves a sequence of another owner alone');
-is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "8\n",
-	'... and the sequence goes on');
+# ... a superuser's function, with a sequence that mallory can set back
+run_as('mallory', $db, 'CREATE SEQUENCE m.hers; GRANT ALL ON m.hers TO PUBLIC');
+as_superuser($db, published('m7', 7, '') =~ s/nextval\('\K[^']+/m.hers/r);
+like(as_superuser($db, q{SELECT instaid.adopt_shard('m7')}),
+	qr/ERROR:  42501: sequence m\.hers belongs to another role/,
+	'adopt_shard() of a superuser\'s function refuses a sequence of hers');
+# ... alice's function in mallory's schema, who could put another one in its place meanwhile
+run_as('mallory', $db, 'CREATE SCHEMA m14; GRANT ALL ON SCHEMA m14 TO PUBLIC');
+run_as('alice', $db, published('m14', 114, '') =~ s/CREATE SCHEMA m14;//r);
+like(as_superuser($db, q{SELECT instaid.adopt_shard('m14')}),
+	qr/ERROR:  55000: schema of function m14\.next_id\(\) belongs to another role/,
+	'adopt_shard() refuses a function of alice in her schema');
+# ... a superuser's function with a search_path where she has put operators and functions
+as_superuser($db, q{CREATE SCHEMA open; GRANT ALL ON SCHEMA open TO PUBLIC;
+	CREATE SEQUENCE open.table_id_seq;
+	CREATE FUNCTION open.next_id() RETURNS bigint LANGUAGE plpgsql SET search_path = open AS $$
+	BEGIN
+		RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721)
+			<< 23) | (115 << 10) | nextval('table_id_seq') % 1024;
+	END $$;});
+run_as('mallory', $db, q{
+	CREATE FUNCTION open.nextval(text) RETURNS bigint LANGUAGE plpgsql
+		AS 'BEGIN PERFORM m.gain(); RETURN nextval($1::regclass); END';
+	CREATE FUNCTION open.mod(bigint, integer) RETURNS bigint LANGUAGE plpgsql
+		AS 'BEGIN PERFORM m.gain(); RETURN mod($1, $2::bigint); END';
+	CREATE OPERATOR open.% (FUNCTION = open.mod, LEFTARG = bigint, RIGHTARG = integer)});
+as_superuser($db, 'REVOKE ALL ON SCHEMA open FROM PUBLIC');
+like(as_superuser($db, q{CALL instaid.adopt_shards('open')}),
+	qr/schema open is shard 115/, 'adopt_shards() of a superuser\'s function with a search_path');
+gained_nothing('... finds nothing that she has put there');
 # ... if mallory's table uses the function of another role
 is(run_as('alice', $db, published('a8', 8, '') . q{
 	GRANT USAGE ON SCHEMA a8 TO PUBLIC;
@@ -530,7 +553,7 @@ my $restored = as_superuser($db, "SET search_path = planted, m, pg_catalog;\n$po
 is($restored =~ s/^WARNING: .*v\.invoices not restored: it was left out\n(?:[DHL].*\n)+//mgr
 	=~ s/^\s*\n//mgr, '',
 	'... and its statements run where others have planted functions and operators');
-is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "9\n",
+is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "7\n",
 	'... and leave a sequence alone that another role\'s shard names');
 is($node->safe_psql($db, q{SELECT frozen FROM instaid.shards WHERE schema_name = 'm9'}), 't',
 	'... and freeze what is frozen');
