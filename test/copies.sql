@@ -8,8 +8,11 @@
 --	refused: a pattern that the reason matches; with "adopted", it is so in one of the editions
 --	insert:  the tables that get rows, by their defaults or a trigger (photos, if not given); each
 --	         has a column id, which has the ID, and a column n
+--	later:   tables that get their first rows after the adoption
 --	call:    expressions that make IDs besides
 --	app:     a table that the role app can insert into, before and afterwards
+--	cure:    which statement of the cure of a copy to run, as a pattern, instead of the first one; -
+--	         if it must be written by hand
 --	keeps:   codes of warnings of audit() that stay
 --
 -- :owner owns the database and the shape, and :superuser is a superuser.
@@ -222,7 +225,9 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 -- insert: code.photos
 CREATE SCHEMA code;
 CREATE SCHEMA data;
-ALTER ROLE :"owner" IN DATABASE :"DBNAME" CREATE SEQUENCE data.ticks;
+ALTER ROLE :"owner" IN DATABASE :"DBNAME" SET search_path = code, data;
+SET search_path = code, data;
+CREATE SEQUENCE data.ticks;
 CREATE FUNCTION code.new_id() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     ms bigint;
@@ -299,7 +304,7 @@ DECLARE
     ms bigint;
 BEGIN
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) INTO ms;
-    id := (ms - 1314220021721) << 23 | 38 << 10 | nextval('seqs.seq38') % 1024;
+    id := (ms - 1314220021721) << 23 | (38 << 10) | nextval('seqs.seq38') % 1024;
 END $$;
 CREATE TABLE s38.photos (id bigint PRIMARY KEY DEFAULT s38.next_id(), n integer);
 
@@ -455,21 +460,21 @@ DECLARE
     ms bigint;
 BEGIN
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) INTO ms;
-    result := (ms - 1314220021721) << 23 | 8 << 10 | nextval('items_id_seq')::bigint % 1024;
+    result := (ms - 1314220021721) << 23 | (8 << 10) | nextval('items_id_seq')::bigint % 1024;
 END $$;
 CREATE FUNCTION generate_next_clients_id(OUT result bigint) LANGUAGE plpgsql AS $$
 DECLARE
     ms bigint;
 BEGIN
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) INTO ms;
-    result := (ms - 1314220021721) << 23 | 8 << 10 | nextval('clients_id_seq')::bigint % 1024;
+    result := (ms - 1314220021721) << 23 | (8 << 10) | nextval('clients_id_seq')::bigint % 1024;
 END $$;
 CREATE FUNCTION generate_next_actions_id(OUT result bigint) LANGUAGE plpgsql AS $$
 DECLARE
     ms bigint;
 BEGIN
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) INTO ms;
-    result := (ms - 1314220021721) << 23 | 8 << 10 | nextval('actions_id_seq')::bigint % 1024;
+    result := (ms - 1314220021721) << 23 | (8 << 10) | nextval('actions_id_seq')::bigint % 1024;
 END $$;
 ALTER TABLE items ALTER id SET DEFAULT generate_next_items_id();
 ALTER TABLE clients ALTER id SET DEFAULT generate_next_clients_id();
@@ -1251,7 +1256,7 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
 ---- layout_23_13
 -- 10 bits of shard above 13 bits of sequence
--- refused: layout
+-- refused: layout|several shards
 CREATE SEQUENCE ticks;
 CREATE FUNCTION next_id(OUT result bigint) AS $$
 DECLARE
@@ -1270,7 +1275,7 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
 ---- layout_23_16
 -- 7 bits of shard above 16 bits of sequence
--- refused: layout
+-- refused: layout|several shards
 -- insert: zion.photos
 CREATE SCHEMA zion;
 CREATE SEQUENCE zion.table_id_seq;
@@ -1290,7 +1295,7 @@ CREATE TABLE zion.photos (id bigint PRIMARY KEY DEFAULT zion.next_unique_id(), n
 
 ---- overlap_4096
 -- 12 bits of sequence, of which the upper two are also those of the shard
--- refused: layout
+-- refused: layout|several shards
 CREATE SEQUENCE counter_seq;
 CREATE FUNCTION get_id(OUT result bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -1308,7 +1313,7 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT get_id(), n integer);
 
 ---- overlap_2048
 -- 11 bits of sequence, and shard 0: half of the IDs are those of shard 1
--- refused: layout
+-- refused: layout|several shards
 CREATE SEQUENCE si_id_seq;
 CREATE FUNCTION next_si_id(OUT result bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -1327,7 +1332,7 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_si_id(), n integer);
 
 ---- without_shard_23_bits
 -- 23 bits of sequence
--- refused: layout
+-- refused: layout|several shards
 CREATE SEQUENCE "id_seq";
 CREATE FUNCTION next_id(OUT result bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -1343,7 +1348,7 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
 ---- without_modulus
 -- the whole value of the sequence, which now is small
--- refused: layout
+-- refused: layout|several shards
 CREATE SEQUENCE ticks;
 CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -1355,7 +1360,7 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
 ---- random_shard
 -- a number that is another one in each call
--- refused: layout
+-- refused: layout|several shards
 CREATE SEQUENCE ticks;
 CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -1625,8 +1630,21 @@ CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT new_id(2), n integer);
 
 ---- default_argument_passed
 -- the number is an argument with a default, and a table passes another one
--- refused: argument
+-- refused: argument|several shards
 -- insert: photos likes
+CREATE SEQUENCE ticks;
+CREATE FUNCTION new_id(shard_id int DEFAULT 1) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1451606400000) << 23
+        | (shard_id << 10) | (nextval('ticks') % 1024);
+END $$;
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT new_id(), n integer);
+CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT new_id(2), n integer);
+
+---- default_argument_passed_later
+-- the same, and the other table has no row yet
+-- refused: argument
+-- later: likes
 CREATE SEQUENCE ticks;
 CREATE FUNCTION new_id(shard_id int DEFAULT 1) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
@@ -1701,6 +1719,7 @@ CREATE TABLE records (id bigint PRIMARY KEY DEFAULT next_record_id(), n integer)
 ---- trigger_function
 -- the trigger's function is the copy itself, and makes the sequence's name of the table's
 -- refused: returns trigger
+-- cure: -
 CREATE SEQUENCE photos_id_seq;
 CREATE FUNCTION set_id() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -1776,6 +1795,7 @@ CREATE TABLE photos (id text PRIMARY KEY DEFAULT next_chain_id('at'::text), n in
 ---- returns_base64
 -- the ID in base64
 -- refused: returns text
+-- cure: -
 CREATE SEQUENCE ticks;
 CREATE FUNCTION short_id() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -1847,6 +1867,7 @@ CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT id_generator(), n integer);
 ---- beside_a_shard_unused
 -- a shard is there already, and nothing calls the copy any more
 -- refused: next_id
+-- cure: ^DROP
 SELECT instaid.create_shard('public', 50);
 CREATE SEQUENCE ticks;
 CREATE FUNCTION id_generator() RETURNS bigint LANGUAGE plpgsql AS $$
