@@ -221,8 +221,9 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
 ---- search_path_of_role_two_schemas
 -- the sequence is in a schema that only the search_path of a role names, and not the function's
--- refused: ticks
+-- adopted: schema code shard 3 epoch 1600000000000
 -- insert: code.photos
+-- call: code.new_id()
 CREATE SCHEMA code;
 CREATE SCHEMA data;
 ALTER ROLE :"owner" IN DATABASE :"DBNAME" SET search_path = code, data;
@@ -1809,6 +1810,7 @@ CREATE TABLE photos (id text PRIMARY KEY DEFAULT short_id(), n integer);
 ---- returns_numeric
 -- the type is wider than it need be
 -- refused: returns numeric
+-- cure: -
 CREATE SEQUENCE ticks;
 CREATE FUNCTION next_id() RETURNS numeric LANGUAGE plpgsql AS $$
 DECLARE
