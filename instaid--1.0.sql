@@ -12,13 +12,7 @@ DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
 BEGIN
-    -- PostgreSQL has parsed the whole script with this setting.
-    IF current_setting('standard_conforming_strings') = 'off' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'standard_conforming_strings is off',
-            DETAIL = 'The script of the extension has strings with backslashes.',
-            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
-    ELSIF owner IS NOT NULL THEN
+    IF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
             HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
@@ -84,19 +78,37 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
+-- The signature of a function, as regprocedure shows it to all who do not have its schema in their
+-- search_path.  To show a regprocedure reads all functions of the name, as above.
+CREATE FUNCTION instaid._signature(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
             FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
+
+-- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
+-- its rights already, or owns instaid.  pg_database_owner has one member.
+CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
+            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
+                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
+                                            THEN d.datdba ELSE owner END) AS o (oid)
+            WHERE i.nspname = 'instaid');
 
 ---- Checks that need C or know of Citus ----
 
@@ -203,7 +215,7 @@ COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, ti
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
 
@@ -301,6 +313,7 @@ END $$;
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
@@ -311,7 +324,7 @@ END;
 
 -- The type under a domain, or under several; any other type unchanged; null if there is none.
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
@@ -325,7 +338,8 @@ END;
 CREATE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE SET enable_nestloop = on
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = on
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -459,8 +473,8 @@ BEGIN
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
                 DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+                HINT = 'Let its owner detach the default partition, create the others, and insert'
+                       ' its rows into the table.';
         END IF;
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
@@ -678,12 +692,15 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
+        SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
+        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
         WHERE s.schema_name = _check_new_shard.schema_name;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                DETAIL = format('It is shard %s%s, with epoch %s.', other.shard_id,
+                                ' of role ' || quote_ident(NULLIF(other.owner, current_user)),
+                                other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -724,6 +741,19 @@ BEGIN
     END IF;
 END $$;
 
+-- Default privileges must not let other roles create functions beside those of these new shards.
+CREATE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
+               '')
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
+          AND x.grantee <> n.nspowner);
+END $$;
+
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
@@ -744,6 +774,7 @@ BEGIN
     END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
+        PERFORM instaid._restrict_schemas(ARRAY[schema_name]);
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
@@ -787,7 +818,7 @@ BEGIN
             created := created || shard.schema_name;
         END IF;
     END LOOP;
-    PERFORM instaid._restrict_shards(created);
+    PERFORM instaid._restrict_schemas(created), instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
@@ -910,7 +941,7 @@ CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS vo
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    done regclass[] := '{}';
+    done regclass[] := '{}'::regclass[];
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -935,13 +966,15 @@ BEGIN
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
                 ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1));
+                instaid._max_tick() - 1))::bigint;
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -1355,6 +1388,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
                COALESCE(p.last, p.at_least) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -1381,6 +1415,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
+        -- a default can pass a sequence of a shard to instaid.next_id(), too
+        CONTINUE WHEN part.schema_name IS NULL AND part.shards > 0;
         IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
                 MESSAGE = format('the position of sequence %s is left out', part.name),
@@ -1475,26 +1511,55 @@ CREATE VIEW instaid._edition_metrics AS
 
 ---- Monitoring ----
 
-CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+-- Any role can declare a shard, also with a sequence that it may not use, or with another
+-- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+CREATE VIEW instaid.metrics_by_owner AS
+    SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds, s.expiry_shard
     -- a frozen shard issues no IDs: neither their time nor their end matters
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE h.last_id IS NULL AND NOT (
-                     instaid._position(h.sequence, h.shard_id, h.epoch)).is_read) AS unreadable,
+    FROM (SELECT h.owner, count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT h.is_read) AS unreadable,
                  (array_agg(h.schema_name ORDER BY h.last_issued_at DESC NULLS LAST)
                   FILTER (WHERE NOT h.frozen))[1] AS newest_shard,
                  EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                     - max(h.last_issued_at) FILTER (WHERE NOT h.frozen))
                      ::double precision AS age,
-                 EXTRACT(epoch FROM min(h.expires_at) FILTER (WHERE NOT h.frozen)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards AS h) AS s
+                 min(h.expires_at) FILTER (WHERE NOT h.frozen) AS expires_at,
+                 (array_agg(h.schema_name ORDER BY h.expires_at, h.schema_name)
+                  FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
+          FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
+                       instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
+                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
+                     JOIN pg_class AS c ON c.oid = l.sequence
+                     CROSS JOIN LATERAL instaid._position(l.sequence, l.shard_id, l.epoch) AS o
+                WHERE CASE c.relkind WHEN 'S'
+                           -- null if it was dropped since the snapshot
+                           THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
+                                IS NOT FALSE END) AS h
+          GROUP BY h.owner) AS s
+         CROSS JOIN instaid._edition_metrics AS e;
+COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
+'metrics, it counts as unreadable what the role does not see';
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
+           e.failing_tickets, e.empty_tickets
+    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+                 max(o.drift_seconds) AS drift_seconds,
+                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
+                     AS drift_shard,
+                 min(o.last_id_seconds) AS last_id_seconds,
+                 min(o.expiry_seconds) AS expiry_seconds
+          FROM instaid.metrics_by_owner AS o) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
@@ -1604,7 +1669,8 @@ CREATE VIEW instaid._audited_shards AS
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
 -- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
--- schema (null for instaid.next_id() with a shard ID), and the sequence that it passes
+-- schema (null for instaid.next_id() with a shard ID), the sequence that it passes, and who can
+-- replace it
 CREATE VIEW instaid._id_columns AS
     WITH maker (oid, next_id) AS (
         SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
@@ -1617,7 +1683,8 @@ CREATE VIEW instaid._id_columns AS
                               AND w.proowner = p.proowner AND w.prorettype = p.prorettype
         WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
-           q.oid AS sequence, q.relnamespace AS sequence_schema
+           q.oid AS sequence, q.relnamespace AS sequence_schema,
+           ARRAY[p.proowner, n.nspowner] AS makers
     FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
@@ -1627,12 +1694,13 @@ CREATE VIEW instaid._id_columns AS
                                                      AND q.relpersistence <> 't')
               ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
--- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
-CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
+CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[],
+                                                VARIADIC owners oid[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);
 
 -- The sequences of columns that default to instaid.next_id() with a shard ID
@@ -1705,6 +1773,39 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
+    -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
+    -- PostgreSQL notes no dependency of an expression on a cast.
+    SELECT 'upgrade_order', 'warning', r.name,
+           'pg_upgrade creates it before the casts of instaid.id, and fails if it needs one',
+           format('INSERT INTO pg_catalog.pg_depend SELECT %L::pg_catalog.regclass,'
+                  ' %L::pg_catalog.regtype, 0, %L::pg_catalog.regclass, oid, 0, ''n'' FROM'
+                  ' pg_catalog.pg_cast WHERE %L::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY'
+                  ' (ARRAY[castsource, casttarget]);', 'pg_catalog.pg_type', r.name,
+                  'pg_catalog.pg_cast', 'instaid.id')
+    FROM (WITH RECURSIVE used_by (type, of_table) AS (
+              SELECT 'instaid.id'::regtype::oid, false
+              UNION
+              SELECT t.oid, u.of_table OR COALESCE(c.relkind <> 'c', false)
+              FROM used_by AS u
+                   JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass
+                        AND d.refobjid = u.type
+                        AND d.classid IN ('pg_type'::regclass, 'pg_class'::regclass)
+                   LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+                   JOIN pg_type AS t ON t.oid = COALESCE(c.reltype, d.objid))
+          SELECT u.type, bool_or(u.of_table) AS of_table FROM used_by AS u GROUP BY u.type) AS u
+         JOIN pg_type AS t ON t.oid = u.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
+         LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+         CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
+    WHERE n.nspname !~ '^pg_'
+      -- a range needs an operator class, and a row type what columns have
+      AND (t.typtype = 'r' OR u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')
+           OR t.typtype = 'd' AND (t.typdefaultbin IS NOT NULL OR EXISTS (
+                  SELECT FROM pg_constraint AS k
+                  WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
+      AND NOT EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
+                        AND d.refclassid = 'pg_cast'::regclass)
+    UNION ALL
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT f.code, f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
     FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
@@ -1712,7 +1813,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
         ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'Create or grant what is missing.'),
+         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
@@ -1726,11 +1827,19 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 
 -- Copies of the published function, and shards
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL THEN 'Let its owner use a shard: instaid.create_shard(),'
-                                        ' instaid.adopt_column().'
+           CASE WHEN p.oid IS NULL
+                THEN concat(CASE WHEN s.schema IS NULL
+                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
+                                             instaid._free_shard_id()) END,
+                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
+                WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
+                                                         'varchar'::regtype)
+                THEN 'Write it anew, so that it calls next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
@@ -1738,8 +1847,9 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                             c.object)
                 ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
                      ' If the function has %%, write % first.' END
-    FROM instaid._copies AS c
+    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
          LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
               ON s.schema = c.schema
     UNION ALL
@@ -1748,7 +1858,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
                  s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-          FROM instaid._audited_shards AS s
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
                  q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          LEFT JOIN pg_class AS c ON c.oid = s.sequence
@@ -1778,7 +1888,26 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
          'Let its tables use another shard, with a later epoch. Then freeze this one.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+        AS f (code, severity, applies, problem, cure) WHERE f.applies
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'planted_function', 'error',
+           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', o.rolname, p.proname), 'Drop it, and revoke CREATE on the schema.'
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    SELECT 'shard_schema_right', 'warning', s.name,
+           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
+                  ' find', r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
+                            AS r (names)
+    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -1800,8 +1929,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, r.*,
                format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
-                      ' one.', i.table_name, s.epoch) AS cure
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
+                      ' owner create a default one.', i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -1820,8 +1949,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -1830,8 +1959,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -1840,10 +1969,21 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
+    -- Its code runs with the rights of all who insert.
+    SELECT 'foreign_function', 'warning', i.name,
+           format('role %s could replace the function of its default', r.names),
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
+    FROM id_column AS i CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
+        FROM unnest(i.makers) AS u (owner)
+        WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
+    WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
-           ' rewrites the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
+           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -1872,7 +2012,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- only when the others have ended: it keeps new ones from being created
     SELECT 'default_partition', 'warning', p.name,
            format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Detach the default partition, create others, and insert its rows into the table.'
+           'Let its owner detach the default partition, create others, and insert its rows into'
+           ' the table.'
     FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
 -- Sequences that next_id() moves
@@ -1899,8 +2040,8 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.'),
+         ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
+         ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
          format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
@@ -1975,7 +2116,8 @@ BEGIN
 END $$;
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
+-- that was frozen leaves it, too, so that settled_id() does not go back.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1988,7 +2130,7 @@ BEGIN
     SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
@@ -1996,7 +2138,8 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
+    PERFORM instaid._set_frozen(shard.schema_name, false);
+    PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
@@ -2110,14 +2253,14 @@ BEGIN
           AND (r.oid IS NULL OR o.oid <> main.owner AND NOT o.rolsuper))
     THEN
         PERFORM instaid._execute_as(main.owner, format(
-            'ALTER FUNCTION %s SET search_path = %s, pg_temp', function::regprocedure, (
+            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
                 SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
                 FROM unnest(path) WITH ORDINALITY AS s (name, place))))
         WHERE main.own_path IS NULL;
         RETURN;
     END IF;
     PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   function::regprocedure))
+                                                   instaid._signature(function)))
     WHERE main.own_path IS NOT NULL;
     definition := pg_get_functiondef(function);
     FOR part IN
@@ -2187,8 +2330,8 @@ BEGIN
                        OR invalid_schema_name THEN
             IF needs_names THEN
                 RAISE invalid_parameter_value USING
-                    MESSAGE = format('%s names what is not found: %s', function::regprocedure,
-                                     SQLERRM),
+                    MESSAGE = format('%s names what is not found: %s',
+                                     instaid._signature(function), SQLERRM),
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
@@ -2231,7 +2374,7 @@ BEGIN
     sequence := part.sequence;
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s takes no value of a sequence', function::regprocedure),
+            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
             DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
                             COALESCE(ids[2]::text, 'null')),
             HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
@@ -2242,7 +2385,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s belongs to another role', sequence),
             DETAIL = format('Role %s could set it back, and role %s owns the function %s.',
-                            part.relowner, owner, function::regprocedure),
+                            part.relowner, owner, instaid._signature(function)),
             HINT = 'Give both to one owner.';
     END IF;
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
@@ -2276,7 +2419,7 @@ DECLARE
     source CONSTANT text := pg_get_functiondef(function);
     schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
                                   ON n.oid = p.pronamespace WHERE p.oid = function);
-    name CONSTANT text := function::regprocedure;
+    name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp(CASE WHEN m.literal[1] ~ '^\d{13}$' THEN m.literal[1]::numeric / 1000
                                  ELSE m.literal[1]::numeric END::double precision)
@@ -2406,28 +2549,20 @@ BEGIN
     END IF;
 END $$;
 
--- Whether nobody but this role and superusers can rename a schema, or drop and replace what is in
--- it: it, or a superuser, owns the schema.
-CREATE FUNCTION instaid._rules_schema(role oid, schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid._is_superusers_schema(schema) OR role IN (
-        SELECT CASE o.rolname WHEN 'pg_database_owner' THEN d.datdba ELSE o.oid END
-        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-             JOIN pg_database AS d ON d.datname = current_database() WHERE n.oid = schema);
-
 -- Refuse a function that the owner of its schema could replace.
-CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function regprocedure)
+CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
     RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
+    name CONSTANT text := instaid._signature(function);
 BEGIN
-    IF NOT instaid._rules_schema(role, schema) THEN
+    IF NOT instaid._can_trust(role, owner) THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema of function %s belongs to another role', function),
+            MESSAGE = format('schema of function %s belongs to another role', name),
             DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
             HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
-                          function, owner);
+                          name, owner);
     END IF;
 END $$;
 
@@ -2440,7 +2575,7 @@ CREATE VIEW instaid._found_copies AS
                CASE WHEN p.oid IS NULL THEN 'is a default'
                     WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
                     THEN format('belongs to %I', pg_get_userbyid(p.proowner))
-                    WHEN NOT instaid._rules_schema(p.proowner, n.oid)
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                     THEN format('belongs to %I, and its schema to %I',
                                 pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
@@ -2502,7 +2637,7 @@ BEGIN
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', functions[1]::regprocedure::text);
+    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
     PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
 
     -- Citus replaces no function after a transaction has read by several connections.
@@ -2527,7 +2662,8 @@ BEGIN
         named := COALESCE(named, layout.shard_id);
         sequences := sequences || seen.sequence;
         others := NULLIF(concat_ws('; ', others, (
-            SELECT format('%s: %s', function::regprocedure, string_agg(DISTINCT s::text, ', '))
+            SELECT format('%s: %s', instaid._signature(function),
+                          string_agg(DISTINCT s::text, ', '))
             FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
             HAVING bool_or(s <> named))), '');
     END LOOP;
@@ -2565,7 +2701,7 @@ BEGIN
     IF next_id IS NULL THEN
         made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
         PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
-            THEN format('ALTER FUNCTION %s RENAME TO next_id', functions[1]::regprocedure)
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
             ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
                         schema_name) END);
         next_id := instaid._find_function(schema_name, 'next_id', '');
@@ -2914,15 +3050,81 @@ COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that ha
 
 ---- Adopting columns ----
 
--- The statements that widen an integer column and those that refer to it; the other tables that
--- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
-CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
-                                       owner regrole, OUT statements text[], OUT other_tables text,
-                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+-- The statement that drops a view, an index of a materialized view, a rule or a trigger, and those
+-- that create it again, with its rights and comments, if search_path is pg_catalog.
+CREATE FUNCTION instaid._recreation(class oid, object oid, OUT removal text,
+                                    OUT creation text[])
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET extra_float_digits = 1 SET intervalstyle = 'postgres'
+BEGIN ATOMIC
+    WITH main (kind, name, definition, view, acl) AS (
+        SELECT 'RULE', format('%I ON %s', r.rulename, r.ev_class::regclass),
+               pg_get_ruledef(r.oid), NULL::oid, NULL::aclitem[]
+        FROM pg_rewrite AS r WHERE class = 'pg_rewrite'::regclass AND r.oid = object
+        UNION ALL SELECT 'TRIGGER', format('%I ON %s', t.tgname, t.tgrelid::regclass),
+               pg_get_triggerdef(t.oid), NULL, NULL
+        FROM pg_trigger AS t WHERE class = 'pg_trigger'::regclass AND t.oid = object
+        UNION ALL SELECT k.kind, c.oid::regclass::text, COALESCE(pg_get_indexdef(c.oid), format(
+               E'CREATE %s %s%s%s AS\n%s%s', k.kind, c.oid::regclass,
+               (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m WHERE m.oid = c.relam),
+               (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name, o.option_value),
+                                               ', ') || ')'
+                FROM pg_options_to_table(c.reloptions) AS o),
+               rtrim(pg_get_viewdef(c.oid), ';'),
+               CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
+               CASE WHEN c.relkind <> 'i' THEN c.oid END,
+               -- default privileges give rights to a new view
+               CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
+                    THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
+        FROM pg_class AS c JOIN (VALUES ('i'::"char", 'INDEX'), ('v', 'VIEW'),
+                                 ('m', 'MATERIALIZED VIEW')) AS k (relkind, kind) USING (relkind)
+        WHERE class = 'pg_class'::regclass AND c.oid = object),
+    grants (command, attnum, n) AS (
+        SELECT format('REVOKE ALL ON %s FROM PUBLIC, %s', m.name,
+                      string_agg(DISTINCT r.role::regrole::text, ', ')), 0, 0
+        FROM main AS m JOIN pg_class AS c ON c.oid = m.view
+             CROSS JOIN LATERAL (
+                 SELECT c.relowner
+                 UNION SELECT (aclexplode(d.defaclacl)).grantee FROM pg_default_acl AS d
+                 WHERE d.defaclrole = c.relowner) AS r (role)
+        WHERE m.acl IS NOT NULL AND r.role <> 0 GROUP BY m.name
+        UNION ALL SELECT format('GRANT %s ON %s TO %s%s',
+               string_agg(x.privilege_type || a.columns, ', ' ORDER BY x.n), m.name,
+               CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+               CASE WHEN x.is_grantable THEN ' WITH GRANT OPTION' END), a.attnum, min(x.n)
+        FROM main AS m CROSS JOIN LATERAL (
+                 SELECT 0, '', m.acl WHERE m.view IS NOT NULL
+                 UNION ALL SELECT a.attnum, format(' (%I)', a.attname), a.attacl
+                 FROM pg_attribute AS a WHERE a.attrelid = m.view) AS a (attnum, columns, acl)
+             CROSS JOIN LATERAL aclexplode(a.acl) WITH ORDINALITY
+                 AS x (grantor, grantee, privilege_type, is_grantable, n)
+        GROUP BY m.name, a.attnum, x.grantee, x.is_grantable),
+    comments (command) AS (
+        SELECT format('COMMENT ON %s IS %L', COALESCE('COLUMN ' || m.name || '.'
+                      || quote_ident(a.attname), m.kind || ' ' || m.name), d.description)
+        FROM main AS m JOIN pg_description AS d ON d.classoid = class AND d.objoid = object
+             LEFT JOIN pg_attribute AS a ON a.attrelid = m.view AND a.attnum = d.objsubid
+                                        AND a.attnum > 0 ORDER BY d.objsubid)
+    SELECT 'DROP ' || m.kind || ' ' || m.name, rtrim(m.definition, ';')
+           || ARRAY(SELECT g.command FROM grants AS g ORDER BY g.attnum, g.n)
+           || ARRAY(SELECT c.command FROM comments AS c)
+    FROM main AS m;
+END;
+
+-- The statements that widen an integer column and those that refer to it, and those before and
+-- after that drop and create views, rules and triggers; those that lock the views; the other
+-- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
+CREATE FUNCTION instaid._widening_plan(
+    table_name regclass, attnum smallint, owner regrole, OUT statements text[],
+    OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
+    OUT sizes text, OUT obstacles text, OUT of_citus text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET jit = off AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
     tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
+    classes oid[];  -- of the objects that are dropped and created, in the order of creation
+    objects oid[];
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
@@ -2958,16 +3160,76 @@ BEGIN
         SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
                                       ORDER BY n.attnum) AS actions
         FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
-    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
-    obstacle (name, description) AS (
-        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
-        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                            AND d.refobjid = n.attrelid
-                                            AND d.refobjsubid = n.attnum
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours, and what depends on views in it
+    dependant (name, class, object, attnum, level) AS (
+        SELECT n.name, 'pg_class'::regclass::oid, n.attrelid, n.attnum::integer, 0 FROM narrow AS n
+        UNION SELECT CASE t.level WHEN 0 THEN t.name ELSE c.oid::regclass::text END,
+               CASE WHEN r.oid IS NULL THEN d.classid ELSE t.class END,
+               COALESCE(r.ev_class, d.objid), 0, t.level + 1
+        FROM dependant AS t
+             JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
+                  AND (t.level = 0 OR c.relkind IN ('v', 'm') AND c.relowner = owner)
+             JOIN pg_type AS y ON y.oid = c.reltype
+             CROSS JOIN LATERAL (VALUES (t.class, c.oid), ('pg_type'::regclass, y.oid),
+                                        ('pg_type'::regclass, y.typarray)) AS o (class, object)
+             JOIN pg_depend AS d ON d.refclassid = o.class AND d.refobjid = o.object
              LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
-                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
-           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
+             LEFT JOIN pg_trigger AS g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+             -- a view is one by such a rule, and depends on itself
+             LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+                                      AND r.ev_type = '1'
+        WHERE CASE WHEN t.level > 0 THEN d.deptype <> 'i' AND r.ev_class IS DISTINCT FROM c.oid
+                   ELSE (d.refclassid, d.refobjsubid) = (t.class, t.attnum)
+                        AND (d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass,
+                                           'pg_trigger'::regclass, 'pg_policy'::regclass,
+                                           'pg_publication_rel'::regclass)
+                             OR (e.adrelid, e.adnum) <> (c.oid, t.attnum)) END
+          -- a partition has its trigger from its parent; views can name each other
+          AND COALESCE(g.tgparentid, 0) = 0 AND t.level < 100),
+    -- what can be created again has no fault
+    recreated AS (
+        SELECT t.name, t.class, t.object, t.level, k.oid::regclass AS relation, CASE
+            WHEN k.oid IS NULL THEN ''
+            WHEN k.relowner <> owner THEN format(' of %I', pg_get_userbyid(k.relowner))
+            -- its owner could put another object in its place
+            WHEN s.rolsuper AND NOT instaid._is_superusers_schema(k.relnamespace)
+                THEN ' in a schema of another role'
+            -- pg_get_viewdef() locks them
+            WHEN EXISTS (SELECT FROM pg_rewrite AS w
+                              JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass
+                                                 AND d.objid = w.oid
+                                                 AND d.refclassid = 'pg_class'::regclass
+                              JOIN pg_class AS u ON u.oid = d.refobjid AND u.relowner <> owner
+                              JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
+                         WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
+            WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
+                 OR c.reltablespace <> 0
+                 OR EXISTS (SELECT FROM pg_trigger AS p
+                            WHERE g.oid IN (p.oid, p.tgparentid) AND p.tgenabled <> 'O')
+                 OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = t.class
+                            AND d.objid = t.object AND d.deptype IN ('e', 'x'))
+                 OR EXISTS (SELECT FROM pg_seclabel AS l
+                            WHERE l.classoid = t.class AND l.objoid = t.object)
+                 OR EXISTS (SELECT FROM pg_class AS o
+                            WHERE o.oid = c.reltoastrelid AND o.reloptions IS NOT NULL)
+                 OR EXISTS (SELECT FROM aclexplode(c.relacl) AS x WHERE x.grantor <> owner)
+                 OR EXISTS (SELECT FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
+                                 LEFT JOIN LATERAL aclexplode(a.attacl) AS x ON true
+                            WHERE a.attrelid = c.oid AND a.attnum > 0
+                              AND (x.grantor <> owner OR a.attoptions::text ~ 'n_distinct'
+                                   OR COALESCE(a.attstattarget, -1) <> -1
+                                   OR a.attcompression <> '' OR a.attstorage <> y.typstorage))
+                THEN ', which cannot be created again as it is' END AS fault
+        FROM dependant AS t JOIN pg_roles AS s ON s.oid = owner
+             LEFT JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
+                                    AND c.relkind IN ('v', 'm', 'i')
+             LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
+             LEFT JOIN pg_rewrite AS r ON t.class = 'pg_rewrite'::regclass AND r.oid = t.object
+             LEFT JOIN pg_trigger AS g ON t.class = 'pg_trigger'::regclass AND g.oid = t.object
+             LEFT JOIN pg_class AS k ON k.oid = COALESCE(i.indrelid, c.oid, r.ev_class, g.tgrelid)
+        WHERE t.level > 0),
+    obstacle (name, description) AS (
+        SELECT r.name, pg_describe_object(r.class, r.object, 0) || r.fault FROM recreated AS r
         UNION SELECT n.name, 'the partition key'
         FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
                                             AND d.objid = n.attrelid AND d.objsubid = n.attnum
@@ -3000,15 +3262,35 @@ BEGIN
                               ', ' ORDER BY n.name)
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
-            FROM obstacle AS o)
-    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
+            FROM obstacle AS o),
+           -- readers lock a view before what it names
+           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %s', r.relation, owner)
+                             ORDER BY r.level DESC, r.relation)
+            FROM (SELECT r.relation, max(r.level) FROM recreated AS r
+                  WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
+                  GROUP BY r.relation) AS r (relation, level)),
+           r.classes, r.objects
+    INTO statements, other_tables, sizes, obstacles, locks, classes, objects
+    FROM altered AS t, (SELECT array_agg(r.class ORDER BY r.level, r.object) AS classes,
+                               array_agg(r.object ORDER BY r.level, r.object) AS objects
+                        FROM (SELECT r.class, r.object, max(r.level) FROM recreated AS r
+                              GROUP BY r.class, r.object) AS r (class, object, level)) AS r
+    GROUP BY r.classes, r.objects;
+    IF obstacles IS NULL THEN
+        SELECT array_agg(r.removal ORDER BY o.n DESC) FILTER (WHERE c.n = 1),
+               array_agg(c.command ORDER BY o.n, c.n)
+        INTO removals, creations
+        FROM unnest(classes, objects) WITH ORDINALITY AS o (class, object, n)
+             CROSS JOIN LATERAL instaid._recreation(o.class, o.object) AS r
+             CROSS JOIN LATERAL unnest(r.creation) WITH ORDINALITY AS c (command, n);
+    END IF;
 END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
 -- cannot use the next_id() of the shard; null if there are none.
 CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
                                         sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
@@ -3036,12 +3318,14 @@ CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
                                      dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    SET default_tablespace = '' AS $$
 DECLARE
     main record;
     shard record;
     descendants oid[];
     others text;
+    is_ours boolean;
     other record;
     widening record;
     alter_column text;
@@ -3051,6 +3335,7 @@ DECLARE
     highest bigint;
     next_id bigint;
     grants text;
+    unreferenced text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
@@ -3090,6 +3375,32 @@ BEGIN
             MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
             DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
     END IF;
+    -- A default runs with the rights of all who insert, and its name could find each of these.
+    SELECT string_agg(format('%s of %I', u.name, pg_get_userbyid(u.owner)), ', ' ORDER BY u.name)
+               FILTER (WHERE NOT instaid._can_trust(main.owner, u.owner)), bool_and(u.is_ours)
+    INTO others, is_ours
+    FROM (SELECT format('schema %I', n.nspname), n.nspowner, NULL::boolean
+          FROM pg_namespace AS n WHERE n.nspname = main.nspname
+          UNION ALL
+          SELECT format('%I.%I(%s)', main.nspname, p.proname, oidvectortypes(p.proargtypes)),
+                 -- the next_id() of the SQL edition's adopt_shard() has a parsed body
+                 p.proowner, p.oid = d.oid OR p.prolang = d.prolang OR p.prosqlbody IS NOT NULL
+          FROM pg_proc AS d JOIN pg_proc AS p ON p.pronamespace = d.pronamespace
+               AND (p.oid = d.oid OR p.proname = 'next_id' AND p.pronargs = p.pronargdefaults)
+          WHERE d.oid = shard.declaration) AS u (name, owner, is_ours);
+    IF others IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('other roles could replace %s', main.new_default),
+            DETAIL = format('Table %s belongs to %s. These do not: %s.', table_name, main.owner,
+                            others),
+            HINT = format('Let the column use a shard of %s, or of a superuser. If you trust the'
+                          ' other roles, set its default yourself.', main.owner);
+    ELSIF NOT is_ours THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s is no function of shard %s', main.new_default, shard.shard_id),
+            DETAIL = 'Its language is another one.',
+            HINT = 'Let its owner create it again, as instaid.create_shard() does.';
+    END IF;
     SELECT array_agg(d.relid),
            string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
                FILTER (WHERE d.owner <> main.owner)
@@ -3127,11 +3438,21 @@ BEGIN
             HINT = 'Drop what prevents it, and create that again afterwards.';
     END IF;
 
-    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
-                               widening.other_tables || ', ', table_name)];
-    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
+    statements := widening.locks || format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                                           widening.other_tables || ', ', table_name);
+    IF NOT dry_run THEN
+        PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
+        -- the locks can have waited for a change
+        IF (SELECT (p.statements, p.removals, p.creations) IS DISTINCT FROM
+                   (widening.statements, widening.removals, widening.creations)
+            FROM instaid._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
+            RAISE serialization_failure USING
+                MESSAGE = format('what depends on %s has changed meanwhile', main.name),
+                HINT = 'Repeat the call.';
+        END IF;
+    END IF;
     highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name));
+                                                 column_name, table_name))::bigint;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
@@ -3152,7 +3473,7 @@ BEGIN
     -- column, unless something else uses it: Citus widens no column that one depends on.
     alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
     serial := pg_get_serial_sequence(table_name::text, column_name);
-    statements := array_remove(statements || ARRAY[
+    statements := array_remove(statements || widening.removals || ARRAY[
         CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
              WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
         CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
@@ -3168,7 +3489,27 @@ BEGIN
                  THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
         || widening.statements
         || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
-                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END
+        || widening.creations, NULL);
+    SELECT string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', '
+                      ORDER BY a.attrelid::regclass::text, a.attnum) INTO unreferenced
+    FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
+                            AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
+    WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
+      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
+      AND EXISTS (
+          SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
+               CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
+                   AS n (name)
+          WHERE right('_' || rtrim(a.attname, 's'), length(n.name)) = n.name)
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conrelid = c.oid
+                                                       AND a.attnum = ANY (k.conkey));
+    IF unreferenced IS NOT NULL THEN
+        RAISE NOTICE 'integer columns are named like references to %, and stay as they are',
+            table_name USING DETAIL = format('They are %s.', unreferenced),
+            HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
+    END IF;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
@@ -3189,8 +3530,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
-'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
-'the statements, which dry_run does not run; needs to own the tables';
+'serial, identity, integer or bigint column, which it widens with those that refer to it, and '
+'create views of them again; return the statements, which dry_run does not run; needs to own all';
 
 ---- One shard ID on two servers ----
 
@@ -3238,7 +3579,7 @@ BEGIN
             DETAIL = 'It is null or empty, contains a null, or has more than one dimension.',
             HINT = 'audit() looks at this server alone.';
     END IF;
-    SELECT n.nspname, n.oid INTO dblink
+    SELECT n.nspname, n.nspowner INTO dblink
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
@@ -3246,7 +3587,7 @@ BEGIN
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF NOT instaid._can_trust(current_user::regrole, dblink.nspowner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),

@@ -94,14 +94,14 @@ BEGIN
           AND (r.oid IS NULL OR o.oid <> main.owner AND NOT o.rolsuper))
     THEN
         PERFORM instaid._execute_as(main.owner, format(
-            'ALTER FUNCTION %s SET search_path = %s, pg_temp', function::regprocedure, (
+            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
                 SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
                 FROM unnest(path) WITH ORDINALITY AS s (name, place))))
         WHERE main.own_path IS NULL;
         RETURN;
     END IF;
     PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   function::regprocedure))
+                                                   instaid._signature(function)))
     WHERE main.own_path IS NOT NULL;
     definition := pg_get_functiondef(function);
     FOR part IN
@@ -171,8 +171,8 @@ BEGIN
                        OR invalid_schema_name THEN
             IF needs_names THEN
                 RAISE invalid_parameter_value USING
-                    MESSAGE = format('%s names what is not found: %s', function::regprocedure,
-                                     SQLERRM),
+                    MESSAGE = format('%s names what is not found: %s',
+                                     instaid._signature(function), SQLERRM),
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
@@ -215,7 +215,7 @@ BEGIN
     sequence := part.sequence;
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s takes no value of a sequence', function::regprocedure),
+            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
             DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
                             COALESCE(ids[2]::text, 'null')),
             HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
@@ -226,7 +226,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s belongs to another role', sequence),
             DETAIL = format('Role %s could set it back, and role %s owns the function %s.',
-                            part.relowner, owner, function::regprocedure),
+                            part.relowner, owner, instaid._signature(function)),
             HINT = 'Give both to one owner.';
     END IF;
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
@@ -260,7 +260,7 @@ DECLARE
     source CONSTANT text := pg_get_functiondef(function);
     schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
                                   ON n.oid = p.pronamespace WHERE p.oid = function);
-    name CONSTANT text := function::regprocedure;
+    name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp(CASE WHEN m.literal[1] ~ '^\d{13}$' THEN m.literal[1]::numeric / 1000
                                  ELSE m.literal[1]::numeric END::double precision)
@@ -390,28 +390,20 @@ BEGIN
     END IF;
 END $$;
 
--- Whether nobody but this role and superusers can rename a schema, or drop and replace what is in
--- it: it, or a superuser, owns the schema.
-CREATE OR REPLACE FUNCTION instaid._rules_schema(role oid, schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN instaid._is_superusers_schema(schema) OR role IN (
-        SELECT CASE o.rolname WHEN 'pg_database_owner' THEN d.datdba ELSE o.oid END
-        FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-             JOIN pg_database AS d ON d.datname = current_database() WHERE n.oid = schema);
-
 -- Refuse a function that the owner of its schema could replace.
-CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema oid, function regprocedure)
+CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
     RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
+    name CONSTANT text := instaid._signature(function);
 BEGIN
-    IF NOT instaid._rules_schema(role, schema) THEN
+    IF NOT instaid._can_trust(role, owner) THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema of function %s belongs to another role', function),
+            MESSAGE = format('schema of function %s belongs to another role', name),
             DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
             HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
-                          function, owner);
+                          name, owner);
     END IF;
 END $$;
 
@@ -424,7 +416,7 @@ CREATE OR REPLACE VIEW instaid._found_copies AS
                CASE WHEN p.oid IS NULL THEN 'is a default'
                     WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
                     THEN format('belongs to %I', pg_get_userbyid(p.proowner))
-                    WHEN NOT instaid._rules_schema(p.proowner, n.oid)
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                     THEN format('belongs to %I, and its schema to %I',
                                 pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
@@ -486,7 +478,7 @@ BEGIN
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', functions[1]::regprocedure::text);
+    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
     PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
 
     -- Citus replaces no function after a transaction has read by several connections.
@@ -511,7 +503,8 @@ BEGIN
         named := COALESCE(named, layout.shard_id);
         sequences := sequences || seen.sequence;
         others := NULLIF(concat_ws('; ', others, (
-            SELECT format('%s: %s', function::regprocedure, string_agg(DISTINCT s::text, ', '))
+            SELECT format('%s: %s', instaid._signature(function),
+                          string_agg(DISTINCT s::text, ', '))
             FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
             HAVING bool_or(s <> named))), '');
     END LOOP;
@@ -549,7 +542,7 @@ BEGIN
     IF next_id IS NULL THEN
         made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
         PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
-            THEN format('ALTER FUNCTION %s RENAME TO next_id', functions[1]::regprocedure)
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
             ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
                         schema_name) END);
         next_id := instaid._find_function(schema_name, 'next_id', '');

@@ -95,7 +95,8 @@ CREATE OR REPLACE VIEW instaid._audited_shards AS
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
 -- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
--- schema (null for instaid.next_id() with a shard ID), and the sequence that it passes
+-- schema (null for instaid.next_id() with a shard ID), the sequence that it passes, and who can
+-- replace it
 CREATE OR REPLACE VIEW instaid._id_columns AS
     WITH maker (oid, next_id) AS (
         SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
@@ -108,7 +109,8 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
                               AND w.proowner = p.proowner AND w.prorettype = p.prorettype
         WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
-           q.oid AS sequence, q.relnamespace AS sequence_schema
+           q.oid AS sequence, q.relnamespace AS sequence_schema,
+           ARRAY[p.proowner, n.nspowner] AS makers
     FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
@@ -118,10 +120,11 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
                                                      AND q.relpersistence <> 't')
               ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
--- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
-CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
+CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[],
+                                                VARIADIC owners oid[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);

@@ -62,12 +62,15 @@ BEGIN
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
     conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
+        SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
+        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
         WHERE s.schema_name = _check_new_shard.schema_name;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                DETAIL = format('It is shard %s%s, with epoch %s.', other.shard_id,
+                                ' of role ' || quote_ident(NULLIF(other.owner, current_user)),
+                                other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -108,6 +111,19 @@ BEGIN
     END IF;
 END $$;
 
+-- Default privileges must not let other roles create functions beside those of these new shards.
+CREATE OR REPLACE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
+               '')
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
+          AND x.grantee <> n.nspowner);
+END $$;
+
 CREATE OR REPLACE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
                                      epoch timestamptz DEFAULT instaid.default_epoch(),
                                      sequence_name text DEFAULT 'table_id_seq') RETURNS void
@@ -128,6 +144,7 @@ BEGIN
     END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
+        PERFORM instaid._restrict_schemas(ARRAY[schema_name]);
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);

@@ -5,11 +5,19 @@
 
 -- Copies of the published function, and shards
 CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL THEN 'Let its owner use a shard: instaid.create_shard(),'
-                                        ' instaid.adopt_column().'
+           CASE WHEN p.oid IS NULL
+                THEN concat(CASE WHEN s.schema IS NULL
+                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
+                                             instaid._free_shard_id()) END,
+                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
+                WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
+                                                         'varchar'::regtype)
+                THEN 'Write it anew, so that it calls next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
@@ -17,8 +25,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                             c.object)
                 ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
                      ' If the function has %%, write % first.' END
-    FROM instaid._copies AS c
+    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
          LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
               ON s.schema = c.schema
     UNION ALL
@@ -27,7 +36,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
                  s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-          FROM instaid._audited_shards AS s
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
                  q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          LEFT JOIN pg_class AS c ON c.oid = s.sequence
@@ -57,7 +66,26 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
          'Let its tables use another shard, with a later epoch. Then freeze this one.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+        AS f (code, severity, applies, problem, cure) WHERE f.applies
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'planted_function', 'error',
+           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', o.rolname, p.proname), 'Drop it, and revoke CREATE on the schema.'
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    SELECT 'shard_schema_right', 'warning', s.name,
+           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
+                  ' find', r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
+                            AS r (names)
+    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -79,8 +107,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, r.*,
                format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
-                      ' one.', i.table_name, s.epoch) AS cure
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
+                      ' owner create a default one.', i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -99,8 +127,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -109,8 +137,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
+           ' could replace.'
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -119,10 +147,21 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
+    -- Its code runs with the rights of all who insert.
+    SELECT 'foreign_function', 'warning', i.name,
+           format('role %s could replace the function of its default', r.names),
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
+    FROM id_column AS i CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
+        FROM unnest(i.makers) AS u (owner)
+        WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
+    WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
-           ' rewrites the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
+           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -151,7 +190,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- only when the others have ended: it keeps new ones from being created
     SELECT 'default_partition', 'warning', p.name,
            format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Detach the default partition, create others, and insert its rows into the table.'
+           'Let its owner detach the default partition, create others, and insert its rows into'
+           ' the table.'
     FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
 -- Sequences that next_id() moves
@@ -178,8 +218,8 @@ CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, probl
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.'),
+         ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
+         ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
          format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))

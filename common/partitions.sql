@@ -25,6 +25,7 @@ END $$;
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE OR REPLACE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
@@ -35,7 +36,7 @@ END;
 
 -- The type under a domain, or under several; any other type unchanged; null if there is none.
 CREATE OR REPLACE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
@@ -49,7 +50,8 @@ END;
 CREATE OR REPLACE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE SET enable_nestloop = on
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = on
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -183,8 +185,8 @@ BEGIN
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
                 DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+                HINT = 'Let its owner detach the default partition, create the others, and insert'
+                       ' its rows into the table.';
         END IF;
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,

@@ -23,7 +23,8 @@ BEGIN
 END $$;
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
+-- that was frozen leaves it, too, so that settled_id() does not go back.
 CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
     RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -36,7 +37,7 @@ BEGIN
     SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
     PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
+        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
     FROM pg_proc AS p WHERE p.oid = declaration;
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
@@ -44,7 +45,8 @@ BEGIN
         RAISE serialization_failure USING
             MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
     END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
+    PERFORM instaid._set_frozen(shard.schema_name, false);
+    PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.

@@ -223,7 +223,7 @@ CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS vo
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    done regclass[] := '{}';
+    done regclass[] := '{}'::regclass[];
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -248,13 +248,15 @@ BEGIN
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
                 ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1));
+                instaid._max_tick() - 1))::bigint;
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;

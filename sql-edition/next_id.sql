@@ -53,7 +53,7 @@ COMMENT ON TYPE instaid_sql.sequence_options IS 'what pg_sequence_parameters() r
 -- The options of the sequences of this shard and epoch.
 CREATE OR REPLACE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
     RETURNS instaid_sql.sequence_options
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN ROW(epoch_ms, epoch_ms,
                instaid_sql._last_in_ms(instaid_sql._last_ms(), shard_id), 1, false, 1,
                20)::instaid_sql.sequence_options;

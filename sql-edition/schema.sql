@@ -176,7 +176,7 @@ CREATE OR REPLACE FUNCTION instaid_sql._end_of_epochs() RETURNS timestamptz
 
 -- The last ID of a shard in a millisecond.
 CREATE OR REPLACE FUNCTION instaid_sql._last_in_ms(ms bigint, shard_id integer) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (ms << instaid_sql._ms_shift()) + (shard_id << instaid_sql._sequence_bits())
            + instaid_sql._max_sequence();
 
@@ -187,7 +187,7 @@ CREATE OR REPLACE FUNCTION instaid_sql._last_in_ms(ms bigint, shard_id integer) 
 CREATE OR REPLACE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    max_bytes CONSTANT integer := current_setting('max_identifier_length');
+    max_bytes CONSTANT integer := current_setting('max_identifier_length')::integer;
 BEGIN
     IF octet_length(name) > max_bytes THEN
         RAISE name_too_long USING
@@ -259,7 +259,7 @@ DECLARE
         SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
         FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
              JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
-    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '');
+    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '')::oid[];
 BEGIN
     EXECUTE (
         SELECT COALESCE(string_agg(format('REVOKE ALL ON %1$s %2$s FROM %3$s;'

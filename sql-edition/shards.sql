@@ -14,7 +14,7 @@ CALL instaid._begin_file('shards.sql', '{
 -- of the higher shards.
 CREATE OR REPLACE FUNCTION instaid._read_declaration(source text, OUT shard_id integer,
                                           OUT epoch_ms bigint)
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT (instaid_sql._max_shard_id() - (n.higher >> instaid_sql._sequence_bits()))::integer,
            n.ms
@@ -97,7 +97,7 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
                                              epoch timestamptz, OUT last bigint,
                                              OUT is_read boolean)
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
 END;
@@ -132,7 +132,7 @@ COMMENT ON VIEW instaid.shards IS
 -- The sequences that issue the IDs of a shard: the one of its next_id(), and those of
 -- add_sequence().
 CREATE OR REPLACE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT DISTINCT q.seqrelid::regclass
     FROM pg_type AS t
@@ -270,7 +270,7 @@ CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id in
 
 CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
                                               wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._refuse_extension_only('settled_id()', 'Store pg_current_xact_id() in each'
         ' row, and read below pg_snapshot_xmin(pg_current_snapshot()).');
@@ -282,15 +282,16 @@ COMMENT ON FUNCTION instaid.settled_id IS
 
 -- A shard, its owner, and the options of its sequences; refuse a schema that is not a shard, and a
 -- caller who does not own the shard and the sequences.
-CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._check_owned_shard(
+    schema_name text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
+    OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    epoch_ms bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner,
-           instaid_sql._options(s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)
-           AS options INTO shard
+    SELECT s.shard_id, s.sequence, p.proowner, (extract(epoch FROM s.epoch) * 1000)::bigint
+    INTO shard_id, sequence, owner, epoch_ms
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = _check_owned_shard.schema_name;
     IF NOT FOUND THEN
@@ -298,30 +299,33 @@ BEGIN
             MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    PERFORM instaid._execute_as(owner, 'SELECT');
     PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
     FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
-    RETURN shard;
+    options := instaid_sql._options(shard_id, epoch_ms);
 END $$;
 
 -- A shard of the caller, which nobody else changes until the transaction ends.
 -- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
 -- others out.  Calls that were before this in the queue can have changed the shard.
-CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text, routine text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._lock_shard(
+    schema_name text, routine text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
+    OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
-    locked regclass;
 BEGIN
     -- Otherwise the caller would not see the newest sequences.
     PERFORM instaid._check_read_committed(routine);
     LOOP
         shard := instaid._check_owned_shard(schema_name);
-        EXIT WHEN shard.sequence = locked;
+        EXIT WHEN shard.sequence = sequence;
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', shard.sequence);
-        locked := shard.sequence;
+        sequence := shard.sequence;
     END LOOP;
-    RETURN shard;
+    shard_id := shard.shard_id;
+    owner := shard.owner;
+    options := shard.options;
 END $$;
 
 -- Let the type of a shard admit the sequences of the shard, and no others.

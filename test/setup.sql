@@ -33,6 +33,16 @@ ALTER FUNCTION insta3.next_id() RENAME TO id_generator;
 CREATE TABLE insta4.photos (id bigint PRIMARY KEY DEFAULT insta4.next_id(), caption text);
 INSERT INTO insta4.photos (caption) SELECT 'breakfast' FROM generate_series(1, 3);
 
+---- adopting_replace
+CREATE SCHEMA app;
+CREATE SEQUENCE app.photos_seq;
+CREATE FUNCTION app.generate_id(name text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1387263000000) << 22 | nextval(name) % 4096;
+END $$;
+CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT app.generate_id('app.photos_seq'));
+INSERT INTO app.photos SELECT FROM generate_series(1, 3);
+
 ---- adopting_3
 CREATE SCHEMA shop;
 CREATE TABLE shop.albums (id serial PRIMARY KEY, title text);

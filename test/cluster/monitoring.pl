@@ -38,7 +38,13 @@ $node->safe_psql('postgres', q{
 	SELECT instaid.freeze_shard('insta7');
 	SELECT instaid.create_ticket('few'), instaid.guard_ticket('few', 100);
 	SELECT instaid.next_ticket('few');
-	CREATE ROLE monitor LOGIN IN ROLE pg_monitor});
+	CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
+	-- what a role with CREATE on public can plant, nearer to the arguments than PostgreSQL's own
+	CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text
+		LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+	CREATE FUNCTION public.planted(bigint, text) RETURNS bigint
+		LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+	CREATE AGGREGATE public.count(text) (SFUNC = public.planted, STYPE = bigint, INITCOND = 0)});
 
 ### The files
 
@@ -69,7 +75,7 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 			connstr => $node->connstr('postgres') . ' user=monitor');
 		$answers .= "$name $count\n";
 	}
-	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_shard 3\ninstaid_worst 1\n",
+	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_owner 1\ninstaid_shard 3\ninstaid_worst 1\n",
 		"$file: the queries run as a member of pg_monitor");
 }
 my %metrics = %{ YAML::XS::Load(slurp_file("$monitoring/postgres_exporter.yaml")) };
@@ -192,6 +198,9 @@ for my $job (@both)
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
 	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
 		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
+	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
+	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
+		'... the role that owns the shards');
 	my ($findings) = ask_until("instaid_audit_findings{$job,severity=\"error\"}", 1);
 	is($findings->{value}[1], 1, '... and the finding');
 }

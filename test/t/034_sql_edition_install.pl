@@ -214,7 +214,8 @@ is(run_as('dba', 'planted', q{
 	SET client_min_messages = warning; SELECT instaid.renumber_shard('insta5', 6);
 	SELECT code, object FROM instaid.audit();
 	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
-	"\nplanted_function|insta5.next_id()\n6", '... as renumber_shard() does, and audit() names it');
+	"\nplanted_function|insta5.next_id()\nshard_schema_right|insta5\n6",
+	'... as renumber_shard() does, and audit() names it');
 $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
@@ -326,6 +327,7 @@ database('removed');
 install('dba', 'removed', @files);
 run_as('dba', 'removed', q{
 	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
+	SELECT instaid.create_shard('insta7', 7);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 	INSERT INTO insta5.photos (n) VALUES (1), (2);
 	CREATE TABLE insta5.other (id bigint DEFAULT insta5.next_id());
@@ -337,6 +339,9 @@ like(run_as('dba', 'removed', "$defaults\n\\set ON_ERROR_STOP on\n$functions"),
 	'the functions of a shard go only after its defaults');
 run_as('dba', 'removed', 'DROP TABLE insta5.other');
 is(run_as('dba', 'removed', $functions), '', '... and then without CASCADE');
+like(run_as('dba', 'removed', $drop), qr/^ERROR:  these shards are left: insta7$/m,
+	'the edition stays while it has shards');
+run_as('dba', 'removed', 'DROP SCHEMA insta7 CASCADE');
 like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
 	'what uses functions is named');
 like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms, '... and kept');
