@@ -2307,7 +2307,7 @@ CREATE FUNCTION instaid._used_sequences() RETURNS oid[]
 CREATE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence));
+    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
 EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
@@ -2319,13 +2319,15 @@ DECLARE
     call CONSTANT text := 'SELECT ' || instaid._call_of(function);
     owner regrole;
     needs_names boolean;
+    result text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
     INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            RETURN instaid._execute_as(owner, call);
+            result := instaid._execute_as(owner, call);
+            EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
             IF needs_names THEN
@@ -2340,6 +2342,7 @@ BEGIN
             needs_names := true;
         END;
     END LOOP;
+    RETURN result;
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
@@ -2358,12 +2361,12 @@ BEGIN
     -- its text can mean the time zone of its callers
     PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
     WHERE s.name = 'TimeZone';
-    ids[1] := instaid._call_copy(function);
+    ids[1] := instaid._call_copy(function)::bigint;
     made_at := clock_timestamp();
     used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
                       WHERE s <> ALL (used)), used);
     first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
-    ids[2] := instaid._call_copy(function);
+    ids[2] := instaid._call_copy(function)::bigint;
     -- if it also has a log with numbers of its own, the one whose low bits are in the IDs
     SELECT u.sequence, c.relowner::regrole AS relowner INTO part
     FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
@@ -2500,7 +2503,7 @@ CREATE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regro
 DECLARE
     part record;
     seen record;
-    left_out regclass[] := '{}';
+    left_out regclass[] := '{}'::regclass[];
 BEGIN
     shard_ids := '{}';
     FOR part IN
@@ -2612,7 +2615,7 @@ DECLARE
     seen record;
     layout record;
     named integer;
-    sequences regclass[] := '{}';
+    sequences regclass[] := '{}'::regclass[];
     others text;
     part record;
     other_use text;
@@ -2831,8 +2834,8 @@ CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
 DECLARE
     schemas pg_catalog.text[];
     functions pg_catalog.text[];
-    problems pg_catalog.text[] := '{}';
-    adopted pg_catalog.text[] := '{}';
+    problems pg_catalog.text[] := '{}'::pg_catalog.text[];
+    adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
     count pg_catalog.int4 := 0;
     shard pg_catalog.record;
     is_adopted pg_catalog.bool;
@@ -2869,9 +2872,10 @@ BEGIN
                 problems := pg_catalog.array_append(problems, pg_catalog.format(
                     '%I: %s', schemas[i], SQLERRM));
                 RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
-                    DETAIL = COALESCE(NULLIF(detail, ''),
-                                      pg_catalog.split_part(context, E'\n', 1)),
-                    HINT = COALESCE(NULLIF(hint, ''), 'Mend the function, and try again.');
+                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
+                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
+                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
+                                ELSE 'Mend the function, and try again.' END;
             END IF;
         END;
         COMMIT;

@@ -549,6 +549,7 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 	};
 	$node->safe_psql($db, q{
 		GRANT CREATE ON SCHEMA instaid TO alice;
+		GRANT USAGE, CREATE ON SCHEMA insta5 TO mallory;
 		CREATE TABLE h.lured (id bigint PRIMARY KEY DEFAULT insta5.next_id());
 		CREATE TABLE public.lured (id bigint PRIMARY KEY DEFAULT insta5.next_id());
 		CREATE TABLE h.ticks (id bigint PRIMARY KEY DEFAULT nextval('h.table_id_seq'));
@@ -586,7 +587,7 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		CREATE FUNCTION x.next_id(integer DEFAULT 1) RETURNS bigint SECURITY DEFINER
 			LANGUAGE plpgsql AS 'BEGIN PERFORM m.attempt(); RETURN instaid_sql._open(1); END';}
 		: q{
-		CREATE SEQUENCE q6.more;
+		CREATE SEQUENCE q6.more; CREATE DOMAIN x.d AS instaid.id DEFAULT 5;
 		ALTER FUNCTION q7.next_id() STABLE; ALTER FUNCTION q8.next_id() RENAME TO one;
 		ALTER FUNCTION q9.next_ids(integer, regclass) RENAME TO many;
 		CREATE FUNCTION x.next_ids(integer, integer) RETURNS SETOF bigint LANGUAGE plpgsql
@@ -595,6 +596,8 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 			AS 'BEGIN PERFORM m.attempt(), instaid_sql._open(); END';
 		CREATE SERVER hers FOREIGN DATA WRAPPER instaid;
 		SELECT instaid.create_ticket('sourced', source => '{hers}');}) . q{
+		CREATE FUNCTION insta5.next_id(text) RETURNS bigint LANGUAGE plpgsql
+			AS 'BEGIN PERFORM m.attempt(); RETURN 1; END';
 		CREATE TABLE q6.t (id bigint PRIMARY KEY DEFAULT q6.next_id('q6.more'));
 		SELECT seqmax FROM pg_sequence WHERE seqrelid = 'q6.more'::regclass \gset
 		SELECT instaid.freeze_shard('q6');
