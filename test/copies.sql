@@ -11,8 +11,8 @@
 --	later:   tables that get their first rows after the adoption
 --	call:    expressions that make IDs besides
 --	app:     a table that the role app can insert into, before and afterwards
---	cure:    which statement of the cure of a copy to run, as a pattern, instead of the first one; -
---	         if it must be written by hand
+--	cure:    which statements of the cures to run, as a pattern, if it is not the first case; - if
+--	         the function must be written anew
 --	keeps:   codes of warnings of audit() that stay
 --
 -- :owner owns the database and the shape, and :superuser is a superuser.

@@ -123,8 +123,16 @@ sub run_as
 # A text array of SQL
 sub array { return 'ARRAY[' . join(', ', map { "'" . s/'/''/gr . "'" } @_) . ']::text[]' }
 
-# The statements of a cure: what begins in capitals, and ends with a semicolon
-sub statements { return $_[0] =~ /\b((?:SELECT|ALTER|CREATE|DROP)\s[^;]*;)/g }
+# The statements of a cure end with a semicolon.  After "; If ...", there are others, for another
+# case; a pattern chooses among all.
+sub statements
+{
+	my ($cure, $wanted) = @_;
+	$cure =~ s/(?<=;) If .*//s if !defined $wanted;
+	$wanted //= '.';
+	return grep { /$wanted/ }
+	  $cure =~ /(?:\A|(?<=[.;:]))\s*((?:SELECT|ALTER|CREATE|DROP|REVOKE|GRANT)\s[^;]*;)/g;
+}
 
 # The findings of audit(), as lists of code, severity, object, problem and cure
 my $audit = q{SELECT format(E'%s\x1f%s\x1f%s\x1f%s\x1f%s\x1e', code, severity, object, problem,
@@ -242,9 +250,7 @@ sub faults
 			(undef, $said) = run_as($caller, $database, 'CALL instaid.adopt_shards()');
 			push @texts, "@$said" =~ /^HINT: +(.*)/mg;
 		}
-		my $wanted = $shape->{cure} // '.';
-		my @run = grep { defined && !$run{$_}++ }
-		  map { (grep { /$wanted/ } statements($_))[0] } @texts;
+		my @run = grep { !$run{$_}++ } map { statements($_, $shape->{cure}) } @texts;
 		last if !@run;
 		($out, $said) = run_as($caller, $database, join $part, @run, "$audit\n");
 		push @faults, map { "the cure fails: $run[$_] $said->[$_]" }
@@ -253,7 +259,7 @@ sub faults
 		@left = grep { $_->[1] eq 'error' || $cured{"$_->[0] $_->[2]"} } findings($out->[-1]);
 	}
 	push @faults, 'audit() still has: ' . said(@left)
-	  if grep { $_->[1] eq 'error' || $run{ (statements($_->[4]))[0] // '' } } @left;
+	  if grep { $_->[1] eq 'error' || grep { $run{$_} } statements($_->[4]) } @left;
 
 	# IDs of all defaults and calls.  Then a table is dropped, and the others go on.
 	my ($dropped, @others) = reverse @{ $shape->{insert} }, @{ $shape->{later} };
@@ -537,7 +543,7 @@ for my $edition ('c', 's')
 		control => q{SET search_path = public; SELECT next_id('users_id_seq')},
 		refused => qr/argument/, then => sub {
 			my ($database, $caller, $findings, $name) = @_;
-			my @cures = map { (statements($_->[4]))[0] // () } findings($findings);
+			my @cures = map { statements($_->[4]) } findings($findings);
 			my ($out, $said) = run_as($caller, $database, join "\n", @cures);
 			is("@$said" =~ /ERROR/ ? "@$said" : scalar @cures ? '' : 'no cure', '',
 				'... and its cure can be run');
