@@ -1635,7 +1635,7 @@ CREATE VIEW instaid._copies AS
         WHERE s.code ~* $re$\m(?:nextval\s*\(|execute\M)$re$
           AND s.code ~* $re$(?x)\m(?:clock_timestamp | now | timeofday | localtimestamp
                             | current_timestamp | (?:statement|transaction)_timestamp)\M$re$
-          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}) \s*<<[\s(]*
+          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}|\*\s*1000) \s*<<[\s(]*
                             (?:1[6-9]\M | 2[0-4]\M | \d+\s*[-+*] | [a-z_]\w*\M(?!\s*>>))
                             | \*[\s(]*(?:8388608|4194304)\M | \^ | \mpow(?:er)?\s*\($re$
         UNION ALL
@@ -1842,8 +1842,14 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
-                THEN 'Write it anew, so that it calls next_id() of a shard.'
+                     -- a text that is no number, or an argument that could be a sequence
+                     OR p.prorettype <> 'bigint'::regtype AND p.prosrc ~* 'encode|to_hex'
+                     OR p.proname = 'next_id' AND p.proargtypes[0] IN ('bigint'::regtype,
+                                                                       'integer'::regtype)
+                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                     ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
+                     OR s.schema IS NOT NULL
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
                                                    THEN ', ' || instaid._free_shard_id() END,
@@ -1884,7 +1890,13 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
                 c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
                                           SELECT o.schema FROM instaid._audited_shards AS o)
-                THEN format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname, s.name)
+                -- the lock of the SQL edition is in the schema of the sequence
+                THEN concat((SELECT format('CREATE VIEW %s.id_sequence_lock AS SELECT 1 AS lock; ',
+                                           s.name)
+                             FROM pg_class AS l WHERE l.relnamespace = n.oid AND l.relkind = 'v'
+                                                  AND l.relname = 'id_sequence_lock'),
+                            format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
+                                   s.name))
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
@@ -2225,7 +2237,7 @@ DECLARE
     path text[];
     part record;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, p.prosrc, (
+    SELECT p.proowner::regrole AS owner, n.nspname, (
                SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
                SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
                WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
@@ -2276,7 +2288,7 @@ BEGIN
               AS o (is_function, relname, relnamespace, relowner, relkind)
              JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
              JOIN pg_roles AS r ON r.oid = o.relowner
-        WHERE strpos(lower(main.prosrc), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
+        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
           -- a name must not end the dollar quotes
           AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
         ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
@@ -2286,8 +2298,9 @@ BEGIN
                                          quote_literal(replace(part.name, '\\', '\')), part.flags)
             WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
                                                             part.pattern), part.name, part.flags)
-            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN)\s+)%s(?![\w$.(])',
-                                                   part.pattern), '\1' || part.name,
+            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
+                                                   '%s(?![\w$.])', part.pattern),
+                                '\1' || part.name,
                                 part.flags || 'i') END;
     END LOOP;
     PERFORM instaid._execute_as(main.owner, definition)
@@ -2337,7 +2350,8 @@ BEGIN
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
-                    HINT = 'Write the schemas into its text, or %% as %, and try again.';
+                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
+                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
             END IF;
             needs_names := true;
         END;
@@ -2398,9 +2412,10 @@ BEGIN
         PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
         FOR n IN 0 .. 1 LOOP
             PERFORM instaid._execute_as(part.relowner, format(
-                'ALTER SEQUENCE %s AS bigint INCREMENT 1 NO MAXVALUE RESTART %s', sequence,
-                instaid.make_id(instaid.default_epoch() + interval '2 ms',
-                                n * instaid._max_shard_id(), 0)));
+                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
+                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
+                                    n * instaid._max_shard_id(), 0)))))
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';
@@ -2429,9 +2444,10 @@ DECLARE
                                   ON n.oid = p.pronamespace WHERE p.oid = function);
     name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
-        SELECT to_timestamp(CASE WHEN m.literal[1] ~ '^\d{13}$' THEN m.literal[1]::numeric / 1000
-                                 ELSE m.literal[1]::numeric END::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal));
+        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
+        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
+        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
     literal text;
     layout record;
     seen timestamptz;
@@ -2586,11 +2602,13 @@ CREATE VIEW instaid._found_copies AS
                                 pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
                     THEN 'returns ' || pg_get_function_result(p.oid)
-                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason
+                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
+               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
         FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid)
     SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
            COALESCE(c.reason, CASE
+               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
                WHEN c.next_id <> first_value(c.function) OVER w
                THEN 'stands beside a next_id() that is not found to be a copy'
                -- any role can create copies in some schemas
@@ -2618,16 +2636,19 @@ DECLARE
     seen record;
     layout record;
     named integer;
+    first_epoch timestamptz;
     sequences regclass[] := '{}'::regclass[];
     others text;
     part record;
     other_use text;
     made text;  -- the name of the function that is made
+    wrappers text[];
+    wrapper text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     -- refuses an epoch that is out of range
     PERFORM instaid.make_id(epoch, 0, 0, epoch),
-            instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+            instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
@@ -2652,7 +2673,7 @@ BEGIN
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
     taken := instaid._lock_tables_of(main.schema, functions, main.owner);
     -- while this waited, another session can have adopted the schema, or its owner changed it
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
                                             AND p.pronamespace = main.schema)
        < cardinality(functions) THEN
@@ -2661,10 +2682,46 @@ BEGIN
                              schema_name), HINT = 'Try again.';
     END IF;
 
+    -- With another argument than its default, the function could mean another shard.
+    SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
+    FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                         AND d.refobjid = p.oid
+         JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+    WHERE p.oid = ANY (functions) AND p.pronargs > 0
+      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
+    IF FOUND THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the default of column %s passes an argument to %s', part.name,
+                             instaid._signature(part.oid)),
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid._replacing(instaid._signature(part.oid));
+    END IF;
+    wrappers := ARRAY(
+        SELECT format(
+            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
+                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
+            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+                SELECT string_agg('$' || g, ', ' ORDER BY g)
+                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
+
     FOREACH function IN ARRAY functions LOOP
         seen := instaid._try_copy(function);
-        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, epoch);
-        epoch := layout.epoch;
+        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        IF layout.epoch <> first_epoch THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('functions of schema %I have several epochs', schema_name),
+                DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
+                                first_epoch, instaid._signature(function), layout.epoch),
+                HINT = format('To let both return IDs of a new shard: %s SELECT'
+                              ' instaid.replace_copy(%L);',
+                              instaid._replacing(instaid._signature(functions[1])),
+                              instaid._signature(function));
+        END IF;
+        first_epoch := layout.epoch;
         named := COALESCE(named, layout.shard_id);
         sequences := sequences || seen.sequence;
         others := NULLIF(concat_ws('; ', others, (
@@ -2673,6 +2730,7 @@ BEGIN
             FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
             HAVING bool_or(s <> named))), '');
     END LOOP;
+    epoch := first_epoch;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
@@ -2752,22 +2810,8 @@ BEGIN
 
     -- The others call it, and so does a function with the old name.  With other arguments than the
     -- default, which could mean another shard, they return null.
-    FOR part IN
-        SELECT p.oid, p.proname, p.pronargs, p.prosecdef, p.proargdefaults
-        FROM pg_proc AS p WHERE p.oid = ANY (functions)
-    LOOP
-        CONTINUE WHEN part.oid = next_id AND made IS NULL;
-        PERFORM instaid._execute_as(main.owner, format(
-            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
-            ' UNSAFE %s RETURN ' || CASE part.pronargs WHEN 0 THEN '%1$I.next_id()'
-                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
-                END, schema_name,
-            CASE part.oid WHEN next_id THEN made ELSE part.proname END,
-            pg_get_function_arguments(part.oid),
-            CASE WHEN part.prosecdef THEN 'SECURITY DEFINER' END, (
-                SELECT string_agg('$' || g, ', ' ORDER BY g)
-                FROM generate_series(1, part.pronargs) AS g),
-            pg_get_expr(part.proargdefaults, 0)));
+    FOREACH wrapper IN ARRAY wrappers LOOP
+        PERFORM instaid._execute_as(main.owner, wrapper);
     END LOOP;
     -- the function that was made has the rights of the one beside it
     IF made IS NOT NULL THEN
@@ -2930,7 +2974,8 @@ BEGIN
     PERFORM instaid._check_read_committed('replace_copy');
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
            p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
-           pg_get_function_arguments(p.oid) AS arguments INTO main
+           pg_get_function_arguments(p.oid) AS arguments,
+           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype) AS is_numeric INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
       AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
@@ -2941,16 +2986,27 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
+    IF main.proname = 'next_id' AND main.is_numeric THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
+            DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
+            HINT = 'Rename it, and its callers, and try again.';
+    END IF;
     PERFORM instaid._check_ruler(main.owner, main.schema, copy);
     largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
     IF main.is_callable THEN
-        returned := instaid._call_copy(copy);
+        BEGIN
+            returned := instaid._call_copy(copy);
+        EXCEPTION WHEN invalid_parameter_value THEN
+            NULL;  -- it has never made an ID
+        END;
         largest := GREATEST(largest, substring(returned FROM '\d{1,18}$|[1-8]\d{18}$')::bigint);
     END IF;
     IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
         RAISE feature_not_supported USING
             MESSAGE = format('%s returns a text whose form is not known', copy),
-            DETAIL = 'It returned ' || returned || ', which does not end with an ID in digits.',
+            DETAIL = COALESCE('It returned ' || returned || ', which does not end with an ID in'
+                              ' digits.', 'It cannot be called without arguments.'),
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
 

@@ -58,7 +58,7 @@ CREATE OR REPLACE VIEW instaid._copies AS
         WHERE s.code ~* $re$\m(?:nextval\s*\(|execute\M)$re$
           AND s.code ~* $re$(?x)\m(?:clock_timestamp | now | timeofday | localtimestamp
                             | current_timestamp | (?:statement|transaction)_timestamp)\M$re$
-          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}) \s*<<[\s(]*
+          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}|\*\s*1000) \s*<<[\s(]*
                             (?:1[6-9]\M | 2[0-4]\M | \d+\s*[-+*] | [a-z_]\w*\M(?!\s*>>))
                             | \*[\s(]*(?:8388608|4194304)\M | \^ | \mpow(?:er)?\s*\($re$
         UNION ALL

@@ -234,6 +234,10 @@ BEGIN
     ELSE
         EXECUTE command;
     END IF;
+    -- A SET in a function that was called stays.
+    IF current_setting('search_path') <> 'pg_catalog, pg_temp' THEN
+        PERFORM set_config('search_path', 'pg_catalog, pg_temp', false);
+    END IF;
     RETURN result;
 END $$;
 

@@ -1696,6 +1696,7 @@ CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT like_id(), n integer);
 -- 3 bits are an argument, which one function for each kind of row passes
 -- refused: argument
 -- insert: users records
+-- cure: -
 CREATE SEQUENCE public.table_id_seq;
 CREATE FUNCTION public.next_id(bigint, OUT result bigint) AS $$
 DECLARE
@@ -1776,6 +1777,7 @@ CREATE TABLE photos (id varchar NOT NULL PRIMARY KEY DEFAULT id_generator(), n i
 ---- returns_prefix
 -- a prefix that the column passes, and the ID in hexadecimal digits
 -- refused: returns text
+-- cure: -
 CREATE SEQUENCE chain_id_seq;
 CREATE FUNCTION next_chain_id(prefix text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
