@@ -1835,7 +1835,8 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
-                THEN concat(CASE WHEN s.schema IS NULL
+                THEN concat('Let the owner of the schema run: ',
+                            CASE WHEN s.schema IS NULL
                                  THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
                                              instaid._free_shard_id()) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
@@ -2329,7 +2330,6 @@ END $$;
 CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    call CONSTANT text := 'SELECT ' || instaid._call_of(function);
     owner regrole;
     needs_names boolean;
     result text;
@@ -2339,7 +2339,7 @@ BEGIN
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            result := instaid._execute_as(owner, call);
+            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
             EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
@@ -2456,8 +2456,8 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over.' ELSE '' END,
-                            COALESCE(id::text, 'null')),
+                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
+                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
             HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
@@ -2473,6 +2473,7 @@ BEGIN
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
     FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
+          UNION ALL SELECT to_timestamp(0), interval '1 s'
           UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
          CROSS JOIN generate_series(16, 32) AS bits
          CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
@@ -3000,7 +3001,9 @@ BEGIN
         EXCEPTION WHEN invalid_parameter_value THEN
             NULL;  -- it has never made an ID
         END;
-        largest := GREATEST(largest, substring(returned FROM '\d{1,18}$|[1-8]\d{18}$')::bigint);
+        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
+                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
+                                          END::bigint);
     END IF;
     IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
         RAISE feature_not_supported USING

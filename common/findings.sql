@@ -10,7 +10,8 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
-                THEN concat(CASE WHEN s.schema IS NULL
+                THEN concat('Let the owner of the schema run: ',
+                            CASE WHEN s.schema IS NULL
                                  THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
                                              instaid._free_shard_id()) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,

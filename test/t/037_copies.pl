@@ -252,7 +252,8 @@ sub faults
 		}
 		my @run = grep { !$run{$_}++ } map { statements($_, $shape->{cure}) } @texts;
 		last if !@run;
-		($out, $said) = run_as($caller, $database, join $part, @run, "$audit\n");
+		($out, $said) = run_as((grep { /^Let the owner/ } @texts) ? $owner : $caller, $database,
+			join $part, @run, "$audit\n");
 		push @faults, map { "the cure fails: $run[$_] $said->[$_]" }
 		  grep { ($said->[$_] // '') =~ /ERROR/ } 0 .. $#run;
 		my %cured = map { ("$_->[0] $_->[2]" => 1) } @cures;
