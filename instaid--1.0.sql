@@ -543,6 +543,15 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 
+-- The shard of a schema
+CREATE FUNCTION instaid._find_shard(schema text, OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
+END;
+
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
     RETURNS SETOF record
@@ -667,10 +676,9 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, -1));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
-        WHERE s.schema_name = _check_new_shard.schema_name;
+        SELECT s.shard_id, s.epoch INTO other FROM instaid._find_shard(schema_name) AS s;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
@@ -1492,7 +1500,7 @@ BEGIN
                           WHEN main.attgenerated <> '' THEN 'It is a generated column.'
                           ELSE 'It is not a column of a table.' END;
     END IF;
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+    SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';
@@ -2249,7 +2257,7 @@ CREATE VIEW instaid._copies AS
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
           AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN p.prosrc ~* $re$\mnextval\M$re$ AND strpos(p.prosrc, 'instaid_sql._') = 0
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
               END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
