@@ -559,6 +559,15 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 
+-- The shard of a schema
+CREATE FUNCTION instaid._find_shard(schema text, OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
+END;
+
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
     RETURNS SETOF record
@@ -693,11 +702,10 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, -1));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
-        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-        WHERE s.schema_name = _check_new_shard.schema_name;
+        FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
@@ -1615,7 +1623,7 @@ CREATE VIEW instaid._copies AS
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
           AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN p.prosrc ~* $re$\mnextval\M$re$ AND strpos(p.prosrc, 'instaid_sql._') = 0
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
               END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
@@ -2776,8 +2784,12 @@ BEGIN
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = sequences[1] AND s.epoch <> _adopt.epoch
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
+      AND s.epoch <> _adopt.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
@@ -3014,8 +3026,7 @@ BEGIN
     END IF;
 
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = main.nspname;
+    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
                   OR shard.epoch <> replace_copy.epoch) THEN
         RAISE invalid_parameter_value USING
@@ -3052,7 +3063,7 @@ BEGIN
             WHERE new_name IS NOT NULL;
             new_name := NULL;
         END IF;
-        SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
     IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
         RAISE object_not_in_prerequisite_state USING
@@ -3097,8 +3108,7 @@ BEGIN
     PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = renumber_shard.schema_name;
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
@@ -3431,7 +3441,7 @@ BEGIN
                           WHEN main.attgenerated <> '' THEN 'It is a generated column.'
                           ELSE 'It is not a column of a table.' END;
     END IF;
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+    SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
             HINT = 'create_shard() and adopt_shard() make a schema a shard.';

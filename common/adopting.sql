@@ -601,8 +601,12 @@ BEGIN
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = sequences[1] AND s.epoch <> _adopt.epoch
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
+      AND s.epoch <> _adopt.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
@@ -839,8 +843,7 @@ BEGIN
     END IF;
 
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = main.nspname;
+    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
                   OR shard.epoch <> replace_copy.epoch) THEN
         RAISE invalid_parameter_value USING
@@ -877,7 +880,7 @@ BEGIN
             WHERE new_name IS NOT NULL;
             new_name := NULL;
         END IF;
-        SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
     IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
         RAISE object_not_in_prerequisite_state USING
@@ -922,8 +925,7 @@ BEGIN
     PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = renumber_shard.schema_name;
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';

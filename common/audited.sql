@@ -38,7 +38,7 @@ CREATE OR REPLACE VIEW instaid._copies AS
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
           AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN p.prosrc ~* $re$\mnextval\M$re$ AND strpos(p.prosrc, 'instaid_sql._') = 0
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
               END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.

@@ -61,11 +61,10 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, -1));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
-        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-        WHERE s.schema_name = _check_new_shard.schema_name;
+        FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
