@@ -2212,7 +2212,9 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
+                           || instaid._replacing(instaid._signature(function)) END;
     END IF;
     RETURN main.relowner;
 END $$;

@@ -662,6 +662,7 @@ my %without_search_path = (
 		instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask',
 	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
 		instaid_sql._utc_epoch',
+	'PostgreSQL makes it part of the query, which then reads one shard' => 'instaid._find_shard',
 	'it commits' => 'instaid.adopt_shards instaid.create_shards');
 is($node->safe_psql('s', q{
 	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
