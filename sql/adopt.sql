@@ -313,6 +313,38 @@ RESET ROLE;
 CALL instaid.adopt_shards('adopt%m%');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
 
+-- a sequence that this transaction has used before, and another one
+CALL publish('adopt_t', 431);
+CREATE SEQUENCE adopt_t.other;
+BEGIN;
+SELECT nextval('adopt_t.table_id_seq'), nextval('adopt_t.other');
+SELECT instaid.adopt_shard('adopt_t');
+SELECT sequence FROM instaid.shards WHERE schema_name = 'adopt_t';
+ROLLBACK;
+-- a name without a schema that would end the dollar quotes is not written out where others can create
+GRANT CREATE ON SCHEMA adopt_t TO PUBLIC;
+CREATE SEQUENCE adopt_t."$function$;";
+SELECT replace(replace(pg_get_functiondef('adopt_t.next_id()'::regprocedure), 'adopt_t.table_id_seq', '"$function$;"'),
+    'AS $function$', 'AS $body$') AS text \gset
+SELECT regexp_replace(:'text', '\$function\$\s*$', '$body$') \gexec
+SELECT md5(prosrc) AS before FROM pg_proc WHERE oid = 'adopt_t.next_id()'::regprocedure \gset
+SELECT split_part(try($$SELECT instaid.adopt_shard('adopt_t')$$), ':', 2) LIMIT 1;
+SELECT md5(prosrc) = :'before' AS same FROM pg_proc WHERE oid = 'adopt_t.next_id()'::regprocedure;
+SET client_min_messages = warning;
+DROP SCHEMA adopt_t CASCADE;
+RESET client_min_messages;
+-- many schemas: one row of audit(), and a NOTICE for each 100
+SELECT format('CALL publish(''adopt_z%s'', %s)', n, 4000 + n) FROM generate_series(1, 101) AS n \gexec
+SELECT code, object, cure FROM instaid.audit() WHERE object ~ 'others$';
+\set VERBOSITY terse
+CALL instaid.adopt_shards('adopt\_z%', true);
+CALL instaid.adopt_shards('adopt\_z%');
+\set VERBOSITY default
+SELECT count(*), min(shard_id), max(shard_id) FROM instaid.shards WHERE schema_name ~ '^adopt_z';
+SET client_min_messages = warning;
+SELECT format('DROP SCHEMA adopt_z%s CASCADE', n) FROM generate_series(1, 101) AS n \gexec
+RESET client_min_messages;
+
 -- several functions of a schema, one of which has an argument: one is next_id(), and the others call it
 CREATE SCHEMA adopt_s;
 CREATE TABLE adopt_s.items (id bigserial PRIMARY KEY, n integer);
