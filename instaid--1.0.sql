@@ -3030,13 +3030,16 @@ BEGIN
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
-                  OR shard.epoch <> replace_copy.epoch) THEN
+                  OR shard.epoch <> replace_copy.epoch OR EXISTS (
+                      -- another role's would be called in place of the shard's
+                      SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
+                      AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('schema %I is a shard already', main.nspname),
             DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
                             shard.owner, shard.epoch, main.owner, copy),
-            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function to'
-                   ' the owner of the shard.';
+            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
+                   ' and next_id(), to the owner of the shard.';
     ELSIF NOT FOUND THEN
         IF shard_id IS NULL THEN
             RAISE null_value_not_allowed USING

@@ -536,8 +536,15 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		? qr/ERROR:  55000: .*\nDETAIL:  .* do not: v5\.next_id\(\) of mallory\.\n/
 		: qr/^ALTER TABLE .* SET DEFAULT v5\.next_id\(\)$/m,
 		'... and that of its owner, unless she could add a function that is found');
+	# replace_copy() of victim's function, where the next_id() beside it is hers
+	run_as('victim', $db, q{
+		CREATE FUNCTION v5.old_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';}
+		. ($edition eq 'SQL' ? '' : 'DROP FUNCTION v5.next_id() CASCADE'));
+	run_as('mallory', $db, "CREATE FUNCTION v5.$hers") if $edition ne 'SQL';
+	like(run_as('victim', $db, q{SELECT instaid.replace_copy('v5.old_id()')}),
+		qr/ERROR:  22023: schema v5 is a shard already/,
+		'... and replace_copy() does not call it either');
 	as_superuser($db, "ALTER DATABASE $db OWNER TO CURRENT_USER");
-
 	# Each finding there is, of what she has, and of a superuser's tables beside it
 	my $declared = sub {
 		my ($schema, $shard_id, $epoch, $sequence) = @_;
