@@ -2411,8 +2411,8 @@ BEGIN
     IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s belongs to another role', sequence),
-            DETAIL = format('Role %s could set it back, and role %s owns the function %s.',
-                            part.relowner, owner, instaid._signature(function)),
+            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
+                            part.relowner, instaid._signature(function)),
             HINT = 'Give both to one owner.';
     END IF;
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
