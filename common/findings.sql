@@ -85,7 +85,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     SELECT 'planted_function', 'error',
            format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
            format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
-                  ' it', o.rolname, p.proname), 'Drop it, and revoke CREATE on the schema.'
+                  ' it', o.rolname, p.proname),
+           format('DROP ROUTINE %s.%I(%s); Also revoke CREATE on the schema.', s.name, p.proname,
+                  oidvectortypes(p.proargtypes))
     FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
          JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
          JOIN pg_roles AS o ON o.oid = p.proowner
@@ -118,7 +120,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- Tables partitioned by range of their IDs.  takes_now is null if list_partitions() reads no
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
-        SELECT i.name, i.relid, r.*,
+        SELECT i.name, i.relid, i.table_name, r.*,
                format('Create partitions from the end of the last one on, with'
                       ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
                       ' owner create a default one.', i.table_name, s.epoch) AS cure
@@ -140,8 +142,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
-           ' could replace.'
+           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
+                  ' replace.', i.table_name, (parse_ident(i.column_name))[1])
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -150,8 +152,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           'Give the column a next_id() with instaid.adopt_column(), which refuses what others'
-           ' could replace.'
+           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
+                  ' replace.', d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -159,6 +161,32 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     WHERE s.has_sequence AND NOT d.is_partition AND NOT EXISTS (
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
+    UNION ALL
+    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
+    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
+    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
+           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
+                  s.shard_id, i.column_name, w.shard_id),
+           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
+    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
+         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
+         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
+         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+                            AND d.refclassid = 'pg_proc'::regclass
+                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
+         CROSS JOIN LATERAL regexp_match(
+             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
+             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
+             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
+                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
+                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
+                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
+                    'integer'::regtype::oid)) AS m (bytes)
+         CROSS JOIN LATERAL (
+             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
+             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
+                            AS w (shard_id)
+    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
     UNION ALL
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
@@ -195,6 +223,17 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            p.cure
     FROM parted AS p WHERE COALESCE(NOT p.takes_now, NOT EXISTS (
         SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid))
+    UNION ALL
+    -- A foreign key follows its table when this is renamed and becomes a partition of another.
+    SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
+           format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
+                  ' other partitions', o.nspname, t.relname, p.table_name),
+           format('Let its owner drop it, and add it again with REFERENCES %s.', p.table_name)
+    FROM parted AS p JOIN pg_inherits AS h ON h.inhparent = p.relid
+         JOIN pg_constraint AS f ON f.confrelid = h.inhrelid AND f.contype = 'f'
+                                AND f.conparentid = 0
+         JOIN pg_class AS c ON c.oid = f.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_class AS t ON t.oid = h.inhrelid JOIN pg_namespace AS o ON o.oid = t.relnamespace
     UNION ALL
     SELECT 'last_partition', 'warning', p.name,
            format('its last partition ends at %s, within its own length', p.ends_at), p.cure

@@ -152,9 +152,11 @@ BEGIN
                                         from_time + (n + 1) * step AS until) AS s
              CROSS JOIN LATERAL (SELECT instaid._min_id_from(s.since, epoch) AS first_id,
                                         instaid._min_id_from(s.until, epoch) AS end_id) AS i
+        -- a partition can hold several steps, as a table that was attached does
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
-            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
+            WHERE p.from_time IS NOT NULL AND (p.first_id IS NULL OR p.first_id <= i.first_id)
+              AND (p.end_id IS NULL OR p.end_id >= i.end_id)) ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d

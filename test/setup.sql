@@ -70,7 +70,7 @@ CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE old_photos (caption text, taken_at timestamptz);
 INSERT INTO old_photos VALUES ('breakfast', '2026-01-01 10:00 UTC'), ('lunch', '2026-01-01 12:30 UTC'),
-    ('cake', '2026-01-01 12:30 UTC');
+    ('cake', '2026-01-01 12:30 UTC'), ('slide', '2009-05-05 UTC'), ('film', '1984-01-01 UTC');
 
 ---- backup_1
 CREATE EXTENSION instaid;
@@ -159,6 +159,19 @@ SELECT instaid.create_shard('insta5', 5);
 
 ---- partitions_2
 SELECT instaid.create_partitions('insta5.photos', '2020-01-01 UTC', '2020-03-01 UTC', '1 month');
+
+---- partitions_3
+CREATE TABLE insta5.albums (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
+CREATE TABLE insta5.songs (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
+    album_id bigint NOT NULL REFERENCES insta5.albums);
+CREATE VIEW insta5.titles AS SELECT id, title FROM insta5.albums;
+INSERT INTO insta5.albums VALUES (instaid.make_id('2026-11-20 UTC', 5, 1), 'first');
+INSERT INTO insta5.songs (album_id) SELECT id FROM insta5.albums;
+CREATE ROLE reports;
+GRANT USAGE ON SCHEMA insta5 TO reports;
+GRANT INSERT ON insta5.albums TO reports;
+GRANT SELECT (id, title) ON insta5.albums TO reports;
+GRANT SELECT ON insta5.titles TO reports;
 
 ---- public_1
 CREATE EXTENSION instaid;

@@ -580,6 +580,12 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		SELECT instaid.create_partitions('h.p2', now() - interval '20 days',
 			now() - interval '10 days', '10 days');
 		CREATE TABLE h.later PARTITION OF h.p2 DEFAULT;
+		CREATE TABLE h.p3 (LIKE h.p0 INCLUDING ALL) PARTITION BY RANGE (id);
+		CREATE TABLE h.p3_all PARTITION OF h.p3 FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+		CREATE TABLE h.refers (id bigint REFERENCES h.p3_all CHECK (m.gain(id) = 1));
+		CREATE INDEX ON h.refers ((m.gain()));
+		CREATE TABLE h.checked (LIKE h.p0 INCLUDING ALL,
+			CHECK (instaid.extract_shard_id(id) = 5));
 		ALTER SEQUENCE q1.table_id_seq INCREMENT 2;
 		SELECT setval(seqrelid, seqmax) FROM pg_sequence
 		WHERE seqrelid = 'q2.table_id_seq'::regclass;
@@ -627,7 +633,8 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 	unlike(join("\n", map { $_->[3] } @findings), qr/\b(?:h|public|its)[. ]next_id\(/,
 		'no cure names her next_id()');
 	like($cures{$_}, qr/\bowner\b/, "the cure of $_ is for the owner of the table")
-	  for 'no_partition', 'last_partition', 'default_partition', 'ahead_of_clock', 'narrow_column';
+	  for 'no_partition', 'last_partition', 'default_partition', 'ahead_of_clock', 'narrow_column',
+		'partition_reference';
 	for my $table ('h.lured', 'public.lured', 'h.ticks')
 	{
 		like(as_superuser($db, "$adopt('$table', 'id'); INSERT INTO $table DEFAULT VALUES"),
