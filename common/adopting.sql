@@ -29,7 +29,9 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
+                           || instaid._replacing(instaid._signature(function)) END;
     END IF;
     RETURN main.relowner;
 END $$;
@@ -53,7 +55,7 @@ CREATE OR REPLACE FUNCTION instaid._call_of(function oid) RETURNS text
 -- operators there, or has done so, could have the caller run them: nextval(text) and
 -- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
 -- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
--- written out in its text.  What the schema's owner commits meanwhile must not matter either.
+-- written out in its text.
 CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -63,7 +65,7 @@ DECLARE
     path text[];
     part record;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, p.prosrc, (
+    SELECT p.proowner::regrole AS owner, n.nspname, (
                SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
                SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
                WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
@@ -74,24 +76,21 @@ BEGIN
                   FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
                                       '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
                        WITH ORDINALITY AS m (name, place)
-                  ORDER BY m.place) || ARRAY[main.nspname, 'public'];
+                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
     IF NOT EXISTS (
-        SELECT FROM pg_namespace AS n
-             CROSS JOIN LATERAL (
-            SELECT n.nspowner
-            UNION ALL SELECT x.grantee FROM aclexplode(n.nspacl) AS x
-                      WHERE x.privilege_type = 'CREATE'
-            UNION ALL SELECT p.proowner FROM pg_proc AS p WHERE p.pronamespace = n.oid
-            UNION ALL SELECT o.oprowner FROM pg_operator AS o WHERE o.oprnamespace = n.oid
-            UNION ALL SELECT t.typowner FROM pg_type AS t WHERE t.typnamespace = n.oid
-            UNION ALL SELECT c.relowner FROM pg_class AS c WHERE c.relnamespace = n.oid)
-            AS u (role)
-             LEFT JOIN pg_roles AS r ON r.oid = u.role
-             JOIN pg_database AS d ON d.datname = current_database()
-             JOIN pg_roles AS o ON o.oid = CASE r.rolname WHEN 'pg_database_owner' THEN d.datdba
-                                                ELSE u.role END OR r.oid IS NULL
-        WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog'
-          AND (r.oid IS NULL OR o.oid <> main.owner AND NOT o.rolsuper))
+        WITH searched AS (SELECT n.* FROM pg_namespace AS n
+                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
+        SELECT FROM (
+            SELECT n.nspowner FROM searched AS n
+            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+                  WHERE x.privilege_type = 'CREATE'
+            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
+            UNION SELECT o.oprowner
+                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
+            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
+            UNION SELECT c.relowner
+                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
+        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
     THEN
         PERFORM instaid._execute_as(main.owner, format(
             'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
@@ -117,7 +116,7 @@ BEGIN
               AS o (is_function, relname, relnamespace, relowner, relkind)
              JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
              JOIN pg_roles AS r ON r.oid = o.relowner
-        WHERE strpos(lower(main.prosrc), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
+        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
           -- a name must not end the dollar quotes
           AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
         ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
@@ -127,8 +126,9 @@ BEGIN
                                          quote_literal(replace(part.name, '\\', '\')), part.flags)
             WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
                                                             part.pattern), part.name, part.flags)
-            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN)\s+)%s(?![\w$.(])',
-                                                   part.pattern), '\1' || part.name,
+            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
+                                                   '%s(?![\w$.])', part.pattern),
+                                '\1' || part.name,
                                 part.flags || 'i') END;
     END LOOP;
     PERFORM instaid._execute_as(main.owner, definition)
@@ -137,7 +137,7 @@ END $$;
 
 -- The sequences that this transaction has taken values of.
 CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
             FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
                  JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
@@ -157,7 +157,6 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    call CONSTANT text := 'SELECT ' || instaid._call_of(function);
     owner regrole;
     needs_names boolean;
     result text;
@@ -167,7 +166,7 @@ BEGIN
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            result := instaid._execute_as(owner, call);
+            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
             EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
@@ -178,7 +177,8 @@ BEGIN
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
-                    HINT = 'Write the schemas into its text, or %% as %, and try again.';
+                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
+                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
             END IF;
             needs_names := true;
         END;
@@ -239,9 +239,10 @@ BEGIN
         PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
         FOR n IN 0 .. 1 LOOP
             PERFORM instaid._execute_as(part.relowner, format(
-                'ALTER SEQUENCE %s AS bigint INCREMENT 1 NO MAXVALUE RESTART %s', sequence,
-                instaid.make_id(instaid.default_epoch() + interval '2 ms',
-                                n * instaid._max_shard_id(), 0)));
+                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
+                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
+                                    n * instaid._max_shard_id(), 0)))))
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';
@@ -251,6 +252,11 @@ BEGIN
         END IF;
     END;
 END $$;
+
+-- The statement that lets a copy return IDs of a new shard.
+CREATE OR REPLACE FUNCTION instaid._replacing(name text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
@@ -265,22 +271,21 @@ DECLARE
                                   ON n.oid = p.pronamespace WHERE p.oid = function);
     name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
-        SELECT to_timestamp(CASE WHEN m.literal[1] ~ '^\d{13}$' THEN m.literal[1]::numeric / 1000
-                                 ELSE m.literal[1]::numeric END::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal));
+        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
+        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
+        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
     literal text;
     layout record;
     seen timestamptz;
-    replacing text;
 BEGIN
-    replacing := format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
     IF id IS NULL OR id < 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over.' ELSE '' END,
-                            COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || replacing;
+                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
+                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
@@ -295,6 +300,7 @@ BEGIN
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
     FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
+          UNION ALL SELECT to_timestamp(0), interval '1 s'
           UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
          CROSS JOIN generate_series(16, 32) AS bits
          CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
@@ -312,7 +318,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || replacing;
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -328,7 +334,7 @@ BEGIN
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
             HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          schema_name, seen, replacing);
+                          schema_name, seen, instaid._replacing(name));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);
@@ -424,11 +430,13 @@ CREATE OR REPLACE VIEW instaid._found_copies AS
                                 pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
                     THEN 'returns ' || pg_get_function_result(p.oid)
-                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason
+                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
+               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
         FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid)
     SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
            COALESCE(c.reason, CASE
+               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
                WHEN c.next_id <> first_value(c.function) OVER w
                THEN 'stands beside a next_id() that is not found to be a copy'
                -- any role can create copies in some schemas
@@ -456,16 +464,19 @@ DECLARE
     seen record;
     layout record;
     named integer;
+    first_epoch timestamptz;
     sequences regclass[] := '{}'::regclass[];
     others text;
     part record;
     other_use text;
     made text;  -- the name of the function that is made
+    wrappers text[];
+    wrapper text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     -- refuses an epoch that is out of range
     PERFORM instaid.make_id(epoch, 0, 0, epoch),
-            instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+            instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
@@ -490,7 +501,7 @@ BEGIN
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
     taken := instaid._lock_tables_of(main.schema, functions, main.owner);
     -- while this waited, another session can have adopted the schema, or its owner changed it
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, next_id);
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
                                             AND p.pronamespace = main.schema)
        < cardinality(functions) THEN
@@ -499,10 +510,46 @@ BEGIN
                              schema_name), HINT = 'Try again.';
     END IF;
 
+    -- With another argument than its default, the function could mean another shard.
+    SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
+    FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                         AND d.refobjid = p.oid
+         JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+    WHERE p.oid = ANY (functions) AND p.pronargs > 0
+      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
+    IF FOUND THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the default of column %s passes an argument to %s', part.name,
+                             instaid._signature(part.oid)),
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid._replacing(instaid._signature(part.oid));
+    END IF;
+    wrappers := ARRAY(
+        SELECT format(
+            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
+                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
+            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+                SELECT string_agg('$' || g, ', ' ORDER BY g)
+                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
+
     FOREACH function IN ARRAY functions LOOP
         seen := instaid._try_copy(function);
-        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, epoch);
-        epoch := layout.epoch;
+        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        IF layout.epoch <> first_epoch THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('functions of schema %I have several epochs', schema_name),
+                DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
+                                first_epoch, instaid._signature(function), layout.epoch),
+                HINT = format('To let both return IDs of a new shard: %s SELECT'
+                              ' instaid.replace_copy(%L);',
+                              instaid._replacing(instaid._signature(functions[1])),
+                              instaid._signature(function));
+        END IF;
+        first_epoch := layout.epoch;
         named := COALESCE(named, layout.shard_id);
         sequences := sequences || seen.sequence;
         others := NULLIF(concat_ws('; ', others, (
@@ -511,6 +558,7 @@ BEGIN
             FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
             HAVING bool_or(s <> named))), '');
     END LOOP;
+    epoch := first_epoch;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
@@ -555,8 +603,12 @@ BEGIN
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = sequences[1] AND s.epoch <> _adopt.epoch
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
+      AND s.epoch <> _adopt.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
@@ -590,22 +642,8 @@ BEGIN
 
     -- The others call it, and so does a function with the old name.  With other arguments than the
     -- default, which could mean another shard, they return null.
-    FOR part IN
-        SELECT p.oid, p.proname, p.pronargs, p.prosecdef, p.proargdefaults
-        FROM pg_proc AS p WHERE p.oid = ANY (functions)
-    LOOP
-        CONTINUE WHEN part.oid = next_id AND made IS NULL;
-        PERFORM instaid._execute_as(main.owner, format(
-            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
-            ' UNSAFE %s RETURN ' || CASE part.pronargs WHEN 0 THEN '%1$I.next_id()'
-                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
-                END, schema_name,
-            CASE part.oid WHEN next_id THEN made ELSE part.proname END,
-            pg_get_function_arguments(part.oid),
-            CASE WHEN part.prosecdef THEN 'SECURITY DEFINER' END, (
-                SELECT string_agg('$' || g, ', ' ORDER BY g)
-                FROM generate_series(1, part.pronargs) AS g),
-            pg_get_expr(part.proargdefaults, 0)));
+    FOREACH wrapper IN ARRAY wrappers LOOP
+        PERFORM instaid._execute_as(main.owner, wrapper);
     END LOOP;
     -- the function that was made has the rights of the one beside it
     IF made IS NOT NULL THEN
@@ -768,7 +806,8 @@ BEGIN
     PERFORM instaid._check_read_committed('replace_copy');
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
            p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
-           pg_get_function_arguments(p.oid) AS arguments INTO main
+           pg_get_function_arguments(p.oid) AS arguments,
+           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype) AS is_numeric INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
       AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
@@ -779,22 +818,34 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
+    IF main.proname = 'next_id' AND main.is_numeric THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
+            DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
+            HINT = 'Rename it, and its callers, and try again.';
+    END IF;
     PERFORM instaid._check_ruler(main.owner, main.schema, copy);
     largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
     IF main.is_callable THEN
-        returned := instaid._call_copy(copy);
-        largest := GREATEST(largest, substring(returned FROM '\d{1,18}$|[1-8]\d{18}$')::bigint);
+        BEGIN
+            returned := instaid._call_copy(copy);
+        EXCEPTION WHEN invalid_parameter_value THEN
+            NULL;  -- it has never made an ID
+        END;
+        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
+                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
+                                          END::bigint);
     END IF;
     IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
         RAISE feature_not_supported USING
             MESSAGE = format('%s returns a text whose form is not known', copy),
-            DETAIL = 'It returned ' || returned || ', which does not end with an ID in digits.',
+            DETAIL = COALESCE('It returned ' || returned || ', which does not end with an ID in'
+                              ' digits.', 'It cannot be called without arguments.'),
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
 
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = main.nspname;
+    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
                   OR shard.epoch <> replace_copy.epoch) THEN
         RAISE invalid_parameter_value USING
@@ -831,7 +882,7 @@ BEGIN
             WHERE new_name IS NOT NULL;
             new_name := NULL;
         END IF;
-        SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
+        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
     IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
         RAISE object_not_in_prerequisite_state USING
@@ -876,8 +927,7 @@ BEGIN
     PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = renumber_shard.schema_name;
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';

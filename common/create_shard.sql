@@ -3,6 +3,7 @@
 -- A shard ID that is free in this database: the one after the highest, or else one between.
 CREATE OR REPLACE FUNCTION instaid._free_shard_id() RETURNS integer
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
@@ -60,11 +61,10 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, -1));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
         SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
-        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-        WHERE s.schema_name = _check_new_shard.schema_name;
+        FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),

@@ -10,15 +10,22 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
-                THEN concat(CASE WHEN s.schema IS NULL
+                THEN concat('Let the owner of the schema run: ',
+                            CASE WHEN s.schema IS NULL
                                  THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
                                              instaid._free_shard_id()) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
-                THEN 'Write it anew, so that it calls next_id() of a shard.'
+                     -- a text that is no number, or an argument that could be a sequence
+                     OR p.prorettype <> 'bigint'::regtype AND p.prosrc ~* 'encode|to_hex'
+                     OR p.proname = 'next_id' AND p.proargtypes[0] IN ('bigint'::regtype,
+                                                                       'integer'::regtype)
+                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                     ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
+                     OR s.schema IS NOT NULL
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
                                                    THEN ', ' || instaid._free_shard_id() END,
@@ -59,7 +66,13 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
                 c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
                                           SELECT o.schema FROM instaid._audited_shards AS o)
-                THEN format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname, s.name)
+                -- the lock of the SQL edition is in the schema of the sequence
+                THEN concat((SELECT format('CREATE VIEW %s.id_sequence_lock AS SELECT 1 AS lock; ',
+                                           s.name)
+                             FROM pg_class AS l WHERE l.relnamespace = n.oid AND l.relkind = 'v'
+                                                  AND l.relname = 'id_sequence_lock'),
+                            format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
+                                   s.name))
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,

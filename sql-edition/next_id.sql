@@ -168,10 +168,11 @@ END $$;
 
 -- Lock a sequence for setval(); false if the extension has adopted it; refuse any other that
 -- cannot serve.
--- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
--- leaves views alone.  An advisory lock could be held by any role.  The sequences of a shard
--- share one lock, which their schema tells.  If the schema was renamed meanwhile, its old name
--- can be that of another shard: then the lock of the new name is taken, too.
+-- The lock is of a view: ANALYZE, which would take the same lock, leaves views alone.  Roles with
+-- USAGE on the schema can hold it, as they can any sequence: PostgreSQL locks some names before it
+-- checks rights (SECURITY.md).  An advisory lock could be held by any role.  The sequences of a
+-- shard share one lock, which their schema tells.  If the schema was renamed meanwhile, its old
+-- name can be that of another shard: then the lock of the new name is taken, too.
 --
 -- Who has the lock sends nothing to the client: one that asks for debugging messages, and does
 -- not read them, would keep it.

@@ -234,6 +234,10 @@ BEGIN
     ELSE
         EXECUTE command;
     END IF;
+    -- A SET in a function that was called stays.
+    IF current_setting('search_path') <> 'pg_catalog, pg_temp' THEN
+        PERFORM set_config('search_path', 'pg_catalog, pg_temp', false);
+    END IF;
     RETURN result;
 END $$;
 
@@ -249,22 +253,27 @@ END $$;
 
 ---- Rights ----
 
+-- The roles that default privileges can give rights on new objects of the caller.
+CREATE OR REPLACE FUNCTION instaid._default_grantees() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+
 -- Give PUBLIC its rights on the new functions, views and types of this edition, and no role
 -- others; those that were there keep their rights.  Default privileges, which some clouds set for
 -- whole databases, grant rights or take them away.  Each file ends with this.
 CREATE OR REPLACE PROCEDURE instaid._set_rights()
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
-        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
-        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
-             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
     known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '')::oid[];
 BEGIN
     EXECUTE (
         SELECT COALESCE(string_agg(format('REVOKE ALL ON %1$s %2$s FROM %3$s;'
                                           ' GRANT %4$s ON %1$s %2$s TO PUBLIC;', k.kind,
-                                          o.identity, others, k.public_right), ''), '')
+                                          o.identity, instaid._default_grantees(),
+                                          k.public_right), ''), '')
         FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
              JOIN (VALUES ('function', 'FUNCTION', 'EXECUTE'),
                           ('procedure', 'PROCEDURE', 'EXECUTE'), ('view', 'TABLE', 'SELECT'),

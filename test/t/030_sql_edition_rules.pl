@@ -115,6 +115,32 @@ my %seen = (
 		$clock->set(0);
 		return $planted;
 	},
+	# what SECURITY.md says of a role that has USAGE on the schema, and no other right
+	named => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon + 5);
+		$node->safe_psql($database, q{SET client_min_messages = error; DROP ROLE IF EXISTS stranger;
+			CREATE ROLE stranger LOGIN; CREATE SCHEMA mine AUTHORIZATION stranger;
+			CREATE TABLE mine.gate (); ALTER TABLE mine.gate OWNER TO stranger;
+			GRANT USAGE ON SCHEMA insta5 TO stranger});
+		my $gate = session($database, 'stranger');
+		$gate->('BEGIN; LOCK TABLE mine.gate');
+		my @waiters = map {
+			my $waiter = waiter($database, @$_);
+			$waiter->();
+			$waiter
+		} [ 'stranger', 'CREATE TEMP TABLE c () INHERITS (insta5.id_sequence_lock, mine.gate)' ],
+			[ 'app', 'SELECT insta5.next_id() > 0' ];
+		my $named = $node->safe_psql($database, q{
+			SELECT b.usename, b.query ~ 'INHERITS' FROM pg_stat_activity AS w
+			JOIN pg_stat_activity AS b ON b.pid = ANY (pg_blocking_pids(w.pid))
+			WHERE w.usename = 'app' AND w.datname = current_database()});
+		$gate->('ROLLBACK');
+		my $results = join ' ', $named, map { $_->('end') =~ s/ERROR: +//r } @waiters;
+		$clock->set(0);
+		$node->safe_psql($database, 'DROP OWNED BY stranger; DROP ROLE stranger');
+		return $results;
+	},
 	kept => sub {
 		my ($database) = @_;
 		return result($database, 'app', q{
@@ -415,6 +441,7 @@ my %expected = (
 	late           => '1',
 	queue          => 'waits',
 	planted        => 'waits',
+	named          => 'stranger|t 42809 t',
 	kept           => '0',
 	renumbered     => '55000 55000 55000 6 2',
 	repeated       => '0 t',
@@ -487,7 +514,7 @@ my @mutants = (
 	[ 'an ID of any millisecond that was opened lately', 'time', [ qr/epoch_ms \+ 3\.4995/,
 		'epoch_ms + 9.4995' ] ],
 	[ 'default privileges', 'default_rights',
-		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
+		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', concat_ws\([^;]*;/, 'NULL;' ] ],
 	[ 'the owner of the sequence', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,
 		'r.oid = n.nspowner' ] ],
 	[ 'the owner of the schema', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,

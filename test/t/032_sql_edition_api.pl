@@ -679,7 +679,7 @@ my %without_search_path = (
 		instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask',
 	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
 		instaid_sql._utc_epoch',
-	'a view contains its query' => 'instaid._shard_sequences',
+	'PostgreSQL makes it part of the query' => 'instaid._find_shard instaid._shard_sequences',
 	'it commits' => 'instaid.adopt_shards instaid.create_shards');
 is($node->safe_psql('s', q{
 	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
@@ -895,6 +895,27 @@ is(outcome(q{
 	SELECT instaid.extract_shard_id(insta77.next_id()); DROP SCHEMA insta77 CASCADE;
 	DROP SCHEMA fake CASCADE}),
 	'0 t 77', 'functions that look like those of a shard take no shard ID, and move no metric');
+
+# ... nor does a text without end: nothing but its beginning is parsed.
+is(outcome(q{
+	SELECT count(*) FROM instaid.shards \gset
+	SET statement_timeout = '60s'; SET client_min_messages = error;
+	CREATE SCHEMA fake AUTHORIZATION app; SET ROLE app;
+	SET check_function_bodies = off; CREATE SEQUENCE fake.fake;
+	CREATE DOMAIN fake.id_sequence AS regclass;
+	CREATE FUNCTION fake.next_id(fake.id_sequence) RETURNS bigint SECURITY DEFINER
+		LANGUAGE sql AS 'SELECT 1';
+	SELECT format('CREATE OR REPLACE FUNCTION fake.next_ids(integer,
+		fake.id_sequence DEFAULT ''fake.fake''::regclass) RETURNS SETOF bigint SECURITY DEFINER
+		LANGUAGE plpgsql AS %L; SELECT count(*) - %s FROM instaid.shards', text, :count)
+	FROM (SELECT prosrc FROM pg_proc WHERE proname = 'next_ids'
+			AND pronamespace = 'insta5'::regnamespace) AS p (source),
+		LATERAL (VALUES (E'\nBEGIN\n    RETURN QUERY SELECT instaid_sql._next_ids('
+			|| repeat('(123456789012,123456789013,9223372036846577580,', 20000) || E'x;\nEND '),
+		(p.source || repeat(' ', 900000)),
+		(replace(p.source, '1314220021721', repeat('1', 900000)))) AS t (text) \gexec
+	RESET ROLE; DROP SCHEMA fake CASCADE}),
+	'0 0 0', 'a text of 900,000 bytes declares no shard, and does not keep its readers');
 
 # Any role can hold the advisory locks of all shard IDs, as it can fill the table of locks.  It
 # does not make create_shard() wait, and the error names its session.
@@ -1207,6 +1228,46 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	SELECT setval('instaid_tickets.invoices', 1, false);
 	BEGIN; LOCK TABLE insta5.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
 	join(' ', ('42501') x 11), 'default privileges give no right');
+
+# What changes one shard reads one shard: the rows of catalogs that it reads, and how often it
+# reads all shards, do not depend on how many there are.
+SqlEdition::install($node, 'far');
+my @as_dba = (extra_params => [ '-U', 'dba' ]);
+my @far = map { "CALL instaid.create_shards('s%s', $_)" } '10, 29', '30, 329';
+my @one = (q{freeze_shard('insta5')}, q{thaw_shard('insta5')}, q{add_sequence('insta5', 'x')},
+	q{drop_sequence('insta5', 'x')});
+my @rows;
+for my $more (@far)
+{
+	$node->safe_psql('far', $more, @as_dba);
+	# of tables and of indexes
+	my $count = q{SELECT sum(pg_stat_get_xact_tuples_returned(r)) AS before
+		FROM unnest('{pg_class, pg_constraint, pg_depend, pg_proc, pg_sequence, pg_type}'
+				::regclass[]) AS c,
+			LATERAL (SELECT c UNION SELECT indexrelid FROM pg_index WHERE indrelid = c) AS u (r)};
+	# the first round fills the session's caches
+	my $round = join '', map { "$count \\gset\nSELECT instaid.$_ \\g /dev/null\n"
+		. $count =~ s/AS before/- :before/r . ";\n" } @one;
+	my @counts = split /\n/, $node->safe_psql('far', "BEGIN; $round $round", @as_dba);
+	push @rows, [ @counts[ 4 .. 7 ] ];
+}
+cmp_ok($rows[1][$_], '<', $rows[0][$_] + 100,
+	"$one[$_] reads $rows[0][$_] rows among 21 shards, $rows[1][$_] among 321") for 0 .. $#one;
+is($node->safe_psql('far', q{
+	SET track_functions = 'all'; SET client_min_messages = error;
+	CREATE SCHEMA copy; CREATE SEQUENCE copy.table_id_seq; ALTER SCHEMA copy OWNER TO dba;
+	ALTER SEQUENCE copy.table_id_seq OWNER TO dba; SET ROLE dba;
+	CREATE FUNCTION copy.next_id() RETURNS bigint LANGUAGE sql AS $$
+		SELECT (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+			| (700 << 10) | nextval('copy.table_id_seq') % 1024 $$;
+	CREATE FUNCTION pg_temp.lists() RETURNS bigint LANGUAGE sql RETURN COALESCE(
+		pg_stat_get_xact_function_calls('instaid._list_shards()'::regprocedure), 0);
+	BEGIN;
+	SELECT instaid.freeze_shard('insta5'), instaid.thaw_shard('insta5'),
+		instaid.add_sequence('insta5', 'y') \g /dev/null
+	SELECT pg_temp.lists(); SELECT instaid.create_shard('another', 701) \g /dev/null
+	SELECT pg_temp.lists(); SELECT instaid.adopt_shard('copy') \g /dev/null
+	SELECT pg_temp.lists() <= 3}), "0\n1\nt", 'create_shard() reads all shards once');
 
 $node->stop;
 done_testing();
