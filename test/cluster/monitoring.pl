@@ -145,7 +145,8 @@ my $jobs = slurp_file("$monitoring/sql_exporter.yaml");
 my $url = "postgres://monitor@/postgres?host=$host&port=$port&sslmode=disable";
 is($jobs =~ s,postgres://monitor\@localhost/app,$url,g, 2, 'sql_exporter.yaml has two connections');
 # the same mistake
-$jobs =~ s{^( *- )\Q$url\E\n}{$& . $1 . $url =~ s,/postgres\?,/template1?,r . "\n"}me or die;
+my $mistaken_url = $url =~ s,/postgres\?,/template1?,r;
+$jobs =~ s/^( *- )\Q$url\E\n/$&$1$mistaken_url\n/m or die;
 append_to_file("$directory/sql_exporter.yaml", $jobs);
 start($sql_exporter, '/metrics',
 	[ 'prometheus-sql-exporter', "-web.listen-address=127.0.0.1:$sql_exporter",
