@@ -25,7 +25,11 @@ CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
                        instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
                 FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
                      JOIN pg_class AS c ON c.oid = l.sequence
-                     CROSS JOIN LATERAL instaid._position(l.sequence, l.shard_id, l.epoch) AS o
+                     -- tables can have sequences of their own
+                     CROSS JOIN LATERAL (
+                    SELECT bool_and(i.is_read) AS is_read, max(i.last) AS last
+                    FROM instaid._shard_sequences(l.schema_name) AS q
+                         CROSS JOIN LATERAL instaid._position(q, l.shard_id, l.epoch) AS i) AS o
                 WHERE CASE c.relkind WHEN 'S'
                            -- null if it was dropped since the snapshot
                            THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')

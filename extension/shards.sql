@@ -84,18 +84,64 @@ CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT p
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
+-- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
+-- tables of its owner pass to next_id(regclass).
+-- The views call it for thousands of shards.  It is not STRICT, so that they contain its query.
+-- OFFSET 0 keeps the planner, which can know little of pg_depend, to look-ups by a whole key.
+-- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
+CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT u.oid::regclass
+    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL (
+             SELECT c.oid, 1
+             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+               AND d.refclassid = 'pg_class'::regclass
+             UNION ALL
+             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+             -- such a default, so table and sequence must belong to the owner of the shard.
+             SELECT c.oid, 2
+             FROM pg_proc AS r
+                  CROSS JOIN LATERAL (
+                      SELECT f.classid, f.objid FROM pg_depend AS f
+                      WHERE f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid OFFSET 0)
+                  AS f
+                  CROSS JOIN LATERAL (
+                      SELECT d.refclassid, d.refobjid FROM pg_depend AS d
+                      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.objid OFFSET 0)
+                  AS d
+                  JOIN pg_attrdef AS a ON a.oid = f.objid
+                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
+             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+               AND r.proowner = s.proowner AND f.classid = 'pg_attrdef'::regclass
+               AND d.refclassid = 'pg_class'::regclass) AS u (oid, place)
+    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
+    GROUP BY u.oid ORDER BY min(u.place), u.oid;
+END;
+
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
+           CASE WHEN i.newest_id IS NOT NULL
+                THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
+                              - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift, s.frozen,
            -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           i.newest_sequence AS drift_sequence
     FROM instaid._list_shards() AS s
-         CROSS JOIN LATERAL (SELECT instaid._last_id(s.sequence, s.shard_id, s.epoch))
-                            AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
-                            AS t (last_issued_at);
+         -- tables can have sequences of their own
+         CROSS JOIN LATERAL (
+        SELECT max(l.id) FILTER (WHERE q.oid = s.sequence), max(l.id),
+               (array_agg(q.oid ORDER BY l.id DESC) FILTER (WHERE l.id IS NOT NULL))[1]
+        FROM instaid._shard_sequences(s.schema_name) AS q (oid)
+             CROSS JOIN LATERAL (SELECT instaid._last_id(q.oid, s.shard_id, s.epoch)) AS l (id))
+         AS i (last_id, newest_id, newest_sequence);
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
@@ -168,38 +214,6 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
-
--- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
--- tables of its owner pass to next_id(regclass).
--- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
-CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT u.oid::regclass
-    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
-         CROSS JOIN LATERAL (
-             SELECT c.oid, 1
-             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-               AND d.refclassid = 'pg_class'::regclass
-             UNION ALL
-             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-             -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2 FROM pg_proc AS r
-                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                                     AND f.classid = 'pg_attrdef'::regclass
-                  JOIN pg_attrdef AS a ON a.oid = f.objid
-                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                                     AND d.refclassid = 'pg_class'::regclass
-                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
-             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-               AND r.proowner = s.proowner) AS u (oid, place)
-    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
-    GROUP BY u.oid ORDER BY min(u.place), u.oid;
-END;
 
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void

@@ -84,6 +84,16 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
            OR strpos(p.prosrc, 'SELECT instaid_sql._next_ids(') > 0)
     GROUP BY n.nspname
     UNION ALL
+    -- DROP SEQUENCE ... CASCADE drops functions and defaults, and leaves the type.
+    SELECT 'lost_shard', 'error', quote_ident(n.nspname),
+           'its type id_sequence is left of a shard: next_id() was dropped, and defaults with it',
+           format('DROP DOMAIN %I.id_sequence; If its tables need IDs, call instaid.create_shard()'
+                  ' with their shard ID, and instaid.adopt_column() for each.', n.nspname)
+    FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+    WHERE t.typname = 'id_sequence' AND t.typbasetype = 'regclass'::regtype
+      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
+                      AND d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid)
+    UNION ALL
     SELECT 'no_lock', 'error', s.name, 'its owner has no id_sequence_lock: next_id() fails',
            format('Let the owner of the shard run: CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS'
                   ' lock;', n.nspname)

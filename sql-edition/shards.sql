@@ -135,25 +135,10 @@ BEGIN
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
 END $$;
 
-CREATE OR REPLACE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift, s.frozen,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid._list_shards() AS s
-         CROSS JOIN LATERAL instaid._last_value(s.sequence) AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
-                            AS t (last_issued_at);
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
-'the sequence';
-
 -- The sequences that issue the IDs of a shard: the one of its next_id(), and those of
--- add_sequence().
+-- add_sequence().  Neither STRICT nor with a setting: views contain its query.
 CREATE OR REPLACE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 1 SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
 BEGIN ATOMIC
     SELECT DISTINCT q.seqrelid::regclass
     FROM pg_type AS t
@@ -171,6 +156,28 @@ BEGIN ATOMIC
       AND t.typnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name)
     ORDER BY 1;
 END;
+
+CREATE OR REPLACE VIEW instaid.shards AS
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
+           CASE WHEN i.newest_id IS NOT NULL
+                THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
+                              - pg_catalog.clock_timestamp(), '0'::interval)
+           END AS drift, s.frozen,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           i.newest_sequence AS drift_sequence
+    FROM instaid._list_shards() AS s
+         -- tables can have sequences of their own
+         CROSS JOIN LATERAL (
+        SELECT max(l.id) FILTER (WHERE q.oid = s.sequence), max(l.id),
+               (array_agg(q.oid ORDER BY l.id DESC) FILTER (WHERE l.id IS NOT NULL))[1]
+        FROM instaid._shard_sequences(s.schema_name) AS q (oid)
+             CROSS JOIN LATERAL (SELECT (instaid._last_value(q.oid)).last_value) AS l (id))
+         AS i (last_id, newest_id, newest_sequence);
+COMMENT ON VIEW instaid.shards IS
+'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
+'the sequence';
 
 ---- Creating shards ----
 

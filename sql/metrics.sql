@@ -32,6 +32,16 @@ SELECT drift_shard = 'regress_worst' AS drifts FROM instaid.metrics;
 SELECT instaid.thaw_shard('regress_worst');
 SELECT drift_shard = 'regress_worst' AS drifts FROM instaid.metrics;
 
+-- a sequence of a table counts
+CREATE SEQUENCE regress_worst.likes_id_seq;
+CREATE TABLE regress_worst.likes (id bigint DEFAULT regress_worst.next_id('regress_worst.likes_id_seq'::regclass));
+SELECT instaid.advance_past('regress_worst.likes_id_seq', instaid.make_id(now() + interval '5 h', 81, 0), instaid.default_epoch());
+SET ROLE regress_instaid_monitor;
+SELECT drift_shard, drift_seconds BETWEEN 17000 AND 18000 AS five_hours, unreadable FROM instaid.metrics;
+RESET ROLE;
+DROP TABLE regress_worst.likes;
+SELECT drift_shard, drift_seconds BETWEEN 10000 AND 10800 AS three_hours FROM instaid.metrics;
+
 -- A declaration whose sequence is none, or whose owner may not use it, counts for nothing: any role can write one.
 CREATE ROLE regress_instaid_mallory;
 CREATE SCHEMA regress_none AUTHORIZATION regress_instaid_mallory;

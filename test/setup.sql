@@ -208,3 +208,9 @@ CREATE EXTENSION instaid;
 
 ---- monitoring_1
 CREATE EXTENSION instaid;
+
+---- monitoring_2
+SELECT instaid.create_shard('insta6', 6);
+CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id());
+INSERT INTO insta6.photos DEFAULT VALUES;
+DROP SEQUENCE insta6.table_id_seq CASCADE;

@@ -598,7 +598,8 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		ALTER DOMAIN q7.id_sequence DROP CONSTRAINT is_a_sequence_of_this_shard;
 		DROP VIEW q8.id_sequence_lock; GRANT SELECT ON q9.id_sequence_lock TO PUBLIC;
 		CREATE FUNCTION x.next_id(integer DEFAULT 1) RETURNS bigint SECURITY DEFINER
-			LANGUAGE plpgsql AS 'BEGIN PERFORM m.attempt(); RETURN instaid_sql._open(1); END';}
+			LANGUAGE plpgsql AS 'BEGIN PERFORM m.attempt(); RETURN instaid_sql._open(1); END';
+		CREATE DOMAIN x.id_sequence AS regclass CHECK (m.gain() = 1);}
 		: q{
 		CREATE SEQUENCE q6.more; CREATE DOMAIN x.d AS instaid.id DEFAULT 5;
 		ALTER FUNCTION q7.next_id() STABLE; ALTER FUNCTION q8.next_id() RENAME TO one;

@@ -341,6 +341,23 @@ is(join(' ', in_both(q{
 	SELECT drift_shard IS NULL, frozen_shards FROM instaid.metrics;
 	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
 	'... without the drift of frozen shards');
+is(join(' ', in_both(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('own', 95) \g /dev/null
+	DO $$ BEGIN
+		IF to_regnamespace('instaid_sql') IS NULL THEN CREATE SEQUENCE own.likes_id_seq;
+		ELSE PERFORM instaid.add_sequence('own', 'likes_id_seq'); END IF; END $$;
+	CREATE TABLE own.likes (id bigint DEFAULT own.next_id('own.likes_id_seq'::regclass));
+	SELECT instaid.advance_past('own.likes_id_seq', instaid.min_id(now() + '1 day'),
+		instaid.default_epoch()) \g /dev/null
+	SELECT own.next_id() \g /dev/null
+	SELECT drift BETWEEN '23 h' AND '25 h', sequence, drift_sequence,
+		last_issued_at < now() + '1 min' FROM instaid.shards WHERE schema_name = 'own';
+	SELECT drift_shard, drift_seconds BETWEEN 80000 AND 86500, unreadable FROM instaid.metrics;
+	SELECT instaid.freeze_shard('own') \g /dev/null
+	SELECT drift_shard FROM instaid.metrics; DROP SCHEMA own CASCADE})),
+	join(' ', ("t|own.table_id_seq|own.likes_id_seq|t\nown|t|0\ntaken") x 2),
+	'... and with that of a sequence of a table');
 # A shard of another role that is further ahead hides only others of that role.  A declaration with
 # a sequence that its owner may not use counts for nothing.
 is(join(' ', in_both(q{
@@ -662,7 +679,7 @@ my %without_search_path = (
 		instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask',
 	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
 		instaid_sql._utc_epoch',
-	'PostgreSQL makes it part of the query, which then reads one shard' => 'instaid._find_shard',
+	'PostgreSQL makes it part of the query' => 'instaid._find_shard instaid._shard_sequences',
 	'it commits' => 'instaid.adopt_shards instaid.create_shards');
 is($node->safe_psql('s', q{
 	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
@@ -976,6 +993,20 @@ is(outcome(q{
 	SELECT object FROM instaid.audit() WHERE code = 'lost_shard' ORDER BY 1;
 	DROP SCHEMA lost1, lost2, lost3, lost4, lost5 CASCADE}),
 	'lost1 lost2 lost3 lost4 lost5', 'audit() finds shards that instaid.shards does not list');
+is(outcome(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('lost', 100) \g /dev/null
+	CREATE TABLE lost.t (id bigint PRIMARY KEY DEFAULT lost.next_id());
+	INSERT INTO lost.t DEFAULT VALUES;
+	DROP SEQUENCE lost.table_id_seq CASCADE;
+	SELECT code, object, substring(cure, '^[^;]*;') AS cure FROM instaid.audit()
+	WHERE object ~ '^lost' \gset
+	SELECT :'code', :'object'; :cure
+	SELECT instaid.create_shard('lost', instaid.extract_shard_id(max(id))) FROM lost.t \g /dev/null
+	SELECT instaid.adopt_column('lost.t', 'id') \g /dev/null
+	SELECT count(*) FROM instaid.audit() WHERE object ~ '^lost';
+	INSERT INTO lost.t DEFAULT VALUES; SELECT count(*) FROM lost.t; DROP SCHEMA lost CASCADE}),
+	'lost_shard|lost 0 2', '... and one of which DROP SEQUENCE has left the type');
 is(outcome(q{
 	SET client_min_messages = error; SET check_function_bodies = off; SET statement_timeout = '20s';
 	CREATE SCHEMA slow;
