@@ -208,13 +208,17 @@ BEGIN
                       WHERE s <> ALL (used)), used);
     first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
     ids[2] := instaid._call_copy(function)::bigint;
-    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs
+    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
+    -- that counts for no column
     SELECT u.sequence, c.relowner::regrole AS relowner INTO part
     FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
          CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
     WHERE l.last <> u.first
     ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
-             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC LIMIT 1;
+             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC, EXISTS (
+        SELECT FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
+          AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;
     sequence := part.sequence;
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING

@@ -409,7 +409,7 @@ SELECT try($$SELECT instaid.create_shard('adopt_c', 418)$$);
 SELECT code, object, cure FROM instaid.audit() WHERE object ~ '^adopt_c' ORDER BY object COLLATE "C";
 SELECT regexp_replace(try(format('SELECT instaid.replace_copy(%s)', arguments)), 'largest is \d+|time is \S+ \S+', '...', 'g')
 FROM unnest(ARRAY['NULL, 418', '''adopt_c.code()''', '''adopt_c.pair()'', 418', '''adopt_c.code()'', 8192',
-    '''adopt_c.code()'', 416', '''nowhere.code()'', 418', '''adopt_c.next_id(text)'', 418, ''2020-01-01 UTC''']) AS arguments;
+    '''adopt_c.code()'', 416', '''adopt_c.next_id(text)'', 418, ''2020-01-01 UTC''']) AS arguments;
 SELECT regexp_replace(try($$SELECT instaid.replace_copy('adopt_c.hex()', 418)$$), 'returned \S+,', '...');
 SELECT p.oid::regprocedure FROM pg_proc AS p WHERE pronamespace = 'adopt_c'::regnamespace ORDER BY p.oid::regprocedure::text;
 SET ROLE regress_adopter;
