@@ -302,21 +302,15 @@ compare_definitions(void)
 	static bool is_prepared = false;
 	bool		is_same = PQserverVersion(from->conn) / 10000 == PQserverVersion(to->conn) / 10000;
 	const char *values[] = {shards, is_same ? "t" : "f"};
-	PGresult   *s,
-			   *t;
-	int			differences;
+	PGresult   *of_source;
 
 	for (int i = 0; i < 2 && !is_prepared; i++)
 		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 2, NULL));
 	is_prepared = true;
 	PQsendQueryPrepared(from->conn, "definitions", 2, values, NULL, NULL, 0);
 	PQsendQueryPrepared(to->conn, "definitions", 2, values, NULL, NULL, 0);
-	s = answer(from, from->conn);
-	t = answer(to, to->conn);
-	differences = print_differences(s, t, 20);
-	PQclear(s);
-	PQclear(t);
-	return differences;
+	of_source = answer(from, from->conn);
+	return print_lines(differences(of_source, answer(to, to->conn)), 20);
 }
 
 static int	faults;
@@ -1085,10 +1079,24 @@ clean_up(void)
 	look();
 }
 
+/* Ask both sides the same, at the same time. */
+static char **
+ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, double *rows)
+{
+	PGresult   *s;
+
+	send_query(of_source, sql, p1);
+	send_query(of_target, sql, p1);
+	s = answer(from, of_source);
+	for (int i = 0; rows && i < PQntuples(s); i++)
+		*rows += atof(PQgetvalue(s, i, 1));
+	return differences(s, answer(to, of_target));
+}
+
 /*
  * Compare the rows of both sides: sums by buckets of keys, and the rows of the buckets that
- * differ.  While clients write, a row differs as long as its change is on the way: these rows
- * are looked at again.
+ * differ.  While clients write, a row differs as long as its change is on the way.  Therefore only
+ * a difference that stays the same in three looks is told.
  */
 static int
 verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
@@ -1101,60 +1109,40 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 	for (int i = 0; i < PQntuples(tables); i++)
 	{
 		char	   *of_rows = PQgetvalue(tables, i, 1);
-		char	   *buckets_sql = fmt(BUCKETS, of_rows);
+		char	   *sql = fmt(BUCKETS, of_rows);
+		char	  **lines = ask_both(of_source, of_target, sql, NULL, &rows);
 		char	   *buckets = NULL;
-		PGresult   *s,
-				   *t;
-		int			found = 0;
 
-		send_query(of_source, buckets_sql, NULL);
-		send_query(of_target, buckets_sql, NULL);
-		s = answer(from, of_source);
-		t = answer(to, of_target);
-		for (int r = 0; r < PQntuples(s); r++)
-			rows += atof(PQgetvalue(s, r, 2));
-		for (int a = 0, b = 0; (a < PQntuples(s) || b < PQntuples(t)) && found < 8;)
+		for (int n = 0; lines[n] && n < 16; n++)
+			buckets = append(buckets, strtok(strchr(lines[n], ':') + 2, " "));
+		free(sql);
+		sql = fmt(ROWS, of_rows);
+		for (int look = 0; buckets && look < (is_quiet ? 1 : 3); look++)
 		{
-			int			order = a == PQntuples(s) ? 1 : b == PQntuples(t) ? -1 :
-				strcmp(PQgetvalue(s, a, 0), PQgetvalue(t, b, 0));
+			char	  **before = lines;
+			int			kept = 0;
 
-			if (order != 0)
+			nap(is_quiet ? 0 : 1);
+			lines = ask_both(of_source, of_target, sql, buckets, NULL);
+			for (int n = 0, b = 0; look > 0 && lines[n]; n++)
 			{
-				buckets = append(buckets, order < 0 ? PQgetvalue(s, a, 1) : PQgetvalue(t, b, 1));
-				found++;
+				/* in the order of what comes after "only on the source: " */
+				while (before[b] && strcmp(before[b] + 20, lines[n] + 20) < 0)
+					b++;
+				if (before[b] && strcmp(before[b], lines[n]) == 0)
+					lines[kept++] = lines[n];
 			}
-			a += order <= 0;
-			b += order >= 0;
+			if (look > 0)
+				lines[kept] = NULL;
 		}
-		PQclear(s);
-		PQclear(t);
-		if (found)
+		if (buckets && lines[0])
 		{
-			char	   *rows_sql = fmt(ROWS, of_rows);
-
-			for (int look_again = is_quiet ? 1 : 10; look_again > 0; look_again--)
-			{
-				send_query(of_source, rows_sql, buckets);
-				send_query(of_target, rows_sql, buckets);
-				s = answer(from, of_source);
-				t = answer(to, of_target);
-				found = print_differences(s, t, look_again > 1 ? 0 : 10);
-				PQclear(s);
-				PQclear(t);
-				if (!found)
-					break;
-				if (look_again > 1)
-					nap(0.5);
-			}
-			if (found)
-			{
-				differ++;
-				printf("  table %s differs\n", PQgetvalue(tables, i, 0));
-			}
-			free(rows_sql);
+			differ++;
+			printf("table %s differs\n", PQgetvalue(tables, i, 0));
+			print_lines(lines, 10);
 		}
 		free(buckets);
-		free(buckets_sql);
+		free(sql);
 	}
 	if (!differ)
 		say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables), rows,

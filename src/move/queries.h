@@ -271,9 +271,8 @@
 	"  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS x (columns)" \
 	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind = 'r' AND columns IS NOT NULL ORDER BY 1"
 #define BUCKETS \
-	"SELECT format('%%s %%s %%s', b, n, total) AS line, b, n FROM (" \
-	"SELECT hashtext(k) & 1023, count(*), sum(h) FROM (%s) AS t GROUP BY 1) AS s (b, n, total)" \
-	" ORDER BY format('%%s %%s %%s', b, n, total) COLLATE \"C\""
+	"SELECT line, n FROM (SELECT format('%%s %%s %%s', hashtext(k) & 1023, count(*), sum(h)), count(*)" \
+	" FROM (%s) AS t GROUP BY hashtext(k) & 1023) AS s (line, n) ORDER BY line COLLATE \"C\""
 #define ROWS \
 	"SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t" \
 	" WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\""

@@ -239,27 +239,50 @@ answer(Side *side, PGconn *conn)
 	return result;
 }
 
-/* Compare two answers of one column in the order of bytes; print and count what only one has. */
-int
-print_differences(PGresult *source, PGresult *target, int at_most)
+/*
+ * Compare two answers of one column in the order of bytes.  Returns what only one has, a line
+ * each, up to a null.
+ */
+char	  **
+differences(PGresult *source, PGresult *target)
 {
 	int			s = 0,
 				t = 0,
-				differences = 0;
+				n = 0;
+	char	  **lines = calloc(PQntuples(source) + PQntuples(target) + 1, sizeof(char *));
 
 	while (s < PQntuples(source) || t < PQntuples(target))
 	{
 		int			order = s == PQntuples(source) ? 1 : t == PQntuples(target) ? -1 :
 			strcmp(PQgetvalue(source, s, 0), PQgetvalue(target, t, 0));
 
-		if (order != 0 && ++differences <= at_most)
-			printf("  only on the %s: %s\n", order < 0 ? "source" : "target",
-				   order < 0 ? PQgetvalue(source, s, 0) : PQgetvalue(target, t, 0));
+		if (order < 0)
+			lines[n++] = fmt("only on the source: %s", PQgetvalue(source, s, 0));
+		else if (order > 0)
+			lines[n++] = fmt("only on the target: %s", PQgetvalue(target, t, 0));
 		s += order <= 0;
 		t += order >= 0;
 	}
-	if (differences > at_most)
-		printf("  and %d more\n", differences - at_most);
+	PQclear(source);
+	PQclear(target);
+	return lines;
+}
+
+/* Print some of these lines, and free them; returns how many they are. */
+int
+print_lines(char **lines, int at_most)
+{
+	int			n;
+
+	for (n = 0; lines[n]; n++)
+	{
+		if (n < at_most)
+			printf("  %s\n", lines[n]);
+		free(lines[n]);
+	}
+	if (n > at_most)
+		printf("  and %d more\n", n - at_most);
 	fflush(stdout);
-	return differences;
+	free(lines);
+	return n;
 }

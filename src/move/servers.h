@@ -55,6 +55,7 @@ extern bool run_each(Side *side, const char *sql, const char *p1, const char *p2
 extern char *literal(Side *side, const char *text);
 extern void send_query(PGconn *conn, const char *sql, const char *p1);
 extern PGresult *answer(Side *side, PGconn *conn);
-extern int	print_differences(PGresult *source, PGresult *target, int at_most);
+extern char **differences(PGresult *source, PGresult *target);
+extern int	print_lines(char **lines, int at_most);
 
 #endif
