@@ -667,7 +667,10 @@ publish_new_tables(void)
 	free(known);
 }
 
-/* Wait until the target has all tables and is near the end of the source's WAL. */
+/*
+ * Wait until the target has all tables, however long that takes, and then until it is near the end
+ * of the source's WAL.
+ */
 static void
 follow(double until)
 {
@@ -735,9 +738,11 @@ follow(double until)
 		if (is_there && is_active && !creators && lag < SMALL_LAG)
 			break;
 		free(creators);
-		if (until && is_there && now() > until)
-			stop(NOT_NOW, fmt("not switched within %.0f s", max_wait), last,
-				 "Run the same command again when the source is less busy; the target follows.");
+		if (is_there && !until)
+			until = now() + max_wait;
+		if (is_there && now() > until)
+			stop(NOT_NOW, fmt("not ready to switch within %.0f s", max_wait), last,
+				 "Run the same command again when that has ended; the source serves, and the target follows.");
 		nap(is_there ? 0.05 : 0.2);
 	}
 	free(last);
@@ -1151,16 +1156,15 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 	return differ;
 }
 
-/* Drop the shards of a side that serves them no more. */
+/* See that a side does not serve the shards, and that nothing else would be dropped with them. */
 static void
-drop_shards(Side *side)
+check_copy(Side *side)
 {
 	char	   *live = value(side, LIVE, shards, NULL);
 	PGresult   *dependants;
-	char	   *schemas;
 
 	if (live)
-		stop(IN_THE_WAY, fmt("the %s serves %s", side->name, live), "These schemas are not dropped.",
+		stop(IN_THE_WAY, fmt("the %s serves %s", side->name, live), "It is not dropped.",
 			 "--status tells the state.");
 	dependants = query(side, DEPENDANTS, shards, NULL);
 	for (int i = 0; i < PQntuples(dependants); i++)
@@ -1170,34 +1174,31 @@ drop_shards(Side *side)
 			 "The lines above name it. Nothing was dropped.",
 			 "Drop or change it, and run the same command again.");
 	PQclear(dependants);
-	schemas = value(side, "SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';')"
-					" FROM pg_namespace WHERE nspname = ANY ($1::text[])", shards, NULL);
-	if (!try(side, fmt("DROP SUBSCRIPTION IF EXISTS %s; %s", name, schemas ? schemas : "SELECT")))
-		stop(NOT_NOW, fmt("cannot drop the shards of the %s", side->name), side->error,
-			 "Run the same command again.");
-	free(schemas);
 }
 
 /* End a move from one side to the other, and drop its copy. */
 static void
 dismantle(Side *f, Side *t)
 {
-	bool		has_copy = t->sub != NULL || f->one_way;
+	bool		has_copy = t->sub || f->one_way;
 
 	if (has_copy)
-	{
-		char	   *live = value(t, LIVE, shards, NULL);
-
-		if (live)
-			stop(IN_THE_WAY, fmt("the %s serves %s", t->name, live), "It is not dropped.",
-				 "--status tells the state.");
-	}
+		check_copy(t);
 	detach(t);
 	step("detached");
 	drop_slots(f, t);
 	step("slots dropped");
 	if (has_copy)
-		drop_shards(t);
+	{
+		/* a schema is of this move as long as its subscription is there: both go at once */
+		char	   *drop = value(t, "SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';')"
+								 " FROM pg_namespace WHERE nspname = ANY ($1::text[])", shards, NULL);
+
+		if (!try(t, fmt("DROP SUBSCRIPTION IF EXISTS %s; %s", name, drop ? drop : "SELECT")))
+			stop(NOT_NOW, fmt("cannot drop the shards of the %s", t->name), t->error,
+				 "Run the same command again.");
+		free(drop);
+	}
 	step("copy dropped");
 	run_patiently(f, DROP_GUARDS, "drop the guards of the tables");
 	step("guards dropped");
@@ -1207,18 +1208,13 @@ dismantle(Side *f, Side *t)
 static void
 cancel(void)
 {
-	char	   *live;
-
 	if (is_switched())
 		stop(IN_THE_WAY, fmt("%s cannot be cancelled any more", shown),
 			 "It was switched, and the target serves it.",
 			 is_state(to, "switched") ? "Run the command without --cancel, to its end." :
 			 "Bring it back with --reverse.");
-	live = to->sub ? value(to, LIVE, shards, NULL) : NULL;
-	if (live)
-		stop(IN_THE_WAY, fmt("the target serves %s", live),
-			 "Somebody has thawed it there: the source must not serve it, too.",
-			 "Freeze it where it must not be served.");
+	if (to->sub)
+		check_copy(to);
 	if (is_stopping())
 		take_back();
 	step("served again");

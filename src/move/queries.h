@@ -122,12 +122,13 @@
 	" AND database = " DATABASE " AND pid <> pg_backend_pid() AND locktype = 'object'" \
 	" AND classid = 'pg_namespace'::regclass AND objid IN " OURS
 
-/* $2: the shards that were frozen before the move, and stay so */
+/* $2: the shards that were frozen before the move, and stay so.  To thaw one that issues IDs would wait. */
 #define FREEZE \
 	"SELECT format('SELECT instaid.freeze_shard(%L)', s) FROM unnest($1::text[]) AS s"
 #define THAW \
 	"SELECT string_agg(format('SELECT instaid.thaw_shard(%L)', s), ';')" \
-	" FROM unnest($1::text[]) AS s WHERE s <> ALL ($2::text[])"
+	" FROM unnest($1::text[]) AS s WHERE s <> ALL ($2::text[]) AND s IN (" \
+	"  SELECT schema_name FROM instaid.shards WHERE frozen)"
 #define LIVE \
 	"SELECT string_agg(schema_name, ', ') FROM instaid.shards" \
 	" WHERE schema_name = ANY ($1::text[]) AND NOT frozen"
@@ -237,24 +238,22 @@
 	"  WHERE oid IN " OURS \
 	" UNION SELECT d.classid, d.objid FROM pg_depend AS d JOIN inside AS i" \
 	"  ON d.refclassid = i.c AND d.refobjid = i.o AND d.deptype IN ('n', 'a', 'i', 'P', 'S'))," \
-	" described AS (SELECT i.c, i.o, s.type, s.schema FROM inside AS i" \
-	"  CROSS JOIN LATERAL pg_identify_object(i.c, i.o, 0) AS s)" \
-	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\" FROM described" \
-	" WHERE c <> 'pg_publication_rel'::regclass AND COALESCE(" \
-	"  CASE c WHEN 'pg_constraint'::regclass THEN (SELECT n.nspname FROM pg_constraint AS k" \
-	"    JOIN pg_namespace AS n ON n.oid = k.connamespace WHERE k.oid = o)" \
-	"  WHEN 'pg_trigger'::regclass THEN (SELECT n.nspname FROM pg_trigger AS t JOIN pg_class AS r" \
-	"    ON r.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = r.relnamespace WHERE t.oid = o)" \
-	"  WHEN 'pg_rewrite'::regclass THEN (SELECT n.nspname FROM pg_rewrite AS t JOIN pg_class AS r" \
-	"    ON r.oid = t.ev_class JOIN pg_namespace AS n ON n.oid = r.relnamespace WHERE t.oid = o)" \
-	"  WHEN 'pg_attrdef'::regclass THEN (SELECT n.nspname FROM pg_attrdef AS t JOIN pg_class AS r" \
-	"    ON r.oid = t.adrelid JOIN pg_namespace AS n ON n.oid = r.relnamespace WHERE t.oid = o)" \
-	"  WHEN 'pg_policy'::regclass THEN (SELECT n.nspname FROM pg_policy AS t JOIN pg_class AS r" \
-	"    ON r.oid = t.polrelid JOIN pg_namespace AS n ON n.oid = r.relnamespace WHERE t.oid = o)" \
-	"  WHEN 'pg_namespace'::regclass THEN (SELECT nspname FROM pg_namespace WHERE oid = o)" \
-	"  WHEN 'pg_default_acl'::regclass THEN ($1::text[])[1]::name" \
-	"  ELSE schema::name END, 'of no schema') <> ALL ($1::text[])" \
-	"  AND COALESCE(schema, '') <> 'pg_toast' ORDER BY 1"
+	" whose (c, o) AS (SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END," \
+	"  COALESCE(r.oid, i.o) FROM inside AS i" \
+	"  LEFT JOIN pg_trigger AS t ON i.c = 'pg_trigger'::regclass AND t.oid = i.o" \
+	"  LEFT JOIN pg_rewrite AS w ON i.c = 'pg_rewrite'::regclass AND w.oid = i.o" \
+	"  LEFT JOIN pg_attrdef AS d ON i.c = 'pg_attrdef'::regclass AND d.oid = i.o" \
+	"  LEFT JOIN pg_policy AS p ON i.c = 'pg_policy'::regclass AND p.oid = i.o" \
+	"  LEFT JOIN pg_class AS r ON r.oid IN (t.tgrelid, w.ev_class, d.adrelid, p.polrelid)" \
+	"  WHERE NOT COALESCE(t.tgisinternal, false) AND i.c NOT IN ('pg_publication_rel'::regclass," \
+	"   'pg_publication_namespace'::regclass, 'pg_default_acl'::regclass))" \
+	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\" FROM whose" \
+	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
+	"  CROSS JOIN LATERAL pg_identify_object(c, o, 0) AS s" \
+	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
+	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
+	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
+	"  AND COALESCE(s.schema, '') <> 'pg_toast' ORDER BY 1"
 
 /* The rows of a table by buckets of their keys, and one by one: see verify(). */
 #define COMPARED_TABLES \

@@ -22,7 +22,7 @@
 	"SET quote_all_identifiers = off; SET plan_cache_mode = force_generic_plan;" \
 	"SET client_encoding = 'UTF8'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = postgres;" \
 	"SET TimeZone = 'UTC'; SET extra_float_digits = 1; SET bytea_output = hex;" \
-	"SET lc_monetary = 'C'; SET lc_messages = 'C'"
+	"SET lc_monetary = 'C'"
 
 char *
 fmt(const char *format,...)

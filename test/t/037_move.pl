@@ -2,7 +2,7 @@
 # transaction is lost and none comes twice, whatever is killed at whatever step.  Then
 # each way in which a move could go wrong that the trials have found.
 #
-# FULL=1 adds a kill of the program and of either server at every step, and cancels after each
+# FULL=1 adds a kill of either server at every step, and a cancellation after each
 
 use strict;
 use warnings;
@@ -377,5 +377,322 @@ my @before = grep { !/^(switched|source marked|slot dropped|subscription dropped
 	is(places() . left(), '- insta5 ', '... leaves both sides as before');
 	is(im('--cancel'), 0, '... and again does nothing');
 }
+
+#### What else can happen ####
+
+($from, $to) = ($old, $new);
+
+# A database of this name on both servers, with a shard on the first
+sub fresh
+{
+	my ($name, $sql, %options) = @_;
+	$db = $name;
+	for my $node ($old, $new)
+	{
+		$node->safe_psql('postgres', "CREATE DATABASE $db");
+		$node->safe_psql($db, $options{install} // 'CREATE EXTENSION instaid');
+	}
+	old(q{SELECT instaid.create_shard('insta5', 5);
+		CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+		INSERT INTO insta5.t (n) SELECT generate_series(1, 100);} . ($sql // ''));
+	return;
+}
+sub ends { is(im('--finish'), 0, "$_[0]: --finish"); is(left(), ' ', '... leaves nothing'); return }
+
+# a session that holds what it is given
+sub holds
+{
+	my ($node, $sql) = @_;
+	my $session = Clients::session($node, $db);
+	$session->($sql);
+	return $session;
+}
+# the program in the background
+sub started
+{
+	my (@args) = @_;
+	my %run = (out => '');
+	$run{run} = IPC::Run::start([ $tool, '--from', $from->connstr($db), '--to', $to->connstr($db),
+		@args ], '<', \undef, '>', \$run{out}, '2>&1', IPC::Run::timeout(120));
+	return \%run;
+}
+sub ended { my ($run) = @_; $run->{run}->finish; return $? >> 8 }
+
+# What is not committed when it switches, and what was created meanwhile
+fresh('created', 'GRANT ALL ON SCHEMA insta5 TO app');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+my $creator = holds($old, 'BEGIN; CREATE TABLE insta5.late (id bigint PRIMARY KEY);
+	INSERT INTO insta5.late VALUES (1)');
+is(im('--switch', '--max-wait', 1), 8, 'it waits for a table that is not committed yet');
+like($out . $err, qr/session \d+ creates something in the schema/, '... and says so');
+is(places(), 'insta5 insta5 frozen', '... while the source serves');
+$creator->('COMMIT');
+is(im(), 6, '... whose table is then missing');
+like($out, qr/only on the source: table insta5\.late/, '... and is named');
+new('CREATE TABLE insta5.late (id bigint PRIMARY KEY)');
+old('CREATE TABLE insta5.log (n integer); INSERT INTO insta5.log VALUES (1);
+	UPDATE insta5.log SET n = 2; DROP TABLE insta5.log; ALTER TABLE insta5.t ADD x integer;
+	UPDATE insta5.t SET x = n');
+is(im(), 6, 'a table without a key was updated and dropped, and another one altered');
+like($out, qr/only on the source: column insta5\.t\.x integer/, '... which is named');
+new('ALTER TABLE insta5.t ADD x integer');
+is(im('--max-wait', 30), 0, 'after the same on the target, it goes on');
+is(new('SELECT count(*) FROM insta5.late; SELECT count(x) FROM insta5.t'), "1\n100",
+	'... with the rows');
+new('ALTER TABLE insta5.t ADD y integer; CREATE TABLE insta5.newer ()');
+old('CREATE TABLE insta5.other (n integer)');
+is(im('--finish'), 6, '--finish keeps a table that the target lacks');
+like($err, qr/insta5\.other/, '... and names it');
+old('DROP TABLE insta5.other; CREATE VIEW public.v AS SELECT * FROM insta5.t');
+is(im('--finish'), 5, '... or what would be dropped with the schema');
+like($out, qr/view public\.v/, '... and names that');
+old('DROP VIEW public.v');
+ends('then');
+
+# Without deadlock, whatever clients hold; autovacuum does not hold it up
+fresh('held');
+$creator = holds($old, 'BEGIN; INSERT INTO insta5.t (n) VALUES (1)');
+is(im('--prepare', 'insta5', '--max-wait', 2), 8, 'a long transaction: no guard, for now');
+$creator->('COMMIT');
+is(im('--prepare'), 0, '... when it has ended');
+$creator = holds($old, 'BEGIN; INSERT INTO insta5.t (n) VALUES (2)');
+is(im('--switch', '--max-wait', 1, '--max-stop', 0.2), 8, '... nor is it stopped');
+is(places(), 'insta5 insta5 frozen', '... the source serves');
+$creator->('COMMIT');
+my $reader = holds($old, 'BEGIN; SELECT count(*) FROM insta5.t');
+my $late = holds($old, "BEGIN; SELECT pg_advisory_lock(7)");
+is(im('--switch'), 0, 'readers do not stop it');
+is(new('SELECT count(*) FROM insta5.t'), 102, '... all rows are there');
+is($reader->('SELECT count(*) FROM insta5.t; COMMIT'), '102', '... and reads go on');
+ends('held');
+
+# The router, and what fails while writes are refused
+fresh('hooked');
+my $told = PostgreSQL::Test::Utils::tempdir . '/told';
+my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
+is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
+is(slurp_file($told), "switch {insta5}\nback {insta5}\n", '... and is told that it goes back');
+is(places(), 'insta5 insta5 frozen', '... to the source');
+is(im('--on-switch', 'sleep 60', '--max-stop', 1), 9, 'the router hangs');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '', '... and the source serves');
+$new->safe_psql($db, q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
+	WHEN TAG IN ('ALTER SEQUENCE') EXECUTE FUNCTION public.no()});
+is(im('--max-wait', 1), 8, 'the target cannot thaw');
+like($err, qr/not now/, '... and it is said why');
+is(places(), 'insta5 insta5 frozen', '... and the source serves');
+new('DROP EVENT TRIGGER no');
+unlink $told;
+is(im('--on-switch', $hook), 0, 'then it switches');
+is(slurp_file($told), "switch {insta5}\n", '... and the router was told once');
+old(q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
+	WHEN TAG IN ('DROP SCHEMA') EXECUTE FUNCTION public.no()});
+isnt(im('--finish'), 0, 'the source cannot be dropped: not finished');
+unlike($out, qr/finished/, '... and nothing else is said');
+old('DROP EVENT TRIGGER no');
+ends('hooked');
+
+# Guards, statistics, rows that differ, the settings of the switch
+fresh('rows', q{CREATE TABLE insta5.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+	CREATE TABLE insta5.p1 PARTITION OF insta5.p DEFAULT});
+is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
+is(new('SELECT subsynccommit FROM pg_subscription'), 'local', '... the target confirms at once');
+like(error_of($_, 'INSERT INTO insta5.p1 VALUES (1)'), qr/shard insta5 is frozen/,
+	'... and both sides refuse rows of a partition') for $old, $new;
+is(im('--status'), 0, '--status');
+like($out, qr/insta5: stopping: the source refuses writes\n  serves:  none\n/, '... says so');
+new(q{SET session_replication_role = replica; UPDATE insta5.t SET n = 1000 WHERE n = 50;
+	DELETE FROM insta5.t WHERE n = 51; INSERT INTO insta5.t VALUES (7, 7)});
+is(im('--verify'), 6, 'rows that differ');
+is(() = $out =~ /^  only on the (?:source: row \(\d{19}\)|target: row \((?:7|\d{19})\))/mg, 4,
+	'... are named by their keys');
+is(im(), 6, 'the same command switches, and finds them');
+like($out, qr/table insta5\.t differs/, '... by itself');
+is(places(), 'insta5 frozen insta5', '... and the target serves');
+new(q{UPDATE insta5.t SET n = 50 WHERE n = 1000; DELETE FROM insta5.t WHERE n = 7});
+ends('rows');
+
+# Everything that would stop it, in one list
+fresh('listed', q{
+	CREATE TABLE insta5.nokey (n integer); CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
+	CREATE TABLE public.c (n integer PRIMARY KEY);
+	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
+	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
+	CREATE TABLE insta5.p1 PARTITION OF public.p DEFAULT;
+	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
+	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always;
+	CREATE VIEW public.v AS SELECT id FROM insta5.t;
+	CREATE TYPE public.mood AS ENUM ('good'); CREATE TABLE insta5.m (id mood PRIMARY KEY);
+	CREATE ROLE only_here; GRANT SELECT ON insta5.t TO only_here;
+	CREATE MATERIALIZED VIEW insta5.mv AS SELECT 1 AS x;
+	CREATE PUBLICATION mine FOR TABLE insta5.t;});
+old('BEGIN; INSERT INTO public.c VALUES (1); PREPARE TRANSACTION $$pending$$');
+new(q{SELECT instaid.create_shard('other', 5)});
+$new->append_conf('postgresql.conf', 'wal_retrieve_retry_interval = 5s');
+$new->reload;
+is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
+for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
+	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
+	'! p and its child insta5.p1', '! trigger always of insta5.t is ENABLE ALWAYS', '! view v of the source',
+	'! shard ID 5 is schema other', '! the target lacks.*role only_here.*type mood',
+	'- wal_retrieve_retry_interval of the target is 5s', '- materialized view insta5.mv',
+	'- publication mine also publishes insta5.t')
+{
+	like($out =~ s/public\.//gr, qr/^  $fault/m, "... $fault");
+}
+is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
+$_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
+old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
+$new->append_conf('postgresql.conf', 'wal_retrieve_retry_interval = 100ms');
+$new->reload;
+{
+	local ($ENV{PGUSER}) = 'own';
+	my $roles = $from->connstr($db);
+	IPC::Run::run([ $tool, '--from', "$roles user=own", '--to', $to->connstr($db) . ' user=own',
+		'--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
+	is($? >> 8, 5, 'a role without rights');
+	like($out, qr/^  ! own is not a superuser of the source.*\n(.*\n)*  ! own is not a superuser of the target/m,
+		'... is told');
+}
+
+# Default privileges of the target
+fresh('privileges');
+new('ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader');
+is(im('insta5'), 6, 'default privileges of the target');
+like($out, qr/only on the target: table insta5\.t .*reader=r/, '... would change the rights');
+is(new("SELECT to_regnamespace('insta5')"), '', '... and nothing is left of it there');
+new('ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM reader');
+is(im(), 0, '... without them it goes on');
+ends('privileges');
+
+# A slot that is lost; slots of table copies
+fresh('lost');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+new('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
+$old->append_conf('postgresql.conf', 'max_slot_wal_keep_size = 1MB');
+$old->reload;
+old(q{SELECT pg_switch_wal() FROM (SELECT pg_logical_emit_message(false, '', repeat('x', 1000))) AS x;
+	CHECKPOINT}) for 1 .. 3;
+$old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots")
+  or die 'the slot is not lost';
+is(im('--switch'), 2, '--switch of what does not follow');
+is(im(), 7, 'a slot that is lost');
+like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/, '... is told, and what to do');
+$old->append_conf('postgresql.conf', 'max_slot_wal_keep_size = -1');
+$old->reload;
+is(im('--cancel'), 0, '... and cancelled');
+is(places() . left(), 'insta5 - ', '... with nothing left');
+is(im({ at => 'defined' }, 'insta5'), -1, 'a copy that fails');
+new('ALTER TABLE insta5.t ADD CONSTRAINT bad CHECK (n < 0);
+	ALTER SUBSCRIPTION instaid_move_5 ENABLE');
+new('ALTER SUBSCRIPTION instaid_move_5 REFRESH PUBLICATION');
+$old->poll_query_until($db, "SELECT count(*) > 0 FROM pg_replication_slots WHERE slot_name ~ '_sync_'")
+  or die 'no slot of a copy';
+is(im(), 6, '... by another definition');
+is(im('--cancel'), 0, '... is cancelled');
+is(places() . left(), 'insta5 - ', '... with nothing left');
+
+# One run at a time; a slot that waits for a transaction of another database
+my $here = $db;
+$db = 'held';
+my $other = holds($old, "BEGIN; CREATE TABLE x ()");
+$db = $here;
+my $first = started('insta5');
+$old->poll_query_until($db, "SELECT count(*) = 1 FROM pg_stat_activity
+	WHERE query ~ 'create_logical' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()") or die;
+is(im('insta5'), 4, 'a second run');
+like($err, qr/another run is moving insta5\n.*Session \d+ of the source/, '... names the first');
+$first->{run}->kill_kill;
+is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity
+	WHERE application_name = 'instaid-move'"), 1, 'the session of a killed run ends, though it waits');
+$first = started('insta5');
+$old->poll_query_until($db, "SELECT count(*) = 1 FROM pg_stat_activity
+	WHERE query ~ 'create_logical' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()") or die;
+my $second = started('insta5', '--take-over');
+$old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity WHERE query ~ 'create_logical'
+	AND xact_start < now() - interval '1 s' AND pid <> pg_backend_pid()") or die;
+ended($first);
+like($first->{out}, qr/terminating connection due to administrator command/, '--take-over ends the first');
+$other->('COMMIT');
+is(ended($second), 0, '... and moves the shard');
+ends('taken over');
+
+# A shard that was frozen; a name that needs quotes; patterns; sequences; two databases of one server
+fresh('many', q{CALL instaid.create_shards('user%s', 100, 119);
+	DO $$ BEGIN FOR i IN 100..119 LOOP EXECUTE format('CREATE TABLE user%s.t (id bigint PRIMARY KEY
+		DEFAULT user%1$s.next_id(), n serial); INSERT INTO user%1$s.t DEFAULT VALUES', i);
+	END LOOP; END $$;
+	CREATE SEQUENCE user100.down INCREMENT -1; SELECT nextval('user100.down');
+	CREATE SEQUENCE user100.unused;
+	SELECT instaid.freeze_shard('user101');
+	SELECT instaid.create_shard('we"ird ''x'' \5', 7);
+	CREATE TABLE "we""ird 'x' \5"."T ""1" (id bigint PRIMARY KEY DEFAULT "we""ird 'x' \5".next_id());
+	INSERT INTO "we""ird 'x' \5"."T ""1" DEFAULT VALUES});
+is(im('user%', q{we"ird 'x' \5}), 0, '21 shards in one move');
+like($out, qr/verified: 21 tables, 21 rows/, '... all');
+is(new(q{SELECT string_agg(schema_name, ' ') FROM instaid.shards WHERE frozen;
+	SELECT last_value, is_called FROM user100.down; SELECT is_called FROM user100.unused;
+	INSERT INTO user102.t DEFAULT VALUES RETURNING n}), "user101\n-1|t\nf\n2",
+	'... the frozen one stays frozen, and sequences go on');
+is(im('--status', 'user100'), 0, '--status');
+like($out, qr/^21 shards: moved, the target serves it/, '... of all');
+is(im('--finish', 'user%'), 2, '... a part of which is not finished');
+is(im('--reverse'), 0, '... they come back');
+is(old(q{SELECT count(*) FROM instaid.shards WHERE NOT frozen; SELECT max(n) FROM user102.t;
+	SELECT last_value FROM user100.down}), "21\n2\n-1", '... as they were');
+($from, $to) = ($new, $old);
+is(im('--cancel'), 5, '... are not cancelled where they are served');
+($from, $to) = ($old, $new);
+is(im('--cancel'), 0, '... but here');
+is(left(), ' ', '... and nothing is left');
+{
+	my $half = $old->safe_psql('postgres', 'CREATE DATABASE half');
+	$old->safe_psql('half', 'CREATE EXTENSION instaid');
+	my @sides = ('--from', $old->connstr($db), '--to', $old->connstr('half'));
+	$old->command_ok([ $tool, @sides, 'insta5', '--one-way' ], 'two databases of one server');
+	$old->command_ok([ $tool, @sides, '--finish' ], '... ends');
+	is($old->safe_psql('half', 'SELECT count(*) FROM insta5.t; INSERT INTO insta5.t (n) VALUES (1)'
+		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
+}
+
+# Two targets, and the other direction, at once
+fresh('twice');
+$new->safe_psql('postgres', 'CREATE DATABASE third');
+$new->safe_psql('third', 'CREATE EXTENSION instaid');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+$old->command_fails_like([ $tool, '--from', $old->connstr($db), '--to', $new->connstr('third'), 'insta5' ],
+	qr/a shard of insta5 is in another move/, '... a shard does not move to two targets');
+($from, $to) = ($new, $old);
+is(im('insta5'), 5, '... nor back and forth');
+($from, $to) = ($old, $new);
+is(im('--cancel'), 0, '... and it is cancelled');
+
+# The SQL edition, from edition to edition, and mixed
+fresh('edition', undef, install => SqlEdition::changed());
+is(im('insta5'), 0, 'the SQL edition');
+is(places(), 'insta5 frozen insta5', '... serves on the target');
+like(error_of($old, 'SELECT insta5.next_id()'), qr/shard insta5 is frozen/, '... not on the source');
+is(new("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
+	'101|101', '... with all rows');
+is(im('--reverse'), 0, '... and back');
+is(old("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
+	'102|102', '... with all rows');
+is(im('--cancel'), 0, '... and ends');
+is(left(), ' ', '... with nothing left');
+$new->safe_psql('postgres', 'DROP DATABASE edition');
+$new->safe_psql('postgres', 'CREATE DATABASE edition');
+$new->safe_psql('edition', 'CREATE EXTENSION instaid');
+is(im('--check-only', 'insta5'), 5, 'from one edition to the other');
+like($out, qr/! the source has the SQL edition 1\.0, and the target the extension 1\.0/, '... is refused');
+
+# Usage
+is(im('nothing'), 5, 'no such shard');
+is(im(), 2, 'no shard');
+is(im('--prepare', '--switch'), 2, 'two commands');
+is(im('--finish', 'insta5'), 0, 'nothing to finish');
+$from = $to;
+is(im('insta5'), 2, 'one database');
 
 done_testing();
