@@ -15,6 +15,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Clients;
+use Docs;
 use SqlEdition;
 
 my @settings = ('wal_retrieve_retry_interval = 100ms', 'max_prepared_transactions = 5',
@@ -245,6 +246,7 @@ is(left(), ' ', '... and nothing was changed');
 
 my $writers = Writers->start(4, 0, $old, $new);
 is(im('insta5'), 0, 'a move while clients write without a pause');
+my $printed = $out;
 like($out, qr/verified: 4 tables, \d+ rows, the same/, '... and its rows are compared');
 is(places(), 'insta5 frozen insta5', '... and the shard is served by the target');
 like(error_of($old, 'INSERT INTO insta5.photos (id) VALUES (1)'), qr/shard insta5 is frozen/,
@@ -266,6 +268,15 @@ is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came
 is(join(' ', grep { !/^(55000|3F000|42P01)$/ } keys %{ $sum->{errors} }), '',
 	'... and the clients saw no deadlock, and no error but that of a frozen shard');
 note("the longest wait after a refusal: $sum->{refused}[-1] s");
+
+# the page shows what it prints
+{
+	my ($page) = grep { $_->{shows} } section_blocks('docs/moving-a-shard.md', 'With one command');
+	my $kinds = sub { my %kinds; $kinds{ s/^ *\d+\.\d\d  //r =~ s/\d[\d.]*/N/gr =~ s/N (?:kB|MB|bytes)/N B/gr
+		=~ s/table\b/tables/gr } = 1 for split /\n/, $_[0]; return \%kinds };
+	my ($shown, $printed) = map { $kinds->($_) } $page->{shows}, $printed;
+	is(join(', ', grep { !$printed->{$_} } sort keys %$shown), '', 'the page shows what it prints');
+}
 
 # the copy and the way back end
 ($from, $to) = ($new, $old);
@@ -328,18 +339,27 @@ sub start_again
 	return;
 }
 ($from, $to) = ($new, $old);
-for my $node ($new, $old)
+for my $side ('source', 'target')
 {
-	my $side = $node == $from ? 'source' : 'target';
 	$writers = Writers->start(3, 0.02, $old, $new);
-	my @at = $ENV{FULL} ? @moving : $node == $from ? ('slot', 'stopped', 'switched')
+	my @at = $ENV{FULL} ? @moving : $side eq 'source' ? ('slot', 'stopped', 'switched')
 	  : ('defined', 'told', 'source marked');
 	my @failed;
 	for my $at (@at)
 	{
+		my $node = $side eq 'source' ? $from : $to;
 		my $got = im({ at => $at, do => kill_server($node) }, 'insta5');
-		start_again($node) unless $got == 0;
-		push @failed, "$at: $got" unless $got == 3 || $got == 1;
+		start_again($node);
+		# a program that needs the server no more ends well
+		push @failed, "$at: $got" unless $got == 3 || $got == 1 || $at =~ /^(publication dropped|way back enabled)$/;
+		# then a move of its own for each step
+		next unless $ENV{FULL};
+		$got = im('insta5');
+		push @failed, "after $at: $got" if $got;
+		sleep(0.1);
+		$got = im('--finish');
+		push @failed, "finished after $at: $got " . left() if $got || left() ne ' ';
+		($from, $to) = ($to, $from);
 	}
 	is("@failed", '', "the $side is killed after: @at");
 	is(im('insta5'), 0, '... and the same command again moves the shard');
@@ -350,14 +370,13 @@ for my $node ($new, $old)
 	is(left(), ' ', '... with nothing left');
 	($from, $to) = ($to, $from);
 }
-# here it is again on $new
 
 #### Cancelled ####
 
-($from, $to) = ($new, $old);
+($from, $to) = ($old, $new) if places() =~ /^insta5 /;
 my @before = grep { !/^(switched|source marked|slot dropped|subscription dropped|publication dropped|advanced|way back enabled)$/ } @moving;
 {
-	my $was = $from->safe_psql($db, q{SELECT max(id) FROM insta5.photos});
+	my $only = places() . left();
 	my @wrong;
 	for my $at ($ENV{FULL} ? @before : ('begun', 'slot', 'defined', 'way back', 'stopping', 'told'))
 	{
@@ -366,7 +385,7 @@ my @before = grep { !/^(switched|source marked|slot dropped|subscription dropped
 		$got = im('--cancel');
 		push @wrong, "$at: --cancel $got" if $got;
 		my $now = places() . left();
-		push @wrong, "$at: $now" if $now ne '- insta5 ';
+		push @wrong, "$at: $now" if $now ne $only;
 		push @wrong, "$at: no insert" if error_of($from, 'INSERT INTO insta5.photos (who) VALUES (0)');
 	}
 	is("@wrong", '', 'cancelled after a kill, both sides are as before');
@@ -374,7 +393,7 @@ my @before = grep { !/^(switched|source marked|slot dropped|subscription dropped
 	is($rc, 0, '--prepare');
 	im({ at => $_ }, '--cancel') for 'served again', 'way back dropped', @ending;
 	is(im('--cancel'), 0, '--cancel killed at each step');
-	is(places() . left(), '- insta5 ', '... leaves both sides as before');
+	is(places() . left(), $only, '... leaves both sides as before');
 	is(im('--cancel'), 0, '... and again does nothing');
 }
 
