@@ -68,6 +68,8 @@ static char *frozen = NULL;		/* those that were frozen before the move */
 static char *shown = NULL;
 static int	shard_count = 0;
 
+static bool may_be_told = true;	/* --on-switch, that the shards are switched; a killed run may have */
+
 static volatile sig_atomic_t interrupted = 0;
 
 static const char usage[] =
@@ -343,8 +345,9 @@ check_reach(Side *side, Side *other)
 							" enabled = false, copy_data = false); ROLLBACK", conninfo);
 
 	if (!try(side, probe))
-		fault('!', fmt("the %s's server cannot use the %s: %s; give --%s-for-%s", side->name,
-					   other->name, side->error, other->name, side->name));
+		fault('!', fmt("the %s's server cannot use the %s: %s; give --%s-for-%s%s", side->name,
+					   other->name, side->error, other->name, side->name,
+					   side == from ? ", or move with --one-way" : ""));
 	PQfreemem(conninfo);
 	free(probe);
 }
@@ -524,7 +527,7 @@ create_slot(Side *side)
 static char *
 dump(void)
 {
-	PGresult   *names = query(from, "SELECT quote_ident(s) = s, s, '\"' || replace(s, '\"', '\"\"') || '\"'"
+	PGresult   *names = query(from, "SELECT '\"' || replace(s, '\"', '\"\"') || '\"'"
 							  " FROM unnest($1::text[]) AS s", shards, NULL);
 	char	  **args = calloc(2 * PQntuples(names) + 8, sizeof(char *));
 	char	   *text = malloc(65536);
@@ -544,7 +547,7 @@ dump(void)
 	for (int i = 0; i < PQntuples(names); i++)
 	{
 		args[n++] = "-n";
-		args[n++] = PQgetvalue(names, i, 2);
+		args[n++] = PQgetvalue(names, i, 0);
 	}
 	args[n++] = "-d";
 	args[n++] = (char *) from->conninfo;
@@ -677,7 +680,9 @@ follow(double until)
 	char	   *last = strdup("");
 	double		told = 0,
 				compared = 0;
-	int			errors = -1;
+	int			errors = -1,
+				copied = -1;
+	double		failing = 0;
 
 	if (!to->enabled)
 	{
@@ -714,9 +719,15 @@ follow(double until)
 		is_active = PQgetvalue(slot, 0, 0)[0] == 't';
 		lag = atof(PQgetvalue(slot, 0, 2));
 		is_there = strcmp(PQgetvalue(progress, 0, 0), PQgetvalue(progress, 0, 1)) == 0;
-		if (errors < 0)
+		/* a source that was down for a while causes errors, too */
+		if (atoi(PQgetvalue(progress, 0, 0)) != copied)
+		{
+			copied = atoi(PQgetvalue(progress, 0, 0));
 			errors = atoi(PQgetvalue(progress, 0, 3));
-		if (atoi(PQgetvalue(progress, 0, 3)) > errors + 3)
+			failing = now();
+		}
+		if (atoi(PQgetvalue(progress, 0, 3)) > errors + 3 && now() > failing + 10
+			&& !(is_there && is_active))
 			stop(BROKEN, "the target fails again and again to apply or to copy",
 				 "Its server log tells why.",
 				 "Remove the cause there, and run the same command again, or --cancel.");
@@ -876,8 +887,9 @@ take_back(void)
 	free(thaw);
 	free(unmark);
 	set(&from->state, before);
-	if (hook && !run_hook("back", 60))
+	if (hook && may_be_told && !run_hook("back", 60))
 		say("--on-switch failed when it was told INSTAID_MOVE=back");
+	may_be_told = false;
 	step("taken back");
 }
 
@@ -911,6 +923,8 @@ attempt(int *status, char **why)
 	if (!try(from, fmt("%s; %s", stopping, refuse)))
 		return *why = from->error, false;
 	step("stopping");
+
+	at_end = take_back;
 
 	/* those that may have passed the guards */
 	if (!(result = try_query(from, HOLDERS, shards, "0")))
@@ -972,6 +986,7 @@ attempt(int *status, char **why)
 		return *why = from->error, false;
 	if (!(last = value(to, "SELECT pg_current_wal_flush_lsn()", NULL, NULL)))
 		return *why = "the target has no WAL", false;
+	may_be_told = true;
 	if (hook && !run_hook("switch", until - now()))
 		return *status = HOOK_FAILED, *why = "it failed, or took longer than --max-stop", false;
 	hooked = now();
@@ -979,6 +994,8 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
+	/* if this connection is lost, only the target knows whether it serves them */
+	at_end = NULL;
 	text = value(to, "SELECT string_agg(format('SELECT instaid.freeze_shard(%L)', s), ';')"
 				 " FROM unnest($1::text[]) AS s", frozen, NULL);
 	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
@@ -1032,6 +1049,7 @@ switch_over(void)
 		if (attempt(&status, &why))
 			break;
 		why = strdup(why);
+		at_end = NULL;
 		run(from, "SET lock_timeout = '10s'");
 		take_back();
 		signal(SIGINT, SIG_DFL);

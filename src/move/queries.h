@@ -296,6 +296,8 @@
 	"      WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')) || ': GRANT that role' END" \
 	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper AND (NOT rolreplication OR EXISTS" \
 	"   (SELECT FROM pg_namespace WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')))" \
+	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
 	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
 	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
 	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \

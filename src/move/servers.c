@@ -71,6 +71,9 @@ say(const char *format,...)
 	fflush(stdout);
 }
 
+/* what is still to be done if the program ends now */
+void		(*at_end) (void) = NULL;
+
 /* End with what happened, why, and what to do next. */
 void
 stop(int status, const char *what, const char *why, const char *next)
@@ -81,6 +84,14 @@ stop(int status, const char *what, const char *why, const char *next)
 		fprintf(stderr, "  why:  %.*s\n", (int) strcspn(why, "\n"), why);
 	if (next)
 		fprintf(stderr, "  next: %s\n", next);
+	if (at_end)
+	{
+		void		(*last) (void) = at_end;
+
+		/* it can come here, too */
+		at_end = NULL;
+		last();
+	}
 	exit(status);
 }
 

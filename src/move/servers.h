@@ -37,6 +37,8 @@ typedef struct Side
 	bool		has_slot;		/* the slot of a move from here is there */
 } Side;
 
+extern void (*at_end) (void);
+
 extern char *fmt(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void stop(int status, const char *what, const char *why, const char *next)

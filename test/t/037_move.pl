@@ -73,6 +73,20 @@ sub places
 		FROM instaid.shards}) || '-' } $old, $new;
 }
 
+# The shell command that kills a server, and what starts it again
+sub kill_server { return 'kill -9 $(head -n 1 ' . $_[0]->data_dir . '/postmaster.pid)' }
+sub start_again
+{
+	my ($node) = @_;
+	for (1 .. 300)
+	{
+		$node->{_pid} = undef;
+		last if $node->start(fail_ok => 1);
+		sleep(0.1);
+	}
+	return;
+}
+
 my $schema = q{
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE SEQUENCE insta5.likes_id_seq;
@@ -325,19 +339,6 @@ cmp_ok($sum->{count}, '>', 30, '... and the clients were served meanwhile');
 
 #### Servers killed ####
 
-# The shell command that kills a server, and what starts it again
-sub kill_server { return 'kill -9 $(head -n 1 ' . $_[0]->data_dir . '/postmaster.pid)' }
-sub start_again
-{
-	my ($node) = @_;
-	for (1 .. 300)
-	{
-		$node->{_pid} = undef;
-		last if $node->start(fail_ok => 1);
-		sleep(0.1);
-	}
-	return;
-}
 ($from, $to) = ($new, $old);
 for my $side ('source', 'target')
 {
@@ -511,6 +512,32 @@ isnt(im('--finish'), 0, 'the source cannot be dropped: not finished');
 unlike($out, qr/finished/, '... and nothing else is said');
 old('DROP EVENT TRIGGER no');
 ends('hooked');
+
+# A target that goes while writes are refused
+fresh('gone');
+is(im({ at => 'stopped', do => kill_server($new) }, 'insta5'), 3, 'the target is killed while writes are refused');
+is(old('SELECT frozen FROM instaid.shards'), 'f', '... and the source serves again');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... and takes writes');
+start_again($new);
+is(im(), 0, '... the same command again moves the shard');
+ends('gone');
+
+# As the owner of the shard on the source, who may replicate
+fresh('owned');
+$old->safe_psql('postgres', 'ALTER ROLE own REPLICATION; GRANT CREATE ON DATABASE owned TO own');
+old('DROP SCHEMA insta5 CASCADE; SET ROLE own; SELECT instaid.create_shard($$insta5$$, 5);
+	CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	INSERT INTO insta5.t (n) SELECT generate_series(1, 10)');
+{
+	my @sides = ('--from', $old->connstr($db) . ' user=own', '--to', $new->connstr($db));
+	for my $args ([ '--one-way', 'insta5' ], ['--finish'])
+	{
+		IPC::Run::run([ $tool, @sides, @$args ], '<', \undef, '>', \$out, '2>', \$err);
+		is($? >> 8, 0, "as the owner: @$args") or diag("$out$err");
+	}
+	is(new(q{SELECT count(*), nspowner::regrole FROM insta5.t, pg_namespace WHERE nspname = 'insta5'
+		GROUP BY 2}) . left(), '10|own ', '... with its rows and its owner, and nothing left');
+}
 
 # Guards, statistics, rows that differ, the settings of the switch
 fresh('rows', q{CREATE TABLE insta5.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
