@@ -569,7 +569,13 @@ dump(void)
 			break;
 		length += got > 0 ? got : 0;
 		if (room - length < 4096)
-			text = realloc(text, room *= 2);
+		{
+			char	   *larger = realloc(text, room *= 2);
+
+			if (!larger)
+				abort();
+			text = larger;
+		}
 	}
 	close(out[0]);
 	text[length] = '\0';
@@ -1136,7 +1142,7 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 		char	  **lines = ask_both(of_source, of_target, sql, NULL, &rows);
 		char	   *buckets = NULL;
 
-		for (int n = 0; lines[n] && n < 16; n++)
+		for (int n = 0; n < 16 && lines[n]; n++)
 			buckets = append(buckets, strtok(strchr(lines[n], ':') + 2, " "));
 		free(sql);
 		sql = fmt(ROWS, of_rows);
