@@ -888,7 +888,7 @@ take_back(void)
 	const char *before = strncmp(from->state, "back", 4) == 0 ? "back" : "copying";
 	char	   *unmark = mark(from, to, before, NULL, false);
 
-	run(from, fmt("%s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
+	run(from, fmt("SET lock_timeout = '10s'; %s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
 	free(unmark);
@@ -951,8 +951,7 @@ attempt(int *status, char **why)
 		}
 	PQclear(result);
 	step("guarded");
-	if (!try(from, "SET lock_timeout = '" PATIENCE "'")
-		|| !run_each(from, FREEZE, shards, NULL) || !try(from, "SET lock_timeout = '10s'"))
+	if (!run_each(from, FREEZE, shards, NULL))
 		return *why = from->error, false;
 	stopped = now();
 	step("stopped");
@@ -1025,26 +1024,34 @@ static void
 switch_over(void)
 {
 	double		until = now() + max_wait;
+	bool		is_told = false;
 
 	prepare_way_back();
 	run(to, fmt("ALTER SUBSCRIPTION %s SET (synchronous_commit = 'local')", name));
 	for (int i = 0; i < 2 && verify_rows; i++)
 		(i ? from : to)->snapshot = open_connection(i ? from : to);
-	for (int n = 1;; n++)
+	for (int n = 0;;)
 	{
 		int			status;
 		char	   *why;
 		PGresult   *holders;
+		bool		is_done;
 
 		follow(until);
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		run_patiently(to, MISSING_GUARDS, "put guards on the tables");
 		/* a transaction that is old already will not end soon */
 		holders = query(from, HOLDERS, shards, "1");
-		if (!PQgetisnull(holders, 0, 0) && now() < until)
+		if (!PQgetisnull(holders, 0, 0))
 		{
-			if (n == 1)
+			if (now() > until)
+				stop(NOT_NOW, fmt("not switched within %.0f s", max_wait),
+					 fmt("Transactions of session %s have been open for over a second.",
+						 PQgetvalue(holders, 0, 1)),
+					 "Run the same command again when they have ended, or --cancel.");
+			if (!is_told)
 				say("waiting for the open transactions of session %s", PQgetvalue(holders, 0, 1));
+			is_told = true;
 			PQclear(holders);
 			nap(0.2);
 			continue;
@@ -1052,12 +1059,20 @@ switch_over(void)
 		PQclear(holders);
 		signal(SIGINT, interrupt);
 		signal(SIGTERM, interrupt);
-		if (attempt(&status, &why))
+		for (int i = 0; i < 2; i++)
+			run(i ? to : from, "SET lock_timeout = '" PATIENCE "'");
+		n++;
+		is_done = attempt(&status, &why);
+		if (!is_done)
+		{
+			why = strdup(why);
+			at_end = NULL;
+			take_back();
+		}
+		for (int i = 0; i < 2; i++)
+			run(i ? to : from, "SET lock_timeout = '10s'");
+		if (is_done)
 			break;
-		why = strdup(why);
-		at_end = NULL;
-		run(from, "SET lock_timeout = '10s'");
-		take_back();
 		signal(SIGINT, SIG_DFL);
 		signal(SIGTERM, SIG_DFL);
 		for (int i = 0; i < 2 && verify_rows; i++)

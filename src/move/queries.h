@@ -118,8 +118,9 @@
 	"SELECT count(*) FROM pg_locks WHERE virtualtransaction = ANY ($1::text[])" \
 	" AND pid IS DISTINCT FROM pg_backend_pid()"
 #define CREATORS \
-	"SELECT string_agg(DISTINCT pid::text, ', ') FROM pg_locks WHERE granted" \
-	" AND database = " DATABASE " AND pid <> pg_backend_pid() AND locktype = 'object'" \
+	"SELECT string_agg(DISTINCT COALESCE(pid::text, 'of a prepared transaction'), ', ') FROM pg_locks" \
+	" WHERE granted AND database = " DATABASE \
+	" AND pid IS DISTINCT FROM pg_backend_pid() AND locktype = 'object'" \
 	" AND classid = 'pg_namespace'::regclass AND objid IN " OURS
 
 /* $2: the shards that were frozen before the move, and stay so.  To thaw one that issues IDs would wait. */
