@@ -899,6 +899,30 @@ take_back(void)
 	step("taken back");
 }
 
+/* Wait until a copy has all that its source has written; false if it takes too long. */
+static bool
+wait_for_copy(Side *f, double until)
+{
+	char	   *last = value(f, "SELECT pg_current_wal_insert_lsn()", NULL, NULL);
+	bool		is_there = false;
+
+	/* the copy confirms this message at once */
+	free(value(f, "SELECT pg_logical_emit_message(true, 'instaid', '')", NULL, NULL));
+	for (;;)
+	{
+		char	   *there = value(f, "SELECT confirmed_flush_lsn >= $2::pg_lsn FROM pg_replication_slots"
+								  " WHERE slot_name = $1", f->slot, last);
+
+		is_there = there && there[0] == 't';
+		free(there);
+		if (is_there || now() > until || interrupted)
+			break;
+		nap(0.002);
+	}
+	free(last);
+	return is_there;
+}
+
 /*
  * Stop the source and start the target.  No lock is held while another is waited for: the guards
  * are there already, and a change of their functions refuses all later writes at once.  Then the
@@ -956,24 +980,8 @@ attempt(int *status, char **why)
 	stopped = now();
 	step("stopped");
 
-	/* the rest of the WAL; the message makes the target confirm it at once */
-	last = value(from, "SELECT pg_current_wal_insert_lsn()", NULL, NULL);
-	free(value(from, "SELECT pg_logical_emit_message(true, 'instaid', '')", NULL, NULL));
-	do
-	{
-		char	   *there = value(from, "SELECT confirmed_flush_lsn >= $2::pg_lsn FROM pg_replication_slots"
-								  " WHERE slot_name = $1", from->slot, last);
-
-		ready = there && there[0] == 't';
-		if (!there)
-			return *status = BROKEN, *why = "the slot is gone", false;
-		free(there);
-		if (!ready && (now() > until || interrupted))
-			return *why = "the target does not apply the last changes in time", false;
-		if (!ready)
-			nap(0.002);
-	}
-	while (!ready);
+	if (!wait_for_copy(from, until))
+		return *why = "the target does not apply the last changes in time", false;
 	applied = now();
 	step("applied");
 
@@ -1140,7 +1148,7 @@ ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, 
 /*
  * Compare the rows of both sides: sums by buckets of keys, and the rows of the buckets that
  * differ.  While clients write, a row differs as long as its change is on the way.  Therefore only
- * a difference that stays the same in three looks is told.
+ * a difference that is the same after the copy had it all is told.
  */
 static int
 verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
@@ -1161,12 +1169,14 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 			buckets = append(buckets, strtok(strchr(lines[n], ':') + 2, " "));
 		free(sql);
 		sql = fmt(ROWS, of_rows);
-		for (int look = 0; buckets && look < (is_quiet ? 1 : 3); look++)
+		for (int look = 0; buckets && look < (is_quiet ? 1 : 2); look++)
 		{
 			char	  **before = lines;
 			int			kept = 0;
 
-			nap(is_quiet ? 0 : 1);
+			if (look > 0 && !wait_for_copy(to->sub ? from : to, now() + max_wait))
+				stop(NOT_NOW, "the copy does not follow", "It is far behind, or has no worker.",
+					 "--status tells how far.");
 			lines = ask_both(of_source, of_target, sql, buckets, NULL);
 			for (int n = 0, b = 0; look > 0 && lines[n]; n++)
 			{
