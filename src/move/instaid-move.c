@@ -36,7 +36,7 @@ extern void INSTAID_MOVE_STEP(const char *name);
 #define step(name) ((void) 0)
 #endif
 
-/* the WAL that may be left to apply when the source is stopped */
+/* the WAL that may be left to apply when the source is stopped; it may be more the longer that takes */
 #define SMALL_LAG (128 * 1024)
 /* how long a command waits for a lock of others, who wait behind it */
 #define PATIENCE "300ms"
@@ -688,7 +688,8 @@ follow(double until)
 				compared = 0;
 	int			errors = -1,
 				copied = -1;
-	double		failing = 0;
+	double		failing = 0,
+				since = now();
 
 	if (!to->enabled)
 	{
@@ -752,7 +753,10 @@ follow(double until)
 		last = line;
 		PQclear(progress);
 		PQclear(slot);
-		if (is_there && is_active && !creators && lag < SMALL_LAG)
+		if (!is_there)
+			since = now();
+		if (is_there && is_active && !creators
+			&& lag < SMALL_LAG * (1 + (now() - since) * (now() - since)))
 			break;
 		free(creators);
 		if (is_there && !until)

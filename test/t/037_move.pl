@@ -672,8 +672,8 @@ $old->poll_query_until($db, $waits) or die;
 is(im('insta5'), 4, 'a second run');
 like($err, qr/another run is moving insta5\n.*Session \d+ of the source/, '... names the first');
 $first->{run}->kill_kill;
-is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity
-	WHERE application_name = 'instaid-move'"), 1,
+is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'
+	AND database = (SELECT oid FROM pg_database WHERE datname = '$db')"), 1,
 	'the session of a killed run ends, though it waits');
 $first = started('insta5');
 $old->poll_query_until($db, $waits) or die;
