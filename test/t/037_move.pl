@@ -511,7 +511,8 @@ my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
 is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
 is(slurp_file($told), "switch {insta5}\nback {insta5}\n", '... and is told that it goes back');
 is(places(), 'insta5 insta5 frozen', '... to the source');
-is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 1), 9, 'the router hangs');
+is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 1), 9,
+	'the router hangs');
 is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '', '... and the source serves');
 $new->safe_psql($db, q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
